@@ -1,0 +1,33 @@
+# Every target builds the virtual environment by itself, from Python 3.11+, make and the package registry.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.complete
+
+.PHONY: demo test check bench install clean
+
+demo: $(STAMP)  ## generate scenes, train, evaluate, index, search, report
+	$(BIN)/diptych demo
+
+test: $(STAMP)  ## everything that needs no network, no real data and no GPU
+	$(BIN)/python -m pytest -n 2 --dist loadscope
+
+check: $(STAMP)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## the figures of docs/results.md that are ratios in one run
+	$(BIN)/python -m benchmarks
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 …"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (about 5 GB, one to three minutes) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build src/*.egg-info

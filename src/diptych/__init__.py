@@ -1,0 +1,60 @@
+"""Diptych: image–text retrieval. Train dual encoders, measure what they learned, index and search.
+
+Names are imported when they are used, so that ``import diptych`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Collection": "diptych.data.collection",
+    "DiptychError": "diptych.core.errors",
+    "DualEncoder": "diptych.encoders.dual_encoder",
+    "Embeddings": "diptych.encoders.embeddings",
+    "GroundTruth": "diptych.evaluation",
+    "Index": "diptych.index",
+    "Recipe": "diptych.training.recipe",
+    "Run": "diptych.training.run",
+    "evaluate": "diptych.evaluation",
+    "evaluate_encoder": "diptych.training.testing",
+    "fit": "diptych.training.fit",
+    "infonce": "diptych.objectives",
+    "load_recipe": "diptych.training.recipe",
+    "open_index": "diptych.index",
+    "read_collection": "diptych.data",
+    "triplet": "diptych.objectives",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from diptych.core.errors import DiptychError
+    from diptych.data import read_collection
+    from diptych.data.collection import Collection
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.encoders.embeddings import Embeddings
+    from diptych.evaluation import GroundTruth, evaluate
+    from diptych.index import Index, open_index
+    from diptych.objectives import infonce, triplet
+    from diptych.training.fit import fit
+    from diptych.training.recipe import Recipe, load_recipe
+    from diptych.training.run import Run
+    from diptych.training.testing import evaluate_encoder
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'diptych' has no attribute {name!r}") from None
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

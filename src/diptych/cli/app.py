@@ -1,0 +1,43 @@
+"""The command ``diptych``: its verbs, and what happens to errors."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from diptych.cli import console
+from diptych.cli.demo import demo
+from diptych.cli.embed import embed
+from diptych.cli.evaluate import evaluate
+from diptych.cli.index import index
+from diptych.cli.info import info
+from diptych.cli.report import report
+from diptych.cli.scenes import scenes
+from diptych.cli.search import search
+from diptych.cli.train import train
+from diptych.core.errors import DiptychError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="diptych",
+    help="Image–text retrieval: train dual encoders, measure what they learned, index and search.",
+    epilog="Begin with: diptych demo",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+for verb in (demo, scenes, train, embed, evaluate, index, search, report, info):
+    app.command(verb.__name__)(verb)
+
+
+def main() -> None:
+    """Run the command line; errors of ours are one line and a hint, exit code 1 or 2."""
+    try:
+        app(prog_name="diptych")
+    except DiptychError as error:
+        sys.exit(console.fail(error))

@@ -1,0 +1,75 @@
+"""``diptych evaluate``: recall and its relatives, with chance, intervals and protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.options import (
+    Data,
+    Images,
+    OutFolder,
+    ReaderName,
+    ReaderOptions,
+    SkipBadImages,
+    Source,
+    Split,
+)
+from diptych.cli.sources import DataChoice, encoded_of
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    source: Source,
+    data: Data = None,
+    split: Split = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(help="E.g. R@5, mAP@10, R-precision; see diptych info. Repeatable.", show_default=False),
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="full, coco-1k, coco-5k or folds(n).")] = "full",
+    ties: Annotated[str, typer.Option(help="expected, pessimistic, optimistic or compat.")] = "expected",
+    samples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
+    ] = 1000,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    skip_bad_images: SkipBadImages = False,
+    out: OutFolder = None,
+) -> None:
+    """Measure retrieval in both directions on a split, beside chance.
+
+    Examples:
+
+      [bold]diptych evaluate runs/flickr8k[/bold]
+
+      [bold]diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --protocol coco-1k --out clip[/bold]
+
+      [bold]diptych evaluate embedded --measure R@1 --measure mAP@5[/bold]
+    """
+    from diptych.evaluation import DEFAULT_MEASURES
+    from diptych.training.testing import evaluate_encoded
+
+    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    with progress():
+        embeddings = None if out is None else out / "embeddings"
+        encoded, origin, folder = encoded_of(source, choice, split, embeddings)
+        name = f"{encoded.about['dataset']}-{origin.split or 'all'}"
+        target = Path(source) / "evaluation" / name if out is None else out / "evaluation"
+        result = evaluate_encoded(
+            encoded, target, measure or DEFAULT_MEASURES, protocol=protocol, ties=ties, samples=samples
+        )
+    columns = ("measure", "image→text", "text→image", "both", "chance", "95 % interval")
+    table = [tuple(row) for row in result.table()]
+    print_table(
+        "", columns if samples else columns[:-1], [row[: len(columns) - (not samples)] for row in table]
+    )
+    say(result.protocol_line())
+    say(f"with values per query and TREC files in {target}")
+    is_run = (Path(source) / "run.json").is_file()
+    next_step(f"diptych report {source}" if is_run else f"diptych index {folder}")

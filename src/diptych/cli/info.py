@@ -1,0 +1,116 @@
+"""``diptych info``: what is installed, what can be named, or what a path holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diptych.cli.console import print_table, say
+from diptych.core.errors import UsageError
+
+__all__ = ["info"]
+
+
+def info(
+    path: Annotated[
+        Path | None, typer.Argument(help="A dataset, run, encoder, embeddings or index.", show_default=False)
+    ] = None,
+) -> None:
+    """Say what is installed and what can be named, or what a path holds.
+
+    Examples: [bold]diptych info[/bold], [bold]diptych info runs/flickr8k[/bold]
+    """
+    if path is None:
+        _environment()
+    elif not path.exists():
+        raise UsageError(f"{path} does not exist", "give a path, or nothing")
+    else:
+        print_table(str(path), ("what", "value"), [(key, str(value)) for key, value in _about(path)])
+
+
+def _environment() -> None:
+    from importlib import metadata
+
+    from diptych.data.readers import READERS
+    from diptych.encoders.family import FAMILIES
+    from diptych.evaluation import MEASURES
+    from diptych.index import ENGINES
+    from diptych.objectives import OBJECTIVES
+    from diptych.training.recipe import recipe_names
+    from diptych.training.run import environment
+
+    values = environment()
+    rows = [("diptych", values["diptych"]), ("python", f"{values['python']}, {values['system']}")]
+    rows += [(name, version) for name, version in values["libraries"].items()]
+    for extra, library in (("datasets", "datasets"), ("open-clip", "open_clip_torch")):
+        try:
+            rows.append((library, metadata.version(library)))
+        except metadata.PackageNotFoundError:
+            rows.append((library, f"not installed: pip install 'diptych[{extra}]'"))
+    rows.append(("processors", f"{values['processors']}, {values['threads']} threads"))
+    rows.append(("accelerator", values["accelerator"] or "none"))
+    print_table("installed", ("what", "version"), rows)
+    for title, registry in (
+        ("readers (--reader)", READERS),
+        ("encoder families", FAMILIES),
+        ("objectives (objective.name)", OBJECTIVES),
+        ("measures (--measure)", MEASURES),
+        ("index engines (--engine)", ENGINES),
+    ):
+        print_table(title, ("name", "what it is"), [(item.name, item.description) for item in registry])
+    say(f"recipes (diptych train NAME): {', '.join(recipe_names())}")
+
+
+def _about(path: Path) -> list[tuple[str, object]]:
+    """What a path holds, recognised by the file that marks it."""
+    if (path / "run.json").is_file():
+        from diptych.training.run import Run
+
+        run = Run.open(path)
+        rows: list[tuple[str, object]] = [("kind", "run"), *run.header.items()]
+        rows += [("objective", run.recipe.objective["name"]), ("backbone", run.recipe.model.image.backbone)]
+        return [*rows, ("encoder", run.best if run.best.is_dir() else "none yet")]
+    if (path / "embeddings.json").is_file():
+        from diptych.encoders.embeddings import Embeddings
+
+        rows_ = Embeddings.open(path)
+        return [
+            ("kind", f"{rows_.kind} embeddings"),
+            ("rows", f"{len(rows_):,} × {rows_.width}"),
+            ("encoder", rows_.encoder),
+            ("data", rows_.data),
+        ]
+    if (path / "about.json").is_file() and (path / "texts").is_dir():
+        from diptych.encoders.encode import EncodedCollection
+
+        encoded = EncodedCollection.open(path)
+        return [
+            ("kind", "embedded collection"),
+            ("pictures", f"{len(encoded.images):,} × {encoded.images.width}"),
+            ("captions", f"{len(encoded.texts):,} × {encoded.texts.width}"),
+            *((key, encoded.about[key]) for key in ("dataset", "split", "data")),
+            ("encoder", encoded.images.encoder),
+        ]
+    if (path / "index.json").is_file():
+        from diptych.index import open_index
+
+        index = open_index(path)
+        return [("kind", "index"), ("contents", index.describe()), *index.options.items()]
+    from diptych.encoders.family import FAMILIES
+
+    if (path / "diptych.json").is_file() or any(
+        family.recognises(path) for family in FAMILIES if path.is_dir()
+    ):
+        from diptych.encoders.dual_encoder import DualEncoder
+
+        return [("kind", "encoder"), *DualEncoder.load(path).describe().items()]
+    from diptych.data import read_collection
+
+    collection = read_collection(path)
+    return [
+        ("kind", "dataset"),
+        ("contents", collection.describe()),
+        *(("note", note) for note in collection.notes),
+    ]

@@ -1,0 +1,44 @@
+"""``diptych report``: one self-contained page of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diptych.cli.console import next_step, progress, say
+from diptych.cli.options import OutFolder, Split
+from diptych.cli.sources import DataChoice, encoded_of
+
+__all__ = ["report"]
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A run that was trained.", show_default=False)],
+    split: Split = None,
+    out: OutFolder = None,
+) -> None:
+    """Write a run's report: curves, the test table, best and worst retrievals with pictures, the recipe.
+
+    Evaluates the run first where that has not been done.
+
+    Example: [bold]diptych report runs/flickr8k[/bold]
+    """
+    from diptych.evaluation import Result
+    from diptych.report import content_of_run, write_report
+    from diptych.training.run import Run
+    from diptych.training.testing import evaluate_encoded
+
+    opened = Run.open(run)
+    with progress():
+        encoded, origin, _ = encoded_of(str(run), DataChoice(), split)
+        folder = run / "evaluation" / f"{encoded.about['dataset']}-{origin.split or 'all'}"
+        if (folder / "evaluation.json").is_file():
+            result = Result.open(folder)
+        else:
+            result = evaluate_encoded(encoded, folder)
+        content = content_of_run(opened, result, encoded, origin.collection())
+        target = write_report(content, out or run / "report.html")
+    say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
+    next_step(f"open {target}")

@@ -1,0 +1,97 @@
+"""``diptych search``: a sentence or a picture against an index."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import Origin, encoder_of
+from diptych.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from diptych.report import Retrieved
+
+__all__ = ["search"]
+
+_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+
+
+def search(
+    index: Annotated[Path, typer.Argument(help="A folder that diptych index wrote.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="A sentence, or the path of a picture.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many to show.")] = 10,
+    sheet: Annotated[
+        Path | None, typer.Option(help="Write the result as a picture, .png or .jpg.", show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The query encoder; the one the index was built with.", show_default=False),
+    ] = None,
+) -> None:
+    """Search an index with a sentence or a picture.
+
+    Examples:
+
+      [bold]diptych search runs/flickr8k/index-images-exact "two dogs play in the snow" --sheet dogs.png[/bold]
+
+      [bold]diptych search runs/flickr8k/index-texts-exact holiday.jpg -k 5[/bold]
+    """
+    from diptych.data.images import read_image
+    from diptych.index import open_index
+    from diptych.report import write_contact_sheet
+
+    if not query.strip():
+        raise UsageError("the query is empty", "give a sentence or the path of a picture")
+    opened = open_index(index)
+    origin = Origin(**opened.about["origin"]) if "origin" in opened.about else None
+    if model is None and origin is None:
+        raise UsageError(
+            f"{index} does not say what it was built with", "name the query encoder with --model"
+        )
+    with progress():
+        encoder, _ = encoder_of(model or (origin.model if origin else ""))
+        is_picture = Path(query).suffix.lower() in _PICTURES
+        rows = (
+            encoder.encode_images([read_image(Path(query))]) if is_picture else encoder.encode_texts([query])
+        )
+        hits = opened.search(rows, k, encoder=encoder.fingerprint)
+    retrieved = _retrieved(next(iter(hits)), opened.about["kind"], origin)
+    title = f"{opened.about['kind']}s for {query!r}"
+    table = [
+        (str(place), f"{item.score:.3f}", item.name, item.caption) for place, item in enumerate(retrieved, 1)
+    ]
+    print_table(title, ("rank", "score", "id", "caption"), table, caption=hits.note)
+    if sheet is not None:
+        shown = read_image(Path(query)) if is_picture else query
+        write_contact_sheet(sheet, shown, retrieved)
+        say(f"contact sheet in {sheet}")
+    elif opened.about["kind"] == "image":
+        next_step(f"diptych search {index} {query!r} --sheet found.png")
+
+
+def _retrieved(found: list[tuple[str, float]], kind: str, origin: Origin | None) -> list[Retrieved]:
+    """What was found, with captions and pictures where the collection is known."""
+    from diptych.report import Retrieved
+
+    if origin is None:
+        return [Retrieved(name, score) for name, score in found]
+    collection = origin.collection()
+    ids = collection.image_ids if kind == "image" else collection.caption_ids
+    rows = {name: row for row, name in enumerate(ids)}
+    retrieved = []
+    for name, score in found:
+        if name not in rows:
+            raise DataError(
+                f"the index finds {name!r}, which {collection.name} no longer holds", "build it again"
+            )
+        row = rows[name]
+        if kind == "image":
+            caption = next(iter(collection.captions_of(row)), "")
+            retrieved.append(Retrieved(name, score, caption=caption, picture=partial(collection.image, row)))
+        else:
+            retrieved.append(Retrieved(name, score, caption=collection.captions[row]))
+    return retrieved

@@ -1,0 +1,125 @@
+"""From what a person names on the command line to encoders, collections and embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.cli.options import parse_values
+from diptych.core.errors import UsageError
+from diptych.core.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.encoders.encode import EncodedCollection
+    from diptych.training.run import Run
+
+__all__ = ["DataChoice", "Origin", "encoded_of", "encoder_of"]
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """The data options of a command."""
+
+    data: Path | None = None
+    images: Path | None = None
+    reader: str | None = None
+    reader_option: list[str] | None = None
+    skip_bad_images: bool = False
+
+    def section(self, run: Run | None) -> dict[str, Any]:
+        """The recipe's data section that they mean; the run's own when they name no data."""
+        if self.data is None:
+            if run is None:
+                raise UsageError("no data given", "give a dataset with --data")
+            return run.recipe.data.model_dump(mode="json")
+        options = parse_values(self.reader_option, "--reader-option")
+        if self.images is not None:
+            options["images"] = str(self.images.resolve())
+        path = str(self.data.resolve()) if self.data.exists() else str(self.data)
+        return {
+            "path": path,
+            "reader": self.reader,
+            "options": options,
+            "skip_bad_images": self.skip_bad_images,
+        }
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where embeddings came from, so that a search can show what it found.
+
+    Attributes:
+        model: the run or encoder, as it was named.
+        data: the recipe's data section.
+        split: the part that was embedded; None for all.
+    """
+
+    model: str
+    data: dict[str, Any]
+    split: str | None
+
+    def collection(self) -> Collection:
+        """The collection that was embedded."""
+        from diptych.training.recipe import Data
+        from diptych.training.source import collection_of
+
+        collection = collection_of(Data.model_validate(self.data))
+        return collection if self.split is None else collection.split(self.split)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return asdict(self)
+
+
+def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
+    """The encoder of a run (its best) or of any other source, and the run when it is one."""
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.training.run import Run
+
+    if (Path(model) / "run.json").is_file():
+        run = Run.open(model)
+        if not run.best.is_dir():
+            raise UsageError(
+                f"{model} has no trained encoder yet", f"go on with: diptych train --resume {model}"
+            )
+        return DualEncoder.load(run.best), run
+    return DualEncoder.load(model), None
+
+
+def encoded_of(
+    source: str, choice: DataChoice, split: str | None, out: Path | None = None
+) -> tuple[EncodedCollection, Origin, Path]:
+    """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now.
+
+    Returns:
+        The embeddings, where they came from, and the folder they are in.
+    """
+    from diptych.encoders.encode import EncodedCollection, encode_collection
+
+    folder = Path(source)
+    if (folder / "origin.json").is_file():
+        if choice.data is not None or split is not None:
+            raise UsageError(f"{source} is embedded already", "leave --data and --split out")
+        return EncodedCollection.open(folder), Origin(**read_json(folder / "origin.json")), folder
+    encoder, run = encoder_of(source)
+    section = choice.section(run)
+    model = str(folder.resolve()) if folder.is_dir() else source
+    origin = Origin(model, section, None)
+    collection = origin.collection()
+    if split is None:
+        default = run.recipe.data.test if run is not None else "test"
+        split = default if default in collection.split_sizes else None
+    elif split == "all":
+        split = None
+    origin = Origin(model, section, split)
+    part = collection if split is None else collection.split(split)
+    if out is None:
+        if not folder.is_dir():
+            raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
+        out = folder / "embeddings" / f"{collection.name}-{split or 'all'}"
+    encoded = encode_collection(encoder, part, out, split)
+    write_json(out / "origin.json", origin.to_dict())
+    return encoded, origin, out

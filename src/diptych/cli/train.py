@@ -1,0 +1,117 @@
+"""``diptych train``: from a recipe to a run, or on with an interrupted one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diptych.cli.console import is_main_process, next_step, progress, say
+from diptych.cli.interrupt import stop_on_signal
+from diptych.cli.options import (
+    Data,
+    Images,
+    OutFolder,
+    ReaderName,
+    ReaderOptions,
+    SkipBadImages,
+    parse_values,
+)
+from diptych.core.errors import UsageError
+
+__all__ = ["train"]
+
+
+def train(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(
+            help="A recipe: a TOML file, or the name of one that comes with diptych.", show_default=False
+        ),
+    ] = None,
+    data: Data = None,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    skip_bad_images: SkipBadImages = False,
+    out: OutFolder = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE that replaces the recipe's, e.g. stages.0.epochs=5. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with this run, to the same final numbers.", show_default=False)
+    ] = None,
+    devices: Annotated[int, typer.Option(min=1, help="Processes that share each batch.")] = 1,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
+    features: Annotated[
+        Path | None, typer.Option(help="Folder of cached backbone features.", show_default=False)
+    ] = None,
+) -> None:
+    """Train a dual encoder.
+
+    The run folder keeps the recipe, the metrics, the best encoder and everything needed to go on.
+    Ctrl-C stops after the current step; kill -9 loses at most checkpoints.every_steps steps.
+
+    Examples:
+
+      [bold]diptych train scenes --out runs/scenes[/bold]
+
+      [bold]diptych train recipes/flickr8k.toml --data flickr8k --out runs/flickr8k[/bold]
+
+      [bold]diptych train --resume runs/flickr8k[/bold]
+    """
+    from diptych.training.fit import fit
+    from diptych.training.recipe import load_recipe, recipe_names
+    from diptych.training.run import Run
+    from diptych.training.source import collection_of
+
+    if resume is not None:
+        if recipe is not None or set_:
+            raise UsageError("--resume takes the run's own recipe", "leave the recipe and --set out")
+        run = Run.open(resume)
+        if run.finished:
+            say(f"{resume} is finished")
+            next_step(f"diptych evaluate {resume}")
+            return
+    else:
+        if recipe is None:
+            raise UsageError("no recipe given", f"a TOML file, or one of: {', '.join(recipe_names())}")
+        overrides = parse_values(set_, "--set")
+        if data is not None:
+            overrides["data.path"] = str(data.resolve())
+        options = parse_values(reader_option, "--reader-option")
+        if images is not None:
+            options["images"] = str(images.resolve())
+        if options:
+            overrides["data.options"] = options
+        if reader is not None:
+            overrides["data.reader"] = reader
+        if skip_bad_images:
+            overrides["data.skip_bad_images"] = True
+        loaded = load_recipe(recipe, overrides)
+        folder = out or Path("runs") / loaded.name
+        # Further processes of the same training find the run that the first has begun.
+        run = Run.prepare(folder, loaded) if is_main_process() else Run.open(folder)
+    with progress(), stop_on_signal() as should_stop:
+        collection = collection_of(run.recipe.data)
+        for line in (collection.describe(), *collection.notes):
+            say(line)
+        run.begin()
+        place = fit(
+            run,
+            collection,
+            devices=devices,
+            accelerator=accelerator,
+            features_root=features,
+            should_stop=should_stop,
+        )
+    say(
+        f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}; run in {run.folder}"
+    )
+    next_step(f"diptych evaluate {run.folder}")

@@ -1,0 +1,1 @@
+"""Floor 0, the ground: errors, registries, whole files, fingerprints, progress."""

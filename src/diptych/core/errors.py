@@ -1,0 +1,117 @@
+"""The exceptions a person can meet, each with the way out.
+
+::
+
+    DiptychError                 something went wrong; exit code 1
+    ├── UsageError               what was asked for cannot be; exit code 2
+    │   ├── UnknownNameError     a name that no registry, split or key holds
+    │   ├── RecipeError          a recipe with an unknown key or an impossible value
+    │   └── MissingExtraError    an optional library that is not installed
+    ├── DataError                a collection or one of its items is not as it should be
+    │   ├── ImageError           one picture cannot be read (names the picture)
+    │   └── CaptionError         one caption cannot be used (names the caption)
+    ├── NumericalError           NaN or infinity where a number was needed
+    ├── MismatchError            two things that do not belong together (fingerprints, widths)
+    ├── StorageError             a file could not be written or read back
+    └── Interrupted              stopped on request, everything reported is safe; exit code 130
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "CaptionError",
+    "DataError",
+    "DiptychError",
+    "ImageError",
+    "Interrupted",
+    "MismatchError",
+    "MissingExtraError",
+    "NumericalError",
+    "RecipeError",
+    "StorageError",
+    "UnknownNameError",
+    "UsageError",
+]
+
+
+class DiptychError(Exception):
+    """Base of every error raised on purpose: one line of what, one of what to do.
+
+    Args:
+        message: what is wrong, with the values that disagree.
+        fix: what the reader can do about it; printed as a hint.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.fix})" if self.fix else self.message
+
+
+class UsageError(DiptychError):
+    """What was asked for cannot be done as asked."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """A name that is not among the known ones; the hint lists the nearest."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"unknown {kind} {name!r}", f"{guess}known: {', '.join(names) or 'none'}")
+        self.known = names
+
+
+class RecipeError(UsageError):
+    """A recipe that does not say what its keys allow."""
+
+
+class MissingExtraError(UsageError):
+    """An optional library is needed and not installed."""
+
+    def __init__(self, library: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs {library}, which is not installed",
+            f"pip install 'diptych[{extra}]'",
+        )
+
+
+class DataError(DiptychError):
+    """A collection that is not as its format says."""
+
+
+class ImageError(DataError):
+    """One picture that cannot be read; the message names it."""
+
+
+class CaptionError(DataError):
+    """One caption that cannot be used; the message names it."""
+
+
+class NumericalError(DiptychError):
+    """NaN or infinity, with the row or step where it was found."""
+
+
+class MismatchError(DiptychError):
+    """Two artefacts that do not belong together."""
+
+
+class StorageError(DiptychError):
+    """A write failed or a file does not hold what it should; what was there before is whole."""
+
+
+class Interrupted(DiptychError):
+    """Stopped on request at a safe point."""
+
+    exit_code = 130

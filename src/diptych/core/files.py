@@ -1,0 +1,183 @@
+"""Files that are either wholly there or not there: temporary name, flush, rename."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.core.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "atomic_folder",
+    "atomic_path",
+    "cache_root",
+    "create_array",
+    "read_json",
+    "recover_folder",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
+
+
+def cache_root() -> Path:
+    """Where things that can be computed again are kept: ``$DIPTYCH_CACHE`` or ``~/.cache/diptych``."""
+    given = os.environ.get("DIPTYCH_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "diptych"
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _storage_error(target: Path, error: OSError) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        fix = "free some space and resume; what was there before is whole"
+    else:
+        fix = "check the folder's permissions"
+    return StorageError(f"cannot write {target}: {error.strerror or error}", fix)
+
+
+@contextmanager
+def atomic_path(target: Path | str) -> Iterator[Path]:
+    """Give a temporary path to write to; it takes the target's name only when the block succeeds.
+
+    Raises:
+        StorageError: the write failed (disk full, no permission); the old file is untouched.
+    """
+    target = Path(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        _sync(temporary)
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise _storage_error(target, error) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Path]:
+    """Give a temporary folder to fill; it takes the target's place only when the block succeeds.
+
+    Args:
+        target: the folder.
+        marker: a file that every folder of this kind holds; a folder with other things in it and
+            without the marker is somebody else's and is not replaced.
+
+    An existing target is moved aside first and removed last, so that at every moment one whole
+    version exists under the target's name or under ``.NAME.old``.
+
+    Raises:
+        UsageError: the folder holds other things.
+        StorageError: the write failed; the old folder is untouched.
+    """
+    target = Path(target)
+    if marker is not None and target.exists() and not (target / marker).exists():
+        strange = not target.is_dir() or any(target.iterdir())
+        if strange:
+            raise UsageError(f"{target} holds other things (no {marker})", "give a new or empty folder")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        recover_folder(target)
+        old = target.with_name(f".{target.name}.old")
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+    except OSError as error:
+        raise _storage_error(target, error) from error
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.rename(old)
+        temporary.chmod(0o755)
+        temporary.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise _storage_error(target, error) from error
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def recover_folder(target: Path | str) -> None:
+    """Put right what a kill inside :func:`atomic_folder` can leave: the old version under ``.NAME.old``,
+    half-written ones under ``.NAME.*.tmp``."""
+    target = Path(target)
+    old = target.with_name(f".{target.name}.old")
+    if old.exists() and not target.exists():
+        old.rename(target)
+    for leftover in target.parent.glob(f".{target.name}.*.tmp"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """A new .npy file of that type and shape, memory-mapped for writing, with its space reserved.
+
+    Without the reservation a disk that fills up would kill the process in the middle of a write.
+
+    Raises:
+        OSError: there is not enough space.
+    """
+    import numpy as np
+
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        size = os.path.getsize(path)
+        with open(path, "r+b") as handle:
+            os.posix_fallocate(handle.fileno(), 0, max(1, size))
+    return rows
+
+
+def write_bytes(target: Path | str, content: bytes) -> None:
+    """Write ``content`` atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(target: Path | str, content: str) -> None:
+    """Write ``content`` atomically as UTF-8."""
+    write_bytes(target, content.encode())
+
+
+def write_json(target: Path | str, value: Any) -> None:
+    """Write ``value`` atomically as indented JSON; NaN is refused, for JSON has none."""
+    write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        StorageError: the file is missing or is not JSON.
+    """
+    path = Path(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} is not JSON: {error}") from None

@@ -1,0 +1,85 @@
+"""Declared objects by name: losses, measures, readers, engines, perturbations, studies.
+
+Adding one is one new file that calls ``REGISTRY.add``; the CLI's help, the documentation and the
+reports read the same declarations.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+from diptych.core.errors import UnknownNameError
+
+__all__ = ["Declared", "Registry"]
+
+
+class Declared(Protocol):
+    """What a registry asks of its members: a name and one line of what it is."""
+
+    @property
+    def name(self) -> str:
+        """What it is called wherever it can be named."""
+
+    @property
+    def description(self) -> str:
+        """One line for help texts."""
+
+
+T = TypeVar("T", bound=Declared)
+
+
+class Registry(Generic[T]):
+    """Named objects of one kind, filled by importing every module of one package.
+
+    Args:
+        kind: the word for a member in messages, e.g. ``"objective"``.
+        package: the package whose modules register members when imported.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._members: dict[str, T] = {}
+        self._complete = False
+
+    def add(self, member: T) -> T:
+        """Register ``member`` under its name; a second one of the same name is a programming error."""
+        if member.name in self._members:
+            raise ValueError(f"two {self.kind}s are named {member.name!r}")
+        self._members[member.name] = member
+        return member
+
+    def _discover(self) -> None:
+        if self._complete:
+            return
+        package = importlib.import_module(self._package)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self._package}.{module.name}")
+        self._complete = True
+
+    def get(self, name: str) -> T:
+        """The member called ``name``.
+
+        Raises:
+            UnknownNameError: no such member; the message lists those there are.
+        """
+        self._discover()
+        try:
+            return self._members[name]
+        except KeyError:
+            raise UnknownNameError(self.kind, name, self._members) from None
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        self._discover()
+        return sorted(self._members)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter([self._members[name] for name in self.names()])
+
+    def describe(self) -> str:
+        """One line per member, for help texts."""
+        return "\n".join(f"{member.name}: {member.description}" for member in self)

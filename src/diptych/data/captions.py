@@ -1,0 +1,33 @@
+"""What a caption must be before anything is done with it."""
+
+from __future__ import annotations
+
+from diptych.core.errors import CaptionError
+
+__all__ = ["MAX_CHARACTERS", "checked_caption"]
+
+MAX_CHARACTERS = 20_000
+"""Longer texts are documents, not captions, and are refused."""
+
+
+def checked_caption(text: str, name: str) -> str:
+    """The caption without surrounding white space.
+
+    Args:
+        text: the raw caption.
+        name: what to call it in errors.
+
+    Raises:
+        CaptionError: empty, without a single letter or digit, or longer than 20,000 characters.
+    """
+    stripped = text.strip()
+    if not any(character.isalnum() for character in stripped):
+        raise CaptionError(
+            f"{name} is empty: {text[:40]!r}", "correct it, or leave it out with --skip-bad-captions"
+        )
+    if len(stripped) > MAX_CHARACTERS:
+        raise CaptionError(
+            f"{name} has {len(stripped):,} characters, more than the {MAX_CHARACTERS:,} allowed",
+            "shorten it, or leave it out with --skip-bad-captions",
+        )
+    return stripped

@@ -1,0 +1,203 @@
+"""Collection: images, captions, and which caption describes which image.
+
+Everything that reads a dataset returns one; nothing in it loads a pixel until asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from diptych.core.errors import DataError, UnknownNameError
+from diptych.core.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["Collection", "ImageSource"]
+
+
+class ImageSource(Protocol):
+    """Where a collection's pictures are: a folder of files, a table, a generator."""
+
+    def read(self, row: int) -> Image:
+        """The picture of source row ``row``, upright, RGB.
+
+        Raises:
+            ImageError: it is missing or cannot be decoded; the message names it.
+        """
+
+    def content(self, row: int) -> str:
+        """A fingerprint of the picture's bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Images with their captions, splits and whatever else is known of them.
+
+    Attributes:
+        name: the dataset's name, as reports print it.
+        image_ids: one unique id per image.
+        captions: all captions, those of one image next to each other, in image order.
+        caption_ids: one unique id per caption.
+        caption_image: (n_captions,) int64, not decreasing; the row of each caption's image.
+        splits: one split name per image.
+        source: where pictures are read.
+        source_rows: (n_images,) int64, each image's row in ``source``.
+        records: per image, what else is known (title, attributes, category path, facts).
+        caption_records: per caption, what else is known (the facts it states).
+        notes: what the reader did that a reader of numbers should know, one line each.
+    """
+
+    name: str
+    image_ids: Sequence[str]
+    captions: Sequence[str]
+    caption_ids: Sequence[str]
+    caption_image: np.ndarray
+    splits: Sequence[str]
+    source: ImageSource
+    source_rows: np.ndarray
+    records: Sequence[Mapping[str, Any]] | None = None
+    caption_records: Sequence[Mapping[str, Any]] | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        n_images, n_captions = len(self.image_ids), len(self.captions)
+        for what, have, want in (
+            ("splits", len(self.splits), n_images),
+            ("source rows", len(self.source_rows), n_images),
+            ("records", n_images if self.records is None else len(self.records), n_images),
+            ("caption ids", len(self.caption_ids), n_captions),
+            ("caption images", len(self.caption_image), n_captions),
+            (
+                "caption records",
+                n_captions if self.caption_records is None else len(self.caption_records),
+                n_captions,
+            ),
+        ):
+            if have != want:
+                raise DataError(f"{self.name}: {want} {what} expected, got {have}")
+        if n_captions:
+            images = self.caption_image
+            if images[0] < 0 or images[-1] >= n_images or np.any(np.diff(images) < 0):
+                raise DataError(
+                    f"{self.name}: caption_image must not decrease and lie in [0, {n_images})",
+                    "sort the captions by their image",
+                )
+        for what, ids in (("image", self.image_ids), ("caption", self.caption_ids)):
+            if len(set(ids)) != len(ids):
+                seen: set[str] = set()
+                twice = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+                raise DataError(f"{self.name}: {what} id {twice!r} occurs twice", "make ids unique")
+
+    @property
+    def n_images(self) -> int:
+        """How many images."""
+        return len(self.image_ids)
+
+    @property
+    def n_captions(self) -> int:
+        """How many captions."""
+        return len(self.captions)
+
+    @cached_property
+    def caption_start(self) -> np.ndarray:
+        """(n_images + 1,) int64: image i's captions are ``caption_start[i]:caption_start[i + 1]``."""
+        counts = np.bincount(self.caption_image, minlength=self.n_images)
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    @cached_property
+    def captions_per_image(self) -> np.ndarray:
+        """(n_images,) int64."""
+        return np.diff(self.caption_start)
+
+    def captions_of(self, image: int) -> list[str]:
+        """The captions that describe image row ``image``."""
+        return list(self.captions[self.caption_start[image] : self.caption_start[image + 1]])
+
+    def image(self, row: int) -> Image:
+        """The picture of image row ``row``, upright, RGB.
+
+        Raises:
+            ImageError: it is missing or cannot be decoded; the message names it.
+        """
+        return self.source.read(int(self.source_rows[row]))
+
+    def images(self) -> Iterator[Image]:
+        """All pictures in order, one at a time."""
+        for row in range(self.n_images):
+            yield self.image(row)
+
+    @property
+    def split_sizes(self) -> dict[str, int]:
+        """Images per split, in the order of first appearance."""
+        sizes: dict[str, int] = {}
+        for name in self.splits:
+            sizes[name] = sizes.get(name, 0) + 1
+        return sizes
+
+    def split(self, name: str) -> Collection:
+        """The images of split ``name`` with their captions.
+
+        Raises:
+            UnknownNameError: there is no such split; the message lists those there are.
+        """
+        rows = np.flatnonzero(np.asarray(self.splits, dtype=object) == name)
+        if not len(rows):
+            raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)
+        return self.subset(rows)
+
+    def subset(self, rows: Sequence[int] | np.ndarray) -> Collection:
+        """The images ``rows``, in that order, with all their captions."""
+        rows = np.asarray(rows, dtype=np.int64)
+        starts, counts = self.caption_start[rows], self.captions_per_image[rows]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._take(rows, np.repeat(starts, counts) + within, np.repeat(np.arange(len(rows)), counts))
+
+    def first_captions(self, k: int = 1) -> Collection:
+        """The same images with at most their first ``k`` captions each (a protocol choice)."""
+        position = np.arange(self.n_captions) - self.caption_start[self.caption_image]
+        keep = np.flatnonzero(position < k)
+        return self._take(np.arange(self.n_images), keep, self.caption_image[keep])
+
+    def _take(self, images: np.ndarray, captions: np.ndarray, caption_image: np.ndarray) -> Collection:
+        def pick(values: Sequence[Any] | None, rows: np.ndarray) -> list[Any] | None:
+            return None if values is None else [values[row] for row in rows.tolist()]
+
+        return Collection(
+            name=self.name,
+            image_ids=pick(self.image_ids, images) or [],
+            captions=pick(self.captions, captions) or [],
+            caption_ids=pick(self.caption_ids, captions) or [],
+            caption_image=caption_image.astype(np.int64),
+            splits=pick(self.splits, images) or [],
+            source=self.source,
+            source_rows=self.source_rows[images],
+            records=pick(self.records, images),
+            caption_records=pick(self.caption_records, captions),
+            notes=self.notes,
+        )
+
+    @cached_property
+    def text_fingerprint(self) -> str:
+        """Fingerprint of ids, captions and who describes whom; pictures' bytes are not read."""
+        return fingerprint(
+            list(self.image_ids), list(self.captions), list(self.caption_ids), self.caption_image.tolist()
+        )
+
+    def describe(self) -> str:
+        """One line: name, sizes, captions per image, splits."""
+        counts = self.captions_per_image
+        per_image = (
+            "no captions"
+            if not self.n_captions
+            else f"{counts.min()} captions per image"
+            if counts.min() == counts.max()
+            else f"{counts.min()}–{counts.max()} captions per image"
+        )
+        splits = ", ".join(f"{name} {size:,}" for name, size in self.split_sizes.items())
+        return f"{self.name}: {self.n_images:,} images, {self.n_captions:,} captions ({per_image}); {splits}"

@@ -1,0 +1,170 @@
+"""Karpathy's JSON: MS COCO, Flickr30k, Flickr8k and everything written in their manner.
+
+``{"images": [{"filename", "split", "sentences": [{"raw", "sentid"}, …], …}, …]}``, optionally
+gzipped. COCO's ``filepath`` (train2014, val2014) is honoured, and its ``restval`` images join the
+training split (113,287 images) unless asked otherwise.
+
+Source of the splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments, CVPR 2015.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import CaptionError, DataError
+from diptych.data.captions import checked_caption
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.data.readers.declaration import READERS, Reader
+
+__all__ = ["read_karpathy"]
+
+_OWN_KEYS = {"filename", "filepath", "split", "sentences", "sentids", "imgid"}
+_OWN_SENTENCE_KEYS = {"raw", "sentid", "imgid", "tokens"}
+_HUGGING_FACE = {"dataset_info.json", "dataset_dict.json"}
+
+
+def _candidates(folder: Path) -> list[Path]:
+    files = [*folder.glob("dataset*.json"), *folder.glob("dataset*.json.gz")]
+    return sorted(file for file in files if file.name not in _HUGGING_FACE)
+
+
+def _json_file(path: Path) -> Path:
+    if path.is_file():
+        return path
+    found = _candidates(path)
+    if not found:
+        raise DataError(f"no dataset*.json in {path}", "give the JSON file itself with --data")
+    if len(found) > 1:
+        names = ", ".join(file.name for file in found)
+        raise DataError(f"{len(found)} candidates in {path}: {names}", "give one of them with --data")
+    return found[0]
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    try:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8") as handle:
+            document = json.load(handle)
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist", "check the path given with --data") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        raise DataError(f"{path} is not JSON: {error}", "fetch the file again") from None
+    if not isinstance(document, dict) or not isinstance(document.get("images"), list):
+        raise DataError(
+            f"{path} is not Karpathy's JSON: no list under 'images'",
+            "expected {'images': [{'filename', 'split', 'sentences': [{'raw'}]}]}",
+        )
+    return document
+
+
+def _image_folder(file: Path, images: Path | str | None) -> Path:
+    if images is not None:
+        folder = Path(images)
+        if not folder.is_dir():
+            raise DataError(f"the image folder {folder} does not exist", "check --images")
+        return folder
+    beside = file.parent / "images"
+    return beside if beside.is_dir() else file.parent
+
+
+def read_karpathy(
+    path: Path | str,
+    images: Path | str | None = None,
+    restval: bool = True,
+    max_captions: int | None = None,
+    skip_bad_captions: bool = False,
+) -> Collection:
+    """Read a Karpathy-style JSON file, or the folder that holds one.
+
+    Args:
+        path: ``dataset_*.json`` (or ``.json.gz``), or its folder.
+        images: the folder of pictures; ``images/`` beside the JSON when not given.
+        restval: whether COCO's ``restval`` images belong to ``train``.
+        max_captions: keep the first so many captions of each image (published COCO tables use 5).
+        skip_bad_captions: leave out empty captions, and count them, instead of failing.
+
+    Raises:
+        DataError: not JSON, not Karpathy's, an image without file name or split.
+        CaptionError: an empty caption; the message names it.
+    """
+    file = _json_file(Path(path))
+    document = _load(file)
+    folder = _image_folder(file, images)
+    names: list[str] = []
+    splits: list[str] = []
+    records: list[dict[str, Any]] = []
+    captions: list[str] = []
+    caption_ids: list[str] = []
+    caption_image: list[int] = []
+    caption_records: list[dict[str, Any]] = []
+    skipped = 0
+    for row, image in enumerate(document["images"]):
+        try:
+            name, split, sentences = str(image["filename"]), str(image["split"]), image["sentences"]
+            texts = [(str(s["raw"]), str(s.get("sentid", f"{row}#{i}")), s) for i, s in enumerate(sentences)]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"{file}: image {row} is not as Karpathy's JSON says ({type(error).__name__}: {error})",
+                "each image needs 'filename', 'split' and 'sentences' with 'raw'",
+            ) from None
+        names.append(f"{image['filepath']}/{name}" if image.get("filepath") else name)
+        splits.append("train" if split == "restval" and restval else split)
+        records.append({key: value for key, value in image.items() if key not in _OWN_KEYS})
+        for raw, identifier, sentence in texts[:max_captions]:
+            try:
+                text = checked_caption(raw, f"{file.name}, caption {identifier} of {name}")
+            except CaptionError:
+                if not skip_bad_captions:
+                    raise
+                skipped += 1
+                continue
+            captions.append(text)
+            caption_ids.append(identifier)
+            caption_image.append(row)
+            caption_records.append({k: v for k, v in sentence.items() if k not in _OWN_SENTENCE_KEYS})
+    if len(set(caption_ids)) != len(caption_ids):
+        caption_ids = [f"{names[image]}#{i}" for i, image in enumerate(caption_image)]
+    notes = (f"{skipped} empty captions left out",) if skipped else ()
+    return Collection(
+        name=str(document.get("dataset", file.name.split(".")[0])),
+        image_ids=names,
+        captions=captions,
+        caption_ids=caption_ids,
+        caption_image=np.asarray(caption_image, dtype=np.int64),
+        splits=splits,
+        source=FolderSource(folder, names),
+        source_rows=np.arange(len(names)),
+        records=records,
+        caption_records=caption_records,
+        notes=notes,
+    )
+
+
+def _recognises(path: Path) -> bool:
+    if path.is_dir():
+        return bool(_candidates(path))
+    return path.name.endswith((".json", ".json.gz"))
+
+
+READERS.add(
+    Reader(
+        "karpathy",
+        "Karpathy's JSON (COCO, Flickr30k, Flickr8k): a dataset*.json and a folder of pictures",
+        _recognises,
+        read_karpathy,
+        {
+            "images": "folder of pictures (default: images/ beside the JSON)",
+            "restval": "COCO's restval images belong to train (default: true)",
+            "max_captions": "keep the first so many captions of each image",
+            "skip_bad_captions": "leave out and count empty captions instead of failing",
+        },
+        general=1,
+    )
+)

@@ -1,0 +1,190 @@
+"""Image–text pairs in a CSV, TSV or JSON Lines file beside a folder of pictures.
+
+One line per caption: an image column, a caption column, optionally a split column. Lines of the same
+image become its captions; every other column is kept as the image's record (from its first line).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.data.captions import checked_caption
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.data.readers.declaration import READERS, Reader
+
+__all__ = ["read_pairs"]
+
+_IMAGE_COLUMNS = ("image", "filename", "file_name", "image_path", "filepath", "path")
+_CAPTION_COLUMNS = ("caption", "text", "sentence", "title", "description")
+_SUFFIXES = (".csv", ".tsv", ".jsonl")
+
+
+def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and fields, one line at a time."""
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as handle:
+            if file.suffix == ".jsonl":
+                for number, line in enumerate(handle, 1):
+                    if line.strip():
+                        value = json.loads(line)
+                        if not isinstance(value, dict):
+                            raise DataError(
+                                f"{file}, line {number}: not a JSON object", "one object per line"
+                            )
+                        yield number, value
+            else:
+                delimiter = "\t" if file.suffix == ".tsv" else ","
+                reader = csv.DictReader(handle, delimiter=delimiter, restkey="")
+                for row in reader:
+                    yield reader.line_num, row
+    except json.JSONDecodeError as error:
+        raise DataError(f"{file} is not JSON Lines: {error}", "one JSON object per line") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{file} cannot be read: {error}", "save it as UTF-8") from None
+
+
+def _column(fields: dict[str, Any], given: str | None, known: tuple[str, ...], what: str, file: Path) -> str:
+    if given is not None:
+        if given in fields:
+            return given
+    else:
+        for name in known:
+            if name in fields:
+                return name
+    raise UsageError(
+        f"{file} has no {what} column {given!r}" if given else f"{file} has no {what} column",
+        f"its columns: {', '.join(map(str, fields))}; name one with {what}_column=",
+    )
+
+
+def _assigned_split(image: str, validation: float, test: float) -> str:
+    """A split that depends on the image's name alone: adding pictures never moves the others."""
+    place = int(fingerprint("split", image)[:8], 16) / 16**8
+    return "test" if place < test else "val" if place < test + validation else "train"
+
+
+def _find_file(path: Path) -> Path:
+    if path.is_file():
+        return path
+    found = sorted(file for file in path.glob("*") if file.suffix in _SUFFIXES)
+    if len(found) != 1:
+        names = ", ".join(file.name for file in found) or "none"
+        raise DataError(
+            f"one CSV, TSV or JSONL file expected in {path}, found: {names}", "name it with --data"
+        )
+    return found[0]
+
+
+def read_pairs(
+    path: Path | str,
+    images: Path | str | None = None,
+    image_column: str | None = None,
+    caption_column: str | None = None,
+    split_column: str = "split",
+    validation: float = 0.1,
+    test: float = 0.1,
+    skip_bad_captions: bool = False,
+) -> Collection:
+    """Read a folder of pictures with a CSV, TSV or JSONL file of captions.
+
+    Args:
+        path: the file, or the folder that holds it.
+        images: the folder of pictures; ``images/`` beside the file, else the file's own folder.
+        image_column: column of file names; recognised when not given.
+        caption_column: column of captions; recognised when not given.
+        split_column: column of split names; without it, images are assigned by a hash of their name.
+        validation: share of images assigned to ``val`` when there is no split column.
+        test: share of images assigned to ``test`` when there is no split column.
+        skip_bad_captions: leave out empty captions, and count them, instead of failing.
+
+    Raises:
+        UsageError: a column that does not exist.
+        DataError: no rows, or rows of one image in different splits.
+        CaptionError: an empty caption; the message names its line.
+    """
+    file = _find_file(Path(path))
+    folder = Path(images) if images is not None else file.parent / "images"
+    if not folder.is_dir():
+        if images is not None:
+            raise DataError(f"the image folder {folder} does not exist", "check --images")
+        folder = file.parent
+    captions: dict[str, list[str]] = {}
+    splits: dict[str, str] = {}
+    records: dict[str, dict[str, Any]] = {}
+    columns: tuple[str, str] | None = None
+    skipped = 0
+    for number, fields in _rows(file):
+        if columns is None:
+            columns = (
+                _column(fields, image_column, _IMAGE_COLUMNS, "image", file),
+                _column(fields, caption_column, _CAPTION_COLUMNS, "caption", file),
+            )
+        image, raw = str(fields.get(columns[0]) or ""), str(fields.get(columns[1]) or "")
+        if not image:
+            raise DataError(f"{file}, line {number}: no image name", f"fill column {columns[0]!r}")
+        split = fields.get(split_column)
+        split = str(split) if split else _assigned_split(image, validation, test)
+        if splits.setdefault(image, split) != split:
+            raise DataError(
+                f"{file}, line {number}: {image} is in split {splits[image]!r} and in {split!r}",
+                "an image belongs to one split",
+            )
+        if image not in captions:
+            captions[image] = []
+            records[image] = {k: v for k, v in fields.items() if k not in (*columns, split_column)}
+        try:
+            captions[image].append(checked_caption(raw, f"{file.name}, line {number}"))
+        except CaptionError:
+            if not skip_bad_captions:
+                raise
+            skipped += 1
+    if not captions:
+        raise DataError(f"{file} has no rows", "one line per caption, with a header line in CSV and TSV")
+    names = list(captions)
+    return Collection(
+        name=file.stem,
+        image_ids=names,
+        captions=[text for name in names for text in captions[name]],
+        caption_ids=[f"{name}#{i}" for name in names for i in range(len(captions[name]))],
+        caption_image=np.repeat(np.arange(len(names)), [len(captions[name]) for name in names]),
+        splits=[splits[name] for name in names],
+        source=FolderSource(folder, names),
+        source_rows=np.arange(len(names)),
+        records=[records[name] for name in names],
+        notes=(f"{skipped} empty captions left out",) if skipped else (),
+    )
+
+
+def _recognises(path: Path) -> bool:
+    if path.is_dir():
+        return any(file.suffix in _SUFFIXES for file in path.iterdir())
+    return path.suffix in _SUFFIXES
+
+
+READERS.add(
+    Reader(
+        "pairs",
+        "a folder of pictures with a CSV, TSV or JSONL file: one image–caption pair per line",
+        _recognises,
+        read_pairs,
+        {
+            "images": "folder of pictures (default: images/ beside the file)",
+            "image_column": "column of file names (recognised)",
+            "caption_column": "column of captions (recognised)",
+            "split_column": "column of split names (default: split)",
+            "validation": "share of images in val where there is no split column (default: 0.1)",
+            "test": "share of images in test where there is no split column (default: 0.1)",
+            "skip_bad_captions": "leave out and count empty captions instead of failing",
+        },
+        general=2,
+    )
+)

@@ -1,0 +1,170 @@
+"""Pictures of worlds: textured ground, shaded objects that cast shadows and occlude each other, noise.
+
+Shapes are drawn four times larger and averaged down, so edges are smooth; colours, textures, turns,
+light and noise vary from picture to picture, so a pixel never tells a fact by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from diptych.data.scenes.backgrounds import paint_background
+from diptych.data.scenes.outlines import contours
+from diptych.data.scenes.world import SceneObject, World
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["draw_object", "draw_world"]
+
+Array = np.ndarray
+
+_SUPERSAMPLING = 4
+_RGB = {
+    "red": (206, 34, 40),
+    "orange": (240, 132, 26),
+    "yellow": (246, 218, 52),
+    "green": (40, 152, 62),
+    "turquoise": (46, 198, 192),
+    "blue": (38, 80, 204),
+    "purple": (128, 54, 168),
+    "pink": (244, 142, 184),
+    "white": (244, 243, 238),
+    "black": (34, 34, 38),
+}
+_TOWARDS_LIGHT = {"left": (-1.0, 0.0), "right": (1.0, 0.0), "top": (0.0, -1.0), "bottom": (0.0, 1.0)}
+_TINTS = {"neutral": (1.0, 1.0, 1.0), "warm": (1.07, 1.0, 0.87), "cool": (0.89, 0.99, 1.09)}
+_FRAME_GREY = {"white": 240.0, "black": 22.0}
+
+
+def draw_world(world: World, chance: random.Random, size: int) -> Image:
+    """Draw one world.
+
+    Args:
+        world: what is in it; the same world drawn twice with other ``chance`` gives other pixels.
+        chance: the scene's own generator for everything that is no fact.
+        size: side of the square picture in pixels.
+
+    Returns:
+        An RGB Pillow picture, (size, size).
+    """
+    from PIL import Image as pillow
+
+    noise = np.random.Generator(np.random.PCG64(chance.getrandbits(128)))
+    canvas = paint_background(world.background, noise, size)
+    towards = _TOWARDS_LIGHT[world.light]
+    for item in reversed(world.objects):  # largest last: the main object is in front
+        draw_object(canvas, item, towards, noise)
+    ramp = np.linspace(-1, 1, size, dtype=np.float32) * np.float32(noise.uniform(0.1, 0.2))
+    canvas *= (1 + towards[0] * ramp)[None, :, None] + (towards[1] * ramp)[:, None, None]
+    canvas *= np.asarray(_TINTS[world.tint], dtype=np.float32) * np.float32(noise.uniform(0.9, 1.06))
+    if world.frame != "none":
+        width = max(1, round(size * noise.uniform(0.015, 0.03)))
+        border = np.ones((size, size), dtype=bool)
+        border[width:-width, width:-width] = False
+        canvas[border] = _FRAME_GREY[world.frame]
+    grain = noise.standard_normal((size, size, 3), dtype=np.float32)
+    canvas += grain * np.float32(noise.uniform(2, 7))
+    return pillow.fromarray(np.clip(canvas, 0, 255).astype(np.uint8))
+
+
+def draw_object(
+    canvas: Array, item: SceneObject, towards: tuple[float, float], noise: np.random.Generator
+) -> None:
+    """Draw one object with its shadow onto ``canvas`` (size, size, 3) float32, in place.
+
+    Args:
+        canvas: the picture so far, 0..255.
+        item: shape, colour, material, place and radius.
+        towards: unit vector to the light; the shadow falls the other way.
+        noise: for the turn, the shade and the texture.
+    """
+    size = len(canvas)
+    radius = item.radius * size
+    reach = math.ceil(radius * 1.25) + 1
+    left, top = round(item.x * size) - reach, round(item.y * size) - reach
+    offset = (item.x * size - left, item.y * size - top)
+    inside, rim = _masks(item.shape, radius, offset, 2 * reach, float(noise.uniform(-14, 14)))
+
+    length = noise.uniform(0.14, 0.22) * radius
+    _blend(
+        canvas,
+        left - round(towards[0] * length),
+        top - round(towards[1] * length),
+        inside * np.float32(0.42),
+        np.zeros(3, dtype=np.float32),
+    )
+    y, x = np.mgrid[0 : 2 * reach, 0 : 2 * reach].astype(np.float32)
+    x, y = (x + 0.5 - offset[0]) / radius, (y + 0.5 - offset[1]) / radius
+    surface = _surface(item, x, y, towards, noise)
+    edge = surface * np.float32(0.5) if item.colour != "black" else surface + np.float32(75)
+    surface += (edge - surface) * rim[..., None]
+    _blend(canvas, left, top, inside, surface)
+
+
+def _masks(
+    shape: str, radius: float, offset: tuple[float, float], side: int, degrees: float
+) -> tuple[Array, Array]:
+    """(side, side) coverage of the shape and of its rim, in 0..1."""
+    from PIL import Image as pillow
+    from PIL import ImageDraw
+
+    scale = _SUPERSAMPLING
+    turn = math.radians(degrees)
+    cos, sin = math.cos(turn) * radius * scale, math.sin(turn) * radius * scale
+    inside = pillow.new("L", (side * scale, side * scale))
+    rim = pillow.new("L", (side * scale, side * scale))
+    fill, line = ImageDraw.Draw(inside), ImageDraw.Draw(rim)
+    width = max(scale, round(0.16 * radius * scale))
+    for number, contour in enumerate(contours(shape)):
+        points = [
+            (offset[0] * scale + x * cos - y * sin, offset[1] * scale + x * sin + y * cos) for x, y in contour
+        ]
+        fill.polygon(points, fill=0 if number else 255)
+        line.line([*points, points[0], points[1]], fill=255, width=width, joint="curve")
+    coverage = np.asarray(inside.reduce(scale), dtype=np.float32) / 255
+    return coverage, np.asarray(rim.reduce(scale), dtype=np.float32) / 255
+
+
+def _surface(
+    item: SceneObject, x: Array, y: Array, towards: tuple[float, float], noise: np.random.Generator
+) -> Array:
+    """Colour and material of an object: (side, side, 3) float32; x and y are in radii from its centre."""
+    base = np.asarray(_RGB[item.colour], dtype=np.float32) * np.float32(noise.uniform(0.88, 1.06))
+    base = base + noise.uniform(-10, 10, 3).astype(np.float32)
+    bright = float(base @ np.asarray([0.3, 0.59, 0.11])) > 95
+    other = base * np.float32(0.48) if bright else base + (255 - base) * np.float32(0.6)
+    lit = x * towards[0] + y * towards[1]
+    if item.material == "shiny":
+        spot = np.exp(-((x - 0.35 * towards[0]) ** 2 + (y - 0.35 * towards[1]) ** 2) / 0.1)
+        body = base * (0.92 + 0.3 * lit)[..., None]
+        return body + (255 - body) * np.clip(0.95 * spot, 0, 1)[..., None]
+    surface = base * (1 + 0.06 * lit)[..., None]
+    if item.material == "matte":
+        return surface
+    angle, frequency = noise.uniform(0, math.pi), noise.uniform(2.0, 2.6)
+    phase = noise.uniform(0, 1)
+    along = frequency * (x * math.cos(angle) + y * math.sin(angle)) + phase
+    if item.material == "striped":
+        pattern = np.clip(0.5 + 2.5 * np.sin(2 * math.pi * along * 0.8), 0, 1)
+    else:
+        aside = frequency * (y * math.cos(angle) - x * math.sin(angle)) + phase
+        nearest = (along - np.round(along)) ** 2 + (aside - np.round(aside)) ** 2
+        pattern = np.clip((0.3 - np.sqrt(nearest)) * 6 + 0.5, 0, 1)
+    return surface + (other - surface) * pattern.astype(np.float32)[..., None]
+
+
+def _blend(canvas: Array, left: int, top: int, alpha: Array, colour: Array) -> None:
+    """Lay ``colour`` (3,) or (h, w, 3) over the canvas at (left, top), where alpha (h, w) says."""
+    height, width = alpha.shape
+    size = len(canvas)
+    x0, x1, y0, y1 = max(left, 0), min(left + width, size), max(top, 0), min(top + height, size)
+    if x0 >= x1 or y0 >= y1:
+        return
+    cut = (slice(y0 - top, y1 - top), slice(x0 - left, x1 - left))
+    under = canvas[y0:y1, x0:x1]
+    under += ((colour[cut] if colour.ndim == 3 else colour) - under) * alpha[cut][..., None]

@@ -1,0 +1,137 @@
+"""What can be true of a scene: fact keys, their values, and who states them.
+
+A fact is a key and a value, ``"main.colour": "red"``. A key means the same in every scene, so that a
+probe can be trained per key. Objects are named by their rank in drawn size: ``main`` is the largest
+(and in front), then ``second``, ``third``, ``fourth``; keys of objects a scene does not have are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from diptych.core.errors import DataError
+
+__all__ = [
+    "BACKGROUNDS",
+    "COLOURS",
+    "COUNTS",
+    "DESCRIBABLE",
+    "FACT_VALUES",
+    "FRAMES",
+    "LIGHTS",
+    "MATERIALS",
+    "NEVER_DESCRIBED",
+    "PLACES",
+    "RELATIONS",
+    "ROLES",
+    "SHAPES",
+    "SHARED",
+    "SIZES",
+    "TINTS",
+    "TOPICS",
+    "Described",
+    "described",
+]
+
+SHAPES = (
+    "circle", "square", "triangle", "star", "heart", "cross",
+    "ring", "crescent", "arrow", "flower", "drop", "hexagon",
+)  # fmt: skip
+COLOURS = ("red", "orange", "yellow", "green", "turquoise", "blue", "purple", "pink", "white", "black")
+SIZES = ("small", "medium", "large")
+MATERIALS = ("matte", "striped", "spotted", "shiny")
+PLACES = ("left", "right", "top", "bottom", "middle")
+RELATIONS = ("left of", "right of", "above", "below")
+BACKGROUNDS = ("sand", "grass", "water", "brick", "snow", "night", "wood", "sunset")
+COUNTS = ("2", "3", "4")
+LIGHTS = ("left", "right", "top", "bottom")
+TINTS = ("neutral", "warm", "cool")
+FRAMES = ("none", "white", "black")
+ROLES = ("main", "second", "third", "fourth")
+
+FACT_VALUES: dict[str, tuple[str, ...]] = {
+    **{
+        f"{role}.{attribute}": values
+        for role in ROLES
+        for attribute, values in (
+            ("shape", SHAPES),
+            ("colour", COLOURS),
+            ("size", SIZES),
+            ("material", MATERIALS),
+        )
+    },
+    "main.place": PLACES,
+    **{f"relation.main.{role}": RELATIONS for role in ROLES[1:]},
+    "count": COUNTS,
+    "background": BACKGROUNDS,
+    "light": LIGHTS,
+    "tint": TINTS,
+    "frame": FRAMES,
+}
+"""Every key a scene can have, with every value it can take: the classes of a probe."""
+
+SHARED = ("main.shape", "main.colour")
+"""What every caption of every scene states."""
+
+TOPICS: dict[str, tuple[str, ...]] = {
+    "background": ("background",),
+    "size": ("main.size",),
+    "material": ("main.material",),
+    "place": ("main.place",),
+    "count": ("count",),
+    "second": ("second.shape", "second.colour", "relation.main.second"),
+    "second size": ("second.size",),
+    "second material": ("second.material",),
+    "third": ("third.shape", "third.colour", "relation.main.third"),
+}
+"""What a caption may state beside the shared facts; the facts of one topic are stated together."""
+
+DESCRIBABLE = (*SHARED, *(key for keys in TOPICS.values() for key in keys))
+"""The keys that captions can state."""
+
+NEVER_DESCRIBED = tuple(key for key in FACT_VALUES if key not in DESCRIBABLE)
+"""The keys no caption ever states, though they can be seen: light, tint, frame, details of the others."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """The keys of one image by how many of its k captions state them.
+
+    Attributes:
+        shared: stated by every caption.
+        partial: stated by several captions, not by all.
+        specific: stated by exactly one of several captions.
+        undescribed: stated by none.
+    """
+
+    shared: tuple[str, ...]
+    partial: tuple[str, ...]
+    specific: tuple[str, ...]
+    undescribed: tuple[str, ...]
+
+
+def described(facts: Mapping[str, str], states: Sequence[Collection[str]]) -> Described:
+    """Sort the keys of one image by who states them.
+
+    Args:
+        facts: key -> value, as in ``Collection.records[i]["facts"]``.
+        states: per caption the keys it states, as in ``Collection.caption_records[j]["states"]``.
+
+    Raises:
+        DataError: a caption states a key that is no fact of this image.
+    """
+    for position, stated in enumerate(states):
+        if strange := sorted(set(stated) - set(facts)):
+            raise DataError(
+                f"caption {position} states {strange[0]!r}, which is no fact of its image",
+                "give the captions of the image that has these facts",
+            )
+    times = {key: sum(key in stated for stated in states) for key in facts}
+    k = len(states)
+    return Described(
+        shared=tuple(key for key, n in times.items() if n == k and k),
+        partial=tuple(key for key, n in times.items() if 1 < n < k),
+        specific=tuple(key for key, n in times.items() if n == 1 and k > 1),
+        undescribed=tuple(key for key, n in times.items() if n == 0),
+    )

@@ -1,0 +1,73 @@
+"""Reading a dataset of scenes as a Collection, facts included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.errors import DataError
+from diptych.core.files import read_json
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.data.scenes.make import DATASET_FILE, VERSION, make_scenes
+
+__all__ = ["read_scenes", "scenes"]
+
+
+def read_scenes(folder: Path | str) -> Collection:
+    """Read what :func:`make_scenes` made.
+
+    Returns:
+        A Collection with splits train, val and test; ``records[i]["facts"]`` maps each fact key of
+        image i to its value, ``caption_records[j]["states"]`` lists the keys that caption j states.
+
+    Raises:
+        StorageError: there is no ``dataset.json``, or it is not JSON.
+        DataError: it holds no scenes, or scenes of another version.
+    """
+    path = Path(folder) / DATASET_FILE
+    header = read_json(path)
+    if not isinstance(header, dict) or header.get("dataset") != "scenes":
+        raise DataError(f"{path} holds no scenes", "make them with `diptych scenes`")
+    if header.get("version") != VERSION:
+        raise DataError(
+            f"{path} holds scenes of version {header.get('version')}, this version reads {VERSION}",
+            "make them again with `diptych scenes`",
+        )
+    images = header["images"]
+    names = [image["filename"] for image in images]
+    sentences = [sentence for image in images for sentence in image["sentences"]]
+    counts = [len(image["sentences"]) for image in images]
+    return Collection(
+        name="scenes",
+        image_ids=names,
+        captions=[sentence["raw"] for sentence in sentences],
+        caption_ids=[str(sentence["sentid"]) for sentence in sentences],
+        caption_image=np.repeat(np.arange(len(images), dtype=np.int64), counts),
+        splits=[image["split"] for image in images],
+        source=FolderSource(folder, names),
+        source_rows=np.arange(len(images), dtype=np.int64),
+        records=[{"facts": image["facts"]} for image in images],
+        caption_records=[{"states": tuple(sentence["states"])} for sentence in sentences],
+        notes=(
+            f"scenes version {VERSION}, seed {header['seed']}, {header['size']} pixels, "
+            f"{header['k']} captions per image",
+        ),
+    )
+
+
+def scenes(
+    n_train: int = 3000,
+    n_val: int = 500,
+    n_test: int = 500,
+    *,
+    seed: int = 0,
+    k: int = 5,
+    size: int = 64,
+    workers: int | None = None,
+    folder: Path | str | None = None,
+) -> Collection:
+    """Make the scenes, or find them in the cache, and read them; arguments as in :func:`make_scenes`."""
+    made = make_scenes(folder, n_train, n_val, n_test, seed=seed, k=k, size=size, workers=workers)
+    return read_scenes(made)

@@ -1,0 +1,213 @@
+"""Worlds: what is in a scene and where, sampled from a seed, before anything is drawn or written.
+
+Every scene has its own generator, named by (seed, split, index, purpose); none is shared, so a scene
+does not depend on how many there are, in which order, or by how many processes they are made.
+
+No two splits hold the same world: a world's describable facts, hashed, belong to one split, and a
+scene of a split is drawn again until its facts belong there. That needs no list of what was seen.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from diptych.core.errors import UnknownNameError
+from diptych.core.fingerprint import fingerprint
+from diptych.data.scenes.facts import (
+    BACKGROUNDS,
+    COLOURS,
+    DESCRIBABLE,
+    FRAMES,
+    LIGHTS,
+    MATERIALS,
+    PLACES,
+    ROLES,
+    SHAPES,
+    SIZES,
+    TINTS,
+)
+
+__all__ = [
+    "SPLITS",
+    "SceneObject",
+    "World",
+    "generator",
+    "home_split",
+    "place",
+    "relation",
+    "sample_world",
+    "world_of",
+]
+
+SPLITS = ("train", "val", "test")
+
+_RADII = {"small": 0.115, "medium": 0.16, "large": 0.215}
+_MAIN_SIZE_WEIGHTS = (2, 3, 5)
+_COUNT_WEIGHTS = {2: 3, 3: 4, 4: 3}
+# The main object is at the upper end of its size's radii and the others are at the lower end, so that
+# it is visibly the largest even beside others of its size; radii of different sizes never meet.
+_MAIN_STRETCH, _OTHER_STRETCH = (1.06, 1.12), (0.88, 0.94)
+_CLEAR = 0.06  # by how much one axis must lead for a relation or a place to be beyond doubt
+_OVERLAP = 0.78  # centres may come as close as this share of the two radii: objects occlude each other
+
+
+@dataclass(frozen=True)
+class SceneObject:
+    """One object; lengths are fractions of the picture's side, y grows downwards."""
+
+    shape: str
+    colour: str
+    size: str
+    material: str
+    x: float
+    y: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class World:
+    """One scene: 2 to 4 objects, largest first, a background, and what is seen but never described."""
+
+    objects: tuple[SceneObject, ...]
+    background: str
+    light: str
+    tint: str
+    frame: str
+
+    def facts(self) -> dict[str, str]:
+        """Key -> value; the keys are those of ``FACT_VALUES`` that this scene has."""
+        main = self.objects[0]
+        facts: dict[str, str] = {}
+        for role, item in zip(ROLES, self.objects, strict=False):
+            facts[f"{role}.shape"] = item.shape
+            facts[f"{role}.colour"] = item.colour
+            facts[f"{role}.size"] = item.size
+            facts[f"{role}.material"] = item.material
+        facts["main.place"] = place(main.x, main.y)
+        for role, item in zip(ROLES[1:], self.objects[1:], strict=False):
+            facts[f"relation.main.{role}"] = relation(main, item)
+        facts["count"] = str(len(self.objects))
+        facts["background"] = self.background
+        facts["light"] = self.light
+        facts["tint"] = self.tint
+        facts["frame"] = self.frame
+        return facts
+
+
+def relation(first: SceneObject, other: SceneObject) -> str:
+    """Where ``first`` is, seen from ``other``, along the axis on which they are further apart."""
+    across, down = first.x - other.x, first.y - other.y
+    if abs(across) > abs(down):
+        return "left of" if across < 0 else "right of"
+    return "above" if down < 0 else "below"
+
+
+def place(x: float, y: float) -> str:
+    """In which part of the picture a point is: the middle, or the side its larger offset leads to."""
+    across, down = x - 0.5, y - 0.5
+    if max(abs(across), abs(down)) < 0.11:
+        return "middle"
+    if abs(across) > abs(down):
+        return "left" if across < 0 else "right"
+    return "top" if down < 0 else "bottom"
+
+
+def generator(seed: int, split: str, index: int, purpose: str) -> random.Random:
+    """The generator of one purpose (world, captions, picture) of one scene."""
+    return random.Random(f"diptych scenes/{seed}/{split}/{index}/{purpose}")
+
+
+def home_split(facts: Mapping[str, str]) -> str:
+    """The only split that may hold a world with these describable facts."""
+    describable = {key: facts[key] for key in DESCRIBABLE if key in facts}
+    return SPLITS[int(fingerprint(describable), 16) % len(SPLITS)]
+
+
+def world_of(seed: int, split: str, index: int) -> World:
+    """World ``index`` of ``split``: the first of its generator's worlds whose home is that split.
+
+    Raises:
+        UnknownNameError: there is no such split.
+    """
+    if split not in SPLITS:
+        raise UnknownNameError("split of scenes", split, SPLITS)
+    chance = generator(seed, split, index, "world")
+    while True:
+        world = sample_world(chance)
+        if home_split(world.facts()) == split:
+            return world
+
+
+def sample_world(chance: random.Random) -> World:
+    """Sample one world.
+
+    Shapes, colours, materials, background, light, tint, frame and the main object's place are uniform
+    and independent, but that no two objects share shape and colour; no other object is of a larger
+    size than the main one; positions are drawn until they fit.
+    """
+    count = chance.choices(list(_COUNT_WEIGHTS), list(_COUNT_WEIGHTS.values()))[0]
+    looks: set[tuple[str, str]] = set()
+    pairs: list[tuple[str, str]] = []
+    while len(pairs) < count:  # no two objects share shape and colour: "the red star" is one object
+        pair = (chance.choice(SHAPES), chance.choice(COLOURS))
+        if pair not in looks:
+            looks.add(pair)
+            pairs.append(pair)
+    main_place = chance.choice(PLACES)
+    sizes = _sample_sizes(chance, count)
+    spots = None
+    while spots is None:
+        spots = _sample_spots(chance, [radius for _, radius in sizes], main_place)
+    return World(
+        objects=tuple(
+            SceneObject(shape, colour, size, chance.choice(MATERIALS), x, y, radius)
+            for (shape, colour), (size, radius), (x, y) in zip(pairs, sizes, spots, strict=True)
+        ),
+        background=chance.choice(BACKGROUNDS),
+        light=chance.choice(LIGHTS),
+        tint=chance.choice(TINTS),
+        frame=chance.choice(FRAMES),
+    )
+
+
+def _sample_sizes(chance: random.Random, count: int) -> list[tuple[str, float]]:
+    main = chance.choices(SIZES, _MAIN_SIZE_WEIGHTS)[0]
+    allowed = SIZES[: SIZES.index(main) + 1]
+    others = [chance.choice(allowed) for _ in range(count - 1)]
+    sized = [(name, _RADII[name] * chance.uniform(*_OTHER_STRETCH)) for name in others]
+    sized.sort(key=lambda size: -size[1])
+    return [(main, _RADII[main] * chance.uniform(*_MAIN_STRETCH)), *sized]
+
+
+def _sample_spots(
+    chance: random.Random, radii: list[float], main_place: str, tries: int = 40
+) -> list[tuple[float, float]] | None:
+    """Centres that keep the main object's place and relations clear; None when they would not fit."""
+    spots = [_main_spot(chance, main_place, radii[0])]
+    for radius in radii[1:]:
+        edge = 0.9 * radius
+        for _ in range(tries):
+            x, y = chance.uniform(edge, 1 - edge), chance.uniform(edge, 1 - edge)
+            across, down = abs(x - spots[0][0]), abs(y - spots[0][1])
+            if abs(across - down) >= _CLEAR and all(
+                math.hypot(x - other_x, y - other_y) >= _OVERLAP * (radius + other)
+                for (other_x, other_y), other in zip(spots, radii, strict=False)
+            ):
+                spots.append((x, y))
+                break
+        else:
+            return None
+    return spots
+
+
+def _main_spot(chance: random.Random, main_place: str, radius: float) -> tuple[float, float]:
+    if main_place == "middle":
+        return 0.5 + chance.uniform(-0.08, 0.08), 0.5 + chance.uniform(-0.08, 0.08)
+    lead = chance.uniform(0.15, 0.5 - 0.9 * radius)
+    side = chance.uniform(-1, 1) * (lead - _CLEAR)
+    if main_place in ("left", "top"):
+        lead = -lead
+    return (0.5 + lead, 0.5 + side) if main_place in ("left", "right") else (0.5 + side, 0.5 + lead)

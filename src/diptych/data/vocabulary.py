@@ -1,0 +1,110 @@
+"""Words of captions and their numbers.
+
+The four special words come first, as in VSE++ (Faghri et al., BMVC 2018): 0 padding, 1 start, 2 end,
+3 unknown. Which captions the words are counted on is the caller's choice; the training split alone is
+the honest one (the published vocabularies also counted validation and test captions).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.errors import DataError, StorageError
+from diptych.core.files import read_json, write_json
+
+__all__ = ["END", "PADDING", "SPECIAL", "START", "UNKNOWN", "Vocabulary", "words"]
+
+PADDING, START, END, UNKNOWN = range(4)
+SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
+
+# Words with inner apostrophes and hyphens, numbers, and single marks of punctuation.
+_WORD = re.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words and punctuation marks of a caption.
+
+    >>> words("A man's T-shirt, red.")
+    ['a', "man's", 't-shirt', ',', 'red', '.']
+    """
+    return _WORD.findall(text.lower())
+
+
+class Vocabulary:
+    """A fixed list of words; a word's place is its id.
+
+    Args:
+        entries: all words, the four special ones first.
+
+    Raises:
+        DataError: the special words are not first, or a word occurs twice.
+    """
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self.entries = tuple(entries)
+        if self.entries[: len(SPECIAL)] != SPECIAL:
+            raise DataError(f"a vocabulary starts with {SPECIAL}, got {self.entries[: len(SPECIAL)]}")
+        self._ids = {word: number for number, word in enumerate(self.entries)}
+        if len(self._ids) != len(self.entries):
+            raise DataError("a word occurs twice in the vocabulary")
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @classmethod
+    def build(cls, captions: Iterable[str], min_count: int = 4) -> Vocabulary:
+        """Count words and keep those seen at least ``min_count`` times, most frequent first.
+
+        Raises:
+            DataError: no word is that frequent.
+        """
+        counts = Counter(word for caption in captions for word in words(caption))
+        kept = [word for word, count in counts.items() if count >= min_count]
+        if not kept:
+            raise DataError(
+                f"no word occurs {min_count} times in the captions", "lower min_count, or check the split"
+            )
+        kept.sort(key=lambda word: (-counts[word], word))
+        return cls([*SPECIAL, *kept])
+
+    def encode(self, caption: str, max_tokens: int | None = None) -> list[int]:
+        """Ids of a caption between start and end; unknown words become ``<unk>``.
+
+        With ``max_tokens`` the caption is cut so that start and end included it is no longer.
+        """
+        ids = [self._ids.get(word, UNKNOWN) for word in words(caption)]
+        if max_tokens is not None:
+            ids = ids[: max(0, max_tokens - 2)]
+        return [START, *ids, END]
+
+    def encode_all(
+        self, captions: Iterable[str], max_tokens: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """All captions' ids end to end, (n_tokens,) int32, and where each starts, (n + 1,) int64."""
+        flat: list[int] = []
+        starts = [0]
+        for caption in captions:
+            flat.extend(self.encode(caption, max_tokens))
+            starts.append(len(flat))
+        return np.asarray(flat, dtype=np.int32), np.asarray(starts, dtype=np.int64)
+
+    def save(self, path: Path | str) -> None:
+        """Write the words as a JSON list."""
+        write_json(path, list(self.entries))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Vocabulary:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            StorageError: not a JSON list of words.
+        """
+        entries = read_json(path)
+        if not isinstance(entries, list) or not all(isinstance(word, str) for word in entries):
+            raise StorageError(f"{path} is not a list of words")
+        return cls(entries)

@@ -1,0 +1,169 @@
+"""Caption tower: word embeddings and a GRU, one- or two-directional.
+
+The published one-directional tower takes the output at a caption's last token (VSE++). A
+two-directional one has two ends: ``pool="last"`` takes each direction where it has read the whole
+caption, the forward half at the last token and the backward half at the first. The published code
+took both at the last token, where the backward half has seen one word (``compat="last-token"``).
+``mean`` and ``max`` pool over all tokens instead.
+
+Sources: Faghri et al., VSE++, BMVC 2018; Bleeker, Yates, de Rijke, 2022, for the bidirectional tower.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary
+from diptych.encoders.heads import make_head, unit_rows
+
+__all__ = ["CaptionTower", "CaptionTowerConfig", "pad_tokens"]
+
+
+class CaptionTowerConfig(BaseModel):
+    """What a caption tower is made of.
+
+    Attributes:
+        word_width: length of a word embedding.
+        word_vectors: an .npz file with ``words`` and ``vectors`` that word embeddings start from.
+        bidirectional: read captions in both directions, half the state each.
+        layers: GRU layers.
+        hidden_state: length of the GRU's state (both directions together); the shared space's width
+            when not given.
+        pool: ``last``, ``mean`` or ``max`` over tokens.
+        hidden: width of the MLP head's hidden layer.
+        head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
+        dropout: of word embeddings and of the pooled state, in training.
+        word_dropout: probability that a word becomes ``<unk>``, in training.
+        max_tokens: longer captions are cut, start and end included.
+        min_count: words seen less often in the vocabulary's captions are unknown.
+        vocabulary_splits: the splits whose captions the vocabulary is built from.
+        compat: ``last-token`` gathers both directions at the last token, as published.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    word_width: int = Field(300, ge=1)
+    word_vectors: str | None = None
+    bidirectional: bool = False
+    layers: int = Field(1, ge=1)
+    hidden_state: int | None = Field(None, ge=2)
+    pool: Literal["last", "mean", "max"] = "last"
+    head: Literal["none", "linear", "mlp"] = "none"
+    hidden: int = Field(1024, ge=1)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    max_tokens: int = Field(100, ge=3)
+    min_count: int = Field(4, ge=1)
+    vocabulary_splits: tuple[str, ...] = ("train",)
+    compat: Literal["none", "last-token"] = "none"
+
+
+def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Token ids of captions ``rows`` as a padded (n, longest) int64 tensor, and their lengths (n,)."""
+    lengths = starts[rows + 1] - starts[rows]
+    longest = int(lengths.max())
+    places = starts[rows][:, None] + np.arange(longest)
+    inside = np.arange(longest) < lengths[:, None]
+    tokens = np.where(inside, flat[np.minimum(places, len(flat) - 1)], PADDING)
+    return torch.from_numpy(tokens.astype(np.int64)), torch.from_numpy(lengths)
+
+
+class CaptionTower(nn.Module):
+    """Token ids to unit rows.
+
+    Args:
+        config: what it is made of.
+        width: d of the shared space.
+        vocabulary: whose ids it takes.
+        load_weights: read ``config.word_vectors``; off when a saved model's own weights follow.
+
+    Raises:
+        UsageError: a state that does not fit the shared space while there is no head.
+    """
+
+    def __init__(
+        self, config: CaptionTowerConfig, width: int, vocabulary: Vocabulary, load_weights: bool = True
+    ) -> None:
+        super().__init__()
+        self.config = config
+        state = config.hidden_state or width
+        if config.head == "none" and state != width:
+            raise UsageError(
+                f"hidden_state {state} differs from the shared width {width} and there is no head",
+                "set model.text.head = 'linear', or leave hidden_state out",
+            )
+        if config.bidirectional and state % 2:
+            raise UsageError(f"hidden_state {state} is odd", "two directions share it evenly")
+        self.embed = nn.Embedding(len(vocabulary), config.word_width)
+        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
+        if config.word_vectors is not None and load_weights:
+            _start_from_vectors(self.embed, vocabulary, Path(config.word_vectors))
+        self.rnn = nn.GRU(
+            config.word_width,
+            state // (2 if config.bidirectional else 1),
+            num_layers=config.layers,
+            bidirectional=config.bidirectional,
+            dropout=config.dropout if config.layers > 1 else 0.0,
+            batch_first=True,
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.head: nn.Module = nn.Identity()
+        if config.head != "none":
+            self.head = make_head(state, width, config.hidden if config.head == "mlp" else None)
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
+        if self.training and self.config.word_dropout:
+            dropped = torch.rand(tokens.shape, device=tokens.device) < self.config.word_dropout
+            tokens = tokens.masked_fill(dropped & (tokens > UNKNOWN), UNKNOWN)
+        words = self.dropout(self.embed(tokens))
+        packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        outputs, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+        return unit_rows(self.head(self.dropout(self._pool(outputs, lengths.to(outputs.device)))))
+
+    def _pool(self, outputs: Tensor, lengths: Tensor) -> Tensor:
+        """(n, t, state) → (n, state)."""
+        if self.config.pool == "last":
+            last = outputs[torch.arange(len(outputs), device=outputs.device), lengths - 1]
+            if self.config.bidirectional and self.config.compat == "none":
+                half = outputs.shape[2] // 2
+                return torch.cat([last[:, :half], outputs[:, 0, half:]], dim=1)
+            return last
+        inside = torch.arange(outputs.shape[1], device=outputs.device) < lengths[:, None]
+        if self.config.pool == "mean":
+            return (outputs * inside[:, :, None]).sum(dim=1) / lengths[:, None]
+        return outputs.masked_fill(~inside[:, :, None], -math.inf).amax(dim=1)
+
+
+def _start_from_vectors(embed: nn.Embedding, vocabulary: Vocabulary, path: Path) -> None:
+    """Words that the file knows get its vector, scaled as a whole to the embedding's own spread."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            known = {str(word): row for row, word in enumerate(file["words"])}
+            vectors = np.asarray(file["vectors"], dtype=np.float32)
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist", "check model.text.word_vectors in the recipe") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise StorageError(
+            f"{path} is not a file of word vectors: {error}", "an .npz with 'words' and 'vectors'"
+        ) from None
+    width = embed.embedding_dim
+    if vectors.ndim != 2 or vectors.shape[1] > width:
+        raise MismatchError(
+            f"word vectors of shape {vectors.shape} do not fit word_width {width}",
+            f"set model.text.word_width to at least {vectors.shape[-1]}",
+        )
+    spread = float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
+    with torch.no_grad():
+        for number, word in enumerate(vocabulary.entries):
+            if word in known:
+                embed.weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[known[word]] * spread)

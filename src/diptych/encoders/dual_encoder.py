@@ -1,0 +1,158 @@
+"""DualEncoder: the noun behind every model that turns images and texts into rows of one space.
+
+Nothing heavy is imported here: a family's library is imported when one of its encoders is loaded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from diptych.core.files import atomic_folder, write_json, write_text
+
+__all__ = ["CONFIG_FILE", "DualEncoder"]
+
+CONFIG_FILE = "diptych.json"
+"""The file that marks a folder as a saved encoder and names its family."""
+
+FORMAT = 1
+"""Version of :data:`CONFIG_FILE`."""
+
+
+class DualEncoder(ABC):
+    """Two encoders with one output space: ``encode_images`` and ``encode_texts``.
+
+    Rows are (n, d) float32 of unit length, so that a matrix product of them is the cosine. A row
+    whose length is below 1e-12 stays (nearly) zero instead of becoming NaN; see
+    :func:`diptych.encoders.rows.unit_rows`.
+    """
+
+    family: ClassVar[str]
+    """Name of the declaration in :data:`diptych.encoders.family.FAMILIES` that loads this class."""
+
+    @abstractmethod
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        """Encode pictures, a batch in memory at a time.
+
+        Args:
+            images: Pillow pictures or (height, width, 3) uint8 arrays; an encoder that takes
+                region features instead says so and takes (regions, features) matrices.
+            batch_size: pictures per forward pass.
+
+        Returns:
+            (n, d) float32 unit rows.
+
+        Raises:
+            ImageError: an item is not what this encoder takes; the message names its position.
+            NumericalError: an output is NaN or infinite; the message names its position.
+        """
+
+    @abstractmethod
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        """Encode texts; those longer than the encoder's limit are cut, counted and logged.
+
+        Returns:
+            (n, d) float32 unit rows.
+
+        Raises:
+            CaptionError: an item is not a text; the message names its position.
+            NumericalError: an output is NaN or infinite; the message names its position.
+        """
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """d, the length of one row."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Name by content: weights, image preprocessing, tokenizer and text cut.
+
+        The same weights loaded from two folders have the same fingerprint; anything that changes
+        a row changes it.
+        """
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What has to be printed beside every number this encoder produced, as JSON-able values.
+
+        Keys: ``family``, ``name``, ``width``, ``image`` (preprocessing), ``text`` (limit and cut),
+        ``activation``, ``normalisation``, ``temperature``, ``fingerprint``.
+        """
+
+    @abstractmethod
+    def _write(self, folder: Path) -> None:
+        """Write weights (safetensors) and configuration (JSON) into the empty ``folder``."""
+
+    def _settings(self) -> dict[str, Any]:
+        """What ``_write`` does not hold and loading needs: JSON-able, kept in the config file."""
+        return {}
+
+    def save(self, folder: Path | str) -> Path:
+        """Write a folder that :meth:`load` reads, in the layout of the Hugging Face hub.
+
+        Raises:
+            StorageError: the write failed; an older version in ``folder`` is untouched.
+        """
+        from diptych.encoders.hub import model_card
+
+        folder = Path(folder)
+        with atomic_folder(folder, CONFIG_FILE) as temporary:
+            self._write(temporary)
+            write_json(
+                temporary / CONFIG_FILE,
+                {
+                    "format": FORMAT,
+                    "family": self.family,
+                    "fingerprint": self.fingerprint,
+                    "settings": self._settings(),
+                },
+            )
+            write_text(temporary / "README.md", model_card(self))
+        return folder
+
+    @classmethod
+    def load(
+        cls, name_or_folder: str | Path, *, device: str | None = None, family: str | None = None
+    ) -> DualEncoder:
+        """Load an encoder from a folder, or from a hub where its family's library knows one.
+
+        Args:
+            name_or_folder: a folder (ours, a transformers one or an open_clip one), or
+                ``hf:NAME``, ``open_clip:ARCHITECTURE/PRETRAINED``, ``open_clip:FOLDER``.
+            device: a torch device; the GPU where there is one, else the CPU, when not given.
+            family: read the source with this family, whatever its files look like.
+
+        Raises:
+            UsageError: no such folder or name, or a hub that cannot be reached; says what to do.
+            StorageError: the folder's files are missing, damaged or of another version.
+            MissingExtraError: the family's library is not installed.
+            MismatchError: the folder holds an encoder of another class than the one asked.
+        """
+        from diptych.core.errors import MismatchError
+        from diptych.encoders.family import resolve
+
+        declared, source = resolve(name_or_folder, family)
+        encoder = declared.load(source, device)
+        if not isinstance(encoder, cls):
+            raise MismatchError(
+                f"{name_or_folder} holds a {type(encoder).__name__}, not a {cls.__name__}",
+                "load it with DualEncoder.load",
+            )
+        return encoder
+
+    def push_to_hub(self, repo_id: str, *, private: bool = False, message: str = "Add encoder") -> str:
+        """Save and upload to the Hugging Face hub; returns the address.
+
+        Raises:
+            MissingExtraError: huggingface_hub is not installed.
+            UsageError: the hub refused or could not be reached.
+        """
+        from diptych.encoders.hub import push
+
+        return push(self, repo_id, private=private, message=message)

@@ -1,0 +1,144 @@
+"""Embeddings: rows on disk, memory-mapped, with their ids and where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import DataError, NumericalError, StorageError
+from diptych.core.files import atomic_folder, create_array, read_json, recover_folder, write_json
+
+__all__ = ["Embeddings"]
+
+_FORMAT = 1
+_CHECK_ROWS = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """(n, d) float32 rows with one id each.
+
+    Attributes:
+        ids: one unique id per row.
+        rows: (n, d) float32, usually unit length, usually memory-mapped.
+        encoder: fingerprint of the weights and preprocessing that made them.
+        data: fingerprint of what was encoded.
+        kind: ``"image"`` or ``"text"``.
+        about: whatever else should travel with them (dataset, split, counts).
+    """
+
+    ids: Sequence[str]
+    rows: np.ndarray
+    encoder: str
+    data: str
+    kind: str
+    about: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.rows.ndim != 2 or len(self.rows) != len(self.ids):
+            raise DataError(f"{len(self.ids)} ids for rows of shape {self.rows.shape}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def width(self) -> int:
+        """d, the length of one row."""
+        return int(self.rows.shape[1])
+
+    def check_finite(self) -> None:
+        """Read every row once, in blocks.
+
+        Raises:
+            NumericalError: a row holds NaN or infinity; the message names its id.
+        """
+        for start in range(0, len(self), _CHECK_ROWS):
+            bad = np.flatnonzero(~np.isfinite(self.rows[start : start + _CHECK_ROWS]).all(axis=1))
+            if len(bad):
+                row = start + int(bad[0])
+                raise NumericalError(
+                    f"{self.kind} embedding {self.ids[row]!r} (row {row}) is not finite",
+                    "the encoder diverged: train it again with a lower learning rate",
+                )
+
+    def save(self, folder: Path | str) -> Path:
+        """Write ``rows.npy``, ``ids.json`` and ``embeddings.json``; all or nothing."""
+        folder = Path(folder)
+        with atomic_folder(folder, "embeddings.json") as temporary:
+            np.save(temporary / "rows.npy", np.ascontiguousarray(self.rows, dtype=np.float32))
+            write_json(temporary / "ids.json", list(self.ids))
+            _write_header(temporary, self.kind, self.encoder, self.data, self.about)
+        return folder
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Embeddings:
+        """Memory-map what :meth:`save` wrote.
+
+        Raises:
+            StorageError: the folder is not one, or of another version.
+        """
+        folder = Path(folder)
+        recover_folder(folder)
+        header = read_json(folder / "embeddings.json")
+        if header.get("format") != _FORMAT:
+            raise StorageError(
+                f"{folder} holds embeddings of format {header.get('format')}, this version reads {_FORMAT}",
+                "embed again with this version",
+            )
+        try:
+            rows = np.load(folder / "rows.npy", mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{folder / 'rows.npy'} cannot be opened: {error}", "embed again") from None
+        return cls(
+            ids=read_json(folder / "ids.json"),
+            rows=rows,
+            encoder=header["encoder"],
+            data=header["data"],
+            kind=header["kind"],
+            about=header["about"],
+        )
+
+    @classmethod
+    def stream(
+        cls,
+        folder: Path | str,
+        ids: Sequence[str],
+        width: int,
+        blocks: Iterable[np.ndarray],
+        *,
+        encoder: str,
+        data: str,
+        kind: str,
+        about: dict[str, Any],
+    ) -> Embeddings:
+        """Write ``blocks`` of rows as they come, holding one at a time, and open the result.
+
+        Raises:
+            DataError: the blocks do not add up to one row per id.
+            StorageError: the write failed; an older version in ``folder`` is untouched.
+        """
+        folder = Path(folder)
+        with atomic_folder(folder, "embeddings.json") as temporary:
+            rows = create_array(temporary / "rows.npy", "float32", (len(ids), width))
+            done = 0
+            for block in blocks:
+                if done + len(block) > len(ids):
+                    raise DataError(f"more than {len(ids)} rows came for {len(ids)} ids")
+                rows[done : done + len(block)] = block
+                done += len(block)
+            if done != len(ids):
+                raise DataError(f"{len(ids)} rows expected, got {done}")
+            rows.flush()  # type: ignore[attr-defined]
+            del rows
+            write_json(temporary / "ids.json", list(ids))
+            _write_header(temporary, kind, encoder, data, about)
+        return cls.open(folder)
+
+
+def _write_header(folder: Path, kind: str, encoder: str, data: str, about: dict[str, Any]) -> None:
+    header = {"format": _FORMAT, "kind": kind, "encoder": encoder, "data": data, "about": about}
+    write_json(folder / "embeddings.json", header)

@@ -1,0 +1,1 @@
+"""Encoder families, one declaration per file; see :mod:`diptych.encoders.family`."""

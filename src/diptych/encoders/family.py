@@ -1,0 +1,96 @@
+"""Encoder families: how a name or a folder becomes a DualEncoder, one declared file per family."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import read_json
+from diptych.core.registry import Registry
+from diptych.encoders.dual_encoder import CONFIG_FILE, FORMAT, DualEncoder
+
+__all__ = ["FAMILIES", "Family", "resolve"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of encoder and how it is found and loaded.
+
+    Attributes:
+        name: what ``diptych.json`` and ``DualEncoder.load(family=...)`` call it.
+        description: one line.
+        forms: how its sources are written, for help texts and errors.
+        prefix: ``PREFIX:rest`` names a source of this family; None when it has folders only.
+        recognises: whether a folder without ``diptych.json`` is one of this family's.
+        load: (source without prefix, device) to an encoder; imports the library it needs.
+    """
+
+    name: str
+    description: str
+    forms: tuple[str, ...]
+    prefix: str | None
+    recognises: Callable[[Path], bool]
+    load: Callable[[str, str | None], DualEncoder]
+
+
+FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.families")
+
+
+def _strip(source: str, family: Family) -> str:
+    return source.removeprefix(f"{family.prefix}:") if family.prefix else source
+
+
+def _of_folder(folder: Path) -> Family:
+    marker = folder / CONFIG_FILE
+    if marker.is_file():
+        config = read_json(marker)
+        version = config.get("format") if isinstance(config, dict) else None
+        if version != FORMAT or not isinstance(config.get("family"), str):
+            raise StorageError(
+                f"{marker} is of format {version}, this version reads format {FORMAT}",
+                "save the encoder again with this version",
+            )
+        return FAMILIES.get(config["family"])
+    fitting = [family for family in FAMILIES if family.recognises(folder)]
+    if not fitting:
+        found = ", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing"
+        raise StorageError(
+            f"{folder} holds no encoder that is known (found: {found})",
+            f"expected {CONFIG_FILE}, open_clip_config.json, or the config.json of a CLIP-like model",
+        )
+    if len(fitting) > 1:
+        others = ", ".join(family.name for family in fitting[1:])
+        logger.info("%s can be read as %s and %s; reading the first", folder, fitting[0].name, others)
+    return fitting[0]
+
+
+def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Family, str]:
+    """Find the family of a source, and the source without its prefix.
+
+    A folder with ``diptych.json`` says its family; one that several families recognise (the hub
+    has folders in both layouts) goes to the first by name.
+
+    Raises:
+        UnknownNameError: no family is called ``family``.
+        StorageError: a folder that no family recognises.
+        UsageError: neither a folder nor a name with a known prefix.
+    """
+    source = str(name_or_folder)
+    if family is not None:
+        declared = FAMILIES.get(family)
+        return declared, _strip(source, declared)
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return _of_folder(folder), str(folder)
+    for declared in FAMILIES:
+        if declared.prefix and source.startswith(f"{declared.prefix}:"):
+            return declared, _strip(source, declared)
+    forms = ", ".join(form for declared in FAMILIES for form in declared.forms)
+    raise UsageError(
+        f"{source!r} is neither a folder nor a name with a known prefix", f"an encoder is one of: {forms}"
+    )

@@ -1,0 +1,137 @@
+"""Image tower: any timm backbone, frozen or fine-tuned, and VSE++'s projection.
+
+    backbone → pooled features f → [f / ‖f‖] → head → unit length
+
+Source: Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives, BMVC 2018.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from diptych.core.errors import MismatchError, UnknownNameError
+from diptych.encoders.heads import make_head, unit_rows
+from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.tensors import load_tensors
+
+__all__ = ["ImageTower", "ImageTowerConfig"]
+
+
+class ImageTowerConfig(BaseModel):
+    """What an image tower is made of.
+
+    Attributes:
+        backbone: a timm model name (``timm.list_models()``).
+        backbone_options: keyword arguments for ``timm.create_model``, e.g. ``{pad_type = "same"}``.
+        pretrained: let timm fetch its pretrained weights from the hub.
+        weights: a safetensors file of the backbone's own state dict, instead of the hub.
+        preprocessing: what the backbone sees.
+        normalise_features: divide the pooled features by their length before the head (VSE++).
+        hidden: width of the MLP head's hidden layer; a linear head when not given.
+        dropout: before each linear layer of the head.
+        freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained;
+            needed where they are folded away or batches are small.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    backbone: str = "resnet50"
+    backbone_options: dict[str, Any] = Field(default_factory=dict)
+    pretrained: bool = False
+    weights: str | None = None
+    preprocessing: Preprocessing = Preprocessing()
+    normalise_features: bool = True
+    hidden: int | None = None
+    dropout: float = Field(0.0, ge=0, lt=1)
+    freeze_batch_norm: bool = False
+
+
+class ImageTower(nn.Module):
+    """Pictures to unit rows.
+
+    Args:
+        config: what it is made of.
+        width: d of the shared space.
+        load_weights: read ``config.weights`` or fetch pretrained ones; off when a saved model's own
+            weights follow.
+
+    Raises:
+        UnknownNameError: timm has no such backbone.
+        StorageError, MismatchError: the weights file is missing or of another model.
+    """
+
+    def __init__(self, config: ImageTowerConfig, width: int, load_weights: bool = True) -> None:
+        super().__init__()
+        import timm
+
+        if not timm.is_model(config.backbone):
+            raise UnknownNameError(
+                "timm backbone", config.backbone, timm.list_models(f"{config.backbone[:4]}*")
+            )
+        self.config = config
+        self.backbone = timm.create_model(
+            config.backbone,
+            pretrained=config.pretrained and config.weights is None and load_weights,
+            num_classes=0,
+            **config.backbone_options,
+        )
+        if config.weights is not None and load_weights:
+            _load_backbone(self.backbone, Path(config.weights))
+        self.feature_width = int(self.backbone.num_features)
+        if hasattr(self.backbone, "head_hidden_size") and self.backbone.head_hidden_size:
+            self.feature_width = int(self.backbone.head_hidden_size)
+        self.head = make_head(self.feature_width, width, config.hidden, config.dropout)
+
+    def features(self, pictures: Tensor) -> Tensor:
+        """(n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
+        pooled: Tensor = self.backbone(pictures)
+        return pooled
+
+    def project(self, features: Tensor) -> Tensor:
+        """(n, feature_width) → (n, width) unit rows."""
+        if self.config.normalise_features:
+            features = unit_rows(features)
+        return unit_rows(self.head(features))
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(n, 3, size, size) → (n, width) unit rows."""
+        return self.project(self.features(pictures))
+
+    def train(self, mode: bool = True) -> ImageTower:
+        """Training mode for what is trained: a frozen backbone stays as it was evaluated.
+
+        (Published VSE++ code leaves a frozen backbone in training mode, so its batch-norm statistics
+        drift; here they do not.)
+        """
+        super().train(mode)
+        frozen = not any(parameter.requires_grad for parameter in self.backbone.parameters())
+        if mode and frozen:
+            self.backbone.eval()
+        elif mode and self.config.freeze_batch_norm:
+            for module in self.backbone.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        return self
+
+
+def _load_backbone(backbone: nn.Module, path: Path) -> None:
+    """Load a safetensors state dict; a classifier that the tower does not have is left out."""
+    state = load_tensors(path, "check model.image.weights in the recipe")
+    wanted = backbone.state_dict()
+    missing = sorted(set(wanted) - set(state))
+    surplus = sorted(
+        key for key in set(state) - set(wanted) if not key.startswith(("classifier.", "fc.", "head."))
+    )
+    wrong = [key for key in wanted if key in state and state[key].shape != wanted[key].shape]
+    if missing or surplus or wrong:
+        example = (missing or surplus or wrong)[0]
+        raise MismatchError(
+            f"{path} does not fit the backbone: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{len(wrong)} of another shape (e.g. {example})",
+            "check model.image.backbone and backbone_options",
+        )
+    backbone.load_state_dict({key: state[key].to(wanted[key].dtype) for key in wanted})

@@ -1,0 +1,79 @@
+"""What an encoder accepts: pictures and texts, checked one by one so that an error names the item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.core.errors import CaptionError, ImageError, UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["MAX_ASPECT", "as_picture", "check_texts"]
+
+MAX_ASPECT = 500
+"""Pictures longer than this many times their shorter side are refused: preprocessing that scales
+the shorter side to 224 pixels would need gigabytes for one of them."""
+
+
+def as_picture(item: Any, position: int) -> Image:
+    """Turn one item into a Pillow RGB picture.
+
+    Args:
+        item: a Pillow picture of any mode, or a (height, width, 3) or (height, width) uint8 array.
+        position: what to call it in errors.
+
+    Raises:
+        ImageError: anything else, or a picture without pixels or of an extreme shape.
+    """
+    from PIL import Image as pillow
+
+    from diptych.data.images import to_rgb
+
+    if isinstance(item, np.ndarray):
+        if item.dtype != np.uint8 or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)):
+            raise ImageError(
+                f"image {position} is a {item.dtype} array of shape {item.shape}",
+                "this encoder takes pictures: Pillow images or (height, width, 3) uint8 arrays",
+            )
+        if item.size == 0:
+            raise ImageError(f"image {position} has no pixels: its shape is {item.shape}")
+        item = pillow.fromarray(item)
+    if not isinstance(item, pillow.Image):
+        raise ImageError(
+            f"image {position} is a {type(item).__name__}, not a picture",
+            "open it first: diptych.data.images.read_image",
+        )
+    width, height = item.size
+    if not width or not height or max(width, height) > MAX_ASPECT * min(width, height):
+        raise ImageError(
+            f"image {position} is {width} × {height} pixels, a shape that cannot be scaled",
+            f"crop it to at most {MAX_ASPECT} times its shorter side",
+        )
+    return to_rgb(item)
+
+
+def check_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Return ``texts`` when each of them is a text.
+
+    Raises:
+        UsageError: ``texts`` is itself a text, whose letters would be encoded one by one.
+        CaptionError: an item is not a text or holds half a surrogate pair; names its position.
+    """
+    if isinstance(texts, str):
+        raise UsageError(f"a list of texts expected, got the text {texts[:40]!r}", "put it in a list")
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise CaptionError(f"text {position} is a {type(text).__name__} ({text!r}), not a text")
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise CaptionError(
+                    f"text {position} ({text[:40]!r}) holds half a surrogate pair",
+                    "decode the file it comes from as UTF-8",
+                ) from None
+    return texts

@@ -1,0 +1,225 @@
+"""Models of open_clip as dual encoders: by architecture and pretrained tag, hub name or folder.
+
+Weights are read from safetensors where there are any, else with ``weights_only=True``, which
+refuses pickled code. An architecture whose activation is not its weights' (QuickGELU) is an error
+here, for it costs recall without a word.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from safetensors.torch import save_file
+
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.extras import require
+from diptych.core.files import write_json
+from diptych.encoders.foreign import (
+    LOADING_ERRORS,
+    loading_failure,
+    saved_settings,
+    tokenizer_content,
+    without_keys,
+)
+from diptych.encoders.pretrained import PretrainedEncoder
+
+__all__ = ["OpenClipEncoder"]
+
+_NO_EFFECT = frozenset(
+    (
+        *("hf_tokenizer_name", "hf_model_pretrained", "timm_model_pretrained"),
+        *("patch_dropout", "timm_drop", "timm_drop_path", "init_logit_scale", "init_logit_bias"),
+    )
+)
+"""Configuration keys that do not change a row in evaluation mode."""
+
+_CHARACTERS_PER_TOKEN = 64
+"""open_clip's own tokenizer takes time quadratic in the length of a word. Its longest token has 32
+bytes, so that letters beyond 64 times the token limit cannot matter and are not shown to it."""
+
+
+def _library() -> Any:
+    return require("open_clip", "open-clip", "loading an open_clip model")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep open_clip's calls of the root logger from installing a handler that prints for everybody."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addHandler(silent)
+    try:
+        yield
+    finally:
+        root.removeHandler(silent)
+
+
+def _split(library: Any, source: str) -> tuple[str, str]:
+    """``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other.
+
+    Raises:
+        UsageError: no such architecture or weights, or weights that want another activation.
+    """
+    architecture, _, pretrained = source.partition("/")
+    config = library.get_model_config(architecture)
+    if config is None:
+        near = difflib.get_close_matches(architecture, library.list_models(), n=3, cutoff=0.5)
+        raise UsageError(
+            f"open_clip has no architecture {architecture!r}",
+            f"near it: {', '.join(near) or 'none'}; open_clip.list_models() lists all",
+        )
+    if Path(pretrained).is_file():
+        return architecture, pretrained
+    if not library.is_pretrained_cfg(architecture, pretrained):
+        tags = library.list_pretrained_tags_by_model(architecture)
+        raise UnknownNameError(f"pretrained tag of open_clip:{architecture}", pretrained, tags)
+    trained_with = library.get_pretrained_cfg(architecture, pretrained).get("quick_gelu", False)
+    # The other way round says nothing: the library's table leaves the flag out for some weights.
+    if trained_with and not config.get("quick_gelu", False):
+        raise UsageError(
+            f"the weights {pretrained!r} were trained with QuickGELU, the architecture {architecture!r}"
+            " has GELU: every row would be slightly wrong",
+            f"use open_clip:{architecture}-quickgelu/{pretrained}",
+        )
+    return architecture, pretrained
+
+
+class OpenClipEncoder(PretrainedEncoder):
+    """A model of open_clip; make one with :meth:`open` or ``DualEncoder.load``."""
+
+    family: ClassVar[str] = "open_clip"
+
+    def __init__(
+        self,
+        model: Any,
+        preprocess: Any,
+        tokenizer: Any,
+        config: dict[str, Any],
+        name: str,
+        *,
+        device: str | None = None,
+        characters: int | None = None,
+    ) -> None:
+        super().__init__(model, name, int(tokenizer.context_length), device, characters)
+        self.preprocess = preprocess
+        self.tokenizer = tokenizer
+        self.config = config
+
+    @classmethod
+    def open(cls, source: str, *, device: str | None = None) -> Self:
+        """Load ``ARCHITECTURE/PRETRAINED``, ``hf-hub:NAME`` or a folder with open_clip_config.json.
+
+        Raises:
+            MissingExtraError: open_clip is not installed.
+            UsageError: an unknown name, a hub that cannot be reached, or the wrong activation.
+            StorageError: the folder's files are missing or damaged.
+        """
+        library = _library()
+        given = Path(source).expanduser()
+        folder = given if given.is_dir() else None
+        pretrained: str | None = None
+        if folder is not None:
+            name = f"local-dir:{folder}"
+        elif source.startswith("hf-hub:"):
+            name = source
+        else:
+            name, pretrained = _split(library, source)
+        settings = saved_settings(folder) if folder else {}
+        try:
+            with _quiet():
+                config = library.get_model_config(name)
+                model, preprocess = library.create_model_from_pretrained(
+                    name, pretrained, precision="fp32", device="cpu", weights_only=True
+                )
+                tokenizer = library.get_tokenizer(name)
+        except LOADING_ERRORS as error:
+            fix = (
+                "it needs open_clip_config.json and open_clip_model.safetensors of the same model"
+                if folder
+                else "where there is a network, load it once and call its save(FOLDER); then pass FOLDER"
+            )
+            raise loading_failure(source, folder, error, fix) from error
+        inner = getattr(tokenizer, "tokenizer", None)
+        if inner is not None and inner.vocab_size <= len(inner.all_special_tokens):
+            raise StorageError(f"{source} holds no tokenizer", "add the model's tokenizer.json")
+        printed = settings.get("name", folder.resolve().name if folder else source)
+        characters = settings.get("characters")
+        return cls(model, preprocess, tokenizer, config, printed, device=device, characters=characters)
+
+    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
+        pixels = torch.stack([self.preprocess(picture) for picture in pictures]).to(self.device)
+        rows: torch.Tensor = self.model.encode_image(pixels)
+        return rows
+
+    def _shown(self, texts: list[str]) -> list[str]:
+        if not hasattr(self.tokenizer, "bpe"):
+            return texts
+        most = _CHARACTERS_PER_TOKEN * self.text_limit
+        return [" ".join(text.split())[:most] if len(text) > most else text for text in texts]
+
+    def _text_features(self, texts: list[str]) -> torch.Tensor:
+        tokens = self.tokenizer(self._shown(texts)).to(self.device)
+        rows: torch.Tensor = self.model.encode_text(tokens)
+        return rows
+
+    def _token_counts(self, texts: list[str]) -> list[int]:
+        tokenizer = self.tokenizer
+        if hasattr(tokenizer, "bpe"):  # open_clip's own; a start and an end token are added
+            return [len(tokenizer.encode(text)) + 2 for text in self._shown(texts)]
+        added = 3 if tokenizer.tokenizer_mode == "clips" else 0  # start, end and class token
+        tokens = tokenizer.tokenizer(
+            [tokenizer.clean_fn(text) for text in texts],
+            add_special_tokens=not added,
+            truncation=True,
+            max_length=self.text_limit + 1,
+        )
+        return [len(ids) + added for ids in tokens["input_ids"]]
+
+    def _preprocessing(self) -> dict[str, Any]:
+        settings: dict[str, Any] = json.loads(json.dumps(self.model.visual.preprocess_cfg))
+        return {"processor": "open_clip.image_transform_v2", **settings}
+
+    def _tokenizer_content(self) -> dict[str, Any]:
+        own = self.tokenizer
+        content: dict[str, Any] = {"wrapper": type(own).__name__}
+        if hasattr(own, "bpe"):
+            merges = [" ".join(pair) for pair in own.bpe_ranks]
+            return content | {"vocabulary": own.encoder, "merges": merges, "clean": own.clean_fn.__name__}
+        rules = {"clean": own.clean_fn.__name__, "mode": own.tokenizer_mode, "strip": own.strip_sep_token}
+        return content | rules | tokenizer_content(own.tokenizer)
+
+    def _content(self) -> list[Any]:
+        return [without_keys(self.config, _NO_EFFECT), self._tokenizer_content()]
+
+    def _about(self) -> dict[str, Any]:
+        vision, text = self.config["vision_cfg"], self.config["text_cfg"]
+        plain = "quick_gelu" if self.config.get("quick_gelu", False) else "gelu"
+        bias = getattr(self.model, "logit_bias", None)
+        return {
+            "model": type(self.model).__name__,
+            "library": f"open_clip {_library().__version__}",
+            "text": {"tokenizer": type(self.tokenizer).__name__, "padding": "max_length"},
+            "activation": {
+                "image": f"of {vision['timm_model_name']}" if "timm_model_name" in vision else plain,
+                "text": f"of {text['hf_model_name']}" if "hf_model_name" in text else plain,
+            },
+            "temperature": math.exp(-float(self.model.logit_scale)),
+            "bias": None if bias is None else float(bias),
+        }
+
+    def _write(self, folder: Path) -> None:
+        # Cloned, for safetensors refuses tensors that share memory.
+        state = {key: value.detach().cpu().clone() for key, value in self.model.state_dict().items()}
+        weights = {key: value.contiguous() for key, value in state.items()}
+        save_file(weights, folder / "open_clip_model.safetensors", metadata={"format": "pt"})
+        settings = {key: value for key, value in self._preprocessing().items() if key != "processor"}
+        write_json(folder / "open_clip_config.json", {"model_cfg": self.config, "preprocess_cfg": settings})
+        if hasattr(self.tokenizer, "save_pretrained"):
+            self.tokenizer.save_pretrained(folder)

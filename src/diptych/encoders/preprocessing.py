@@ -1,0 +1,97 @@
+"""From a picture to the numbers an image tower takes: crop, resize, normalise, augment.
+
+Every random choice comes from a generator the caller gives, so that a picture's crop depends on
+(seed, picture, epoch or view) and on nothing else: not on the worker, not on the order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["Augmentation", "Preprocessing"]
+
+
+class Augmentation(BaseModel):
+    """Random resized crop and horizontal flip, as VSE++ and most of its successors train.
+
+    Attributes:
+        scale: smallest and largest share of the picture's area that a crop covers.
+        ratio: narrowest and widest crop, width over height.
+        flip: probability of a horizontal flip. Captions that say "left" then lie: set 0 for those.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    flip: float = Field(0.5, ge=0, le=1)
+
+
+class Preprocessing(BaseModel):
+    """How a picture becomes a (3, size, size) float32 array.
+
+    Attributes:
+        size: side of the square the tower sees, in pixels.
+        resize: length the shorter side is resized to before the central crop.
+        interpolation: ``bilinear`` or ``bicubic``, with Pillow's antialiasing.
+        mean, std: per channel, of values in [0, 1].
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    size: int = Field(224, ge=8, le=4096)
+    resize: int = Field(256, ge=8, le=8192)
+    interpolation: Literal["bilinear", "bicubic"] = "bicubic"
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
+    def __call__(self, picture: Image) -> np.ndarray:
+        """Shorter side to ``resize``, central ``size`` × ``size`` crop, normalised: (3, size, size)."""
+        width, height = picture.size
+        side = min(width, height) * min(1.0, self.size / self.resize)
+        left, top = (width - side) / 2, (height - side) / 2
+        return self._cut(picture, (left, top, left + side, top + side), flip=False)
+
+    def augmented(
+        self, picture: Image, augmentation: Augmentation, random: np.random.Generator
+    ) -> np.ndarray:
+        """A random crop and flip, resized and normalised: (3, size, size)."""
+        box = _random_box(picture.size, augmentation, random)
+        return self._cut(picture, box, flip=bool(random.random() < augmentation.flip))
+
+    def _cut(self, picture: Image, box: tuple[float, float, float, float], flip: bool) -> np.ndarray:
+        from PIL import Image as pillow
+
+        method = {"bilinear": pillow.Resampling.BILINEAR, "bicubic": pillow.Resampling.BICUBIC}
+        cut = picture.resize((self.size, self.size), method[self.interpolation], box=box, reducing_gap=3.0)
+        if flip:
+            cut = cut.transpose(pillow.Transpose.FLIP_LEFT_RIGHT)
+        values = np.asarray(cut, dtype=np.float32)
+        scale = 1.0 / (255.0 * np.asarray(self.std, dtype=np.float32))
+        shift = np.asarray(self.mean, dtype=np.float32) / np.asarray(self.std, dtype=np.float32)
+        return np.ascontiguousarray((values * scale - shift).transpose(2, 0, 1))
+
+
+def _random_box(
+    size: tuple[int, int], augmentation: Augmentation, random: np.random.Generator
+) -> tuple[float, float, float, float]:
+    """A crop of random area and shape that fits, or after ten tries the largest central one."""
+    width, height = size
+    for _ in range(10):
+        area = width * height * random.uniform(*augmentation.scale)
+        ratio = math.exp(random.uniform(math.log(augmentation.ratio[0]), math.log(augmentation.ratio[1])))
+        w, h = math.sqrt(area * ratio), math.sqrt(area / ratio)
+        if 1 <= w <= width and 1 <= h <= height:
+            left, top = random.uniform(0, width - w), random.uniform(0, height - h)
+            return left, top, left + w, top + h
+    w = min(float(width), height * augmentation.ratio[1])
+    h = min(float(height), width / augmentation.ratio[0])
+    left, top = (width - w) / 2, (height - h) / 2
+    return left, top, left + w, top + h

@@ -1,0 +1,203 @@
+"""What the adapters to foreign models share: batches, limits, counts and the fingerprint."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from diptych.core.errors import CaptionError, MismatchError, UsageError
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.progress import task, track
+from diptych.data.loading import batched
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.rows import EPSILON, unit_rows
+
+__all__ = ["PretrainedEncoder", "pick_device"]
+
+logger = logging.getLogger(__name__)
+
+_BATCHES_PER_BLOCK = 16
+"""Texts are tokenised and sorted by length this many batches at a time, so that memory is bounded."""
+
+
+def pick_device(device: str | None) -> torch.device:
+    """The device called ``device``, or the GPU where there is one, else the CPU.
+
+    Raises:
+        UsageError: no such device.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"device {device!r} cannot be used: {reason}", "try cpu or cuda") from None
+    return chosen
+
+
+class PretrainedEncoder(DualEncoder):
+    """A frozen foreign model behind :class:`DualEncoder`.
+
+    Args:
+        model: the library's model; used in evaluation mode, in float32.
+        name: the model's own name, as reports print it.
+        text_limit: tokens a text is cut to.
+        device: see :func:`pick_device`.
+        characters: characters a text is cut to before it is tokenised; None cuts none.
+
+    Attributes:
+        texts_seen: how many texts were encoded since loading.
+        texts_cut: how many of them were longer than ``text_limit`` tokens or ``characters``.
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, name: str, text_limit: int, device: str | None, characters: int | None
+    ) -> None:
+        self.device = pick_device(device)
+        self.model: Any = model.eval().requires_grad_(False).to(self.device)
+        self.name = name
+        self.text_limit = text_limit
+        self.characters = characters
+        self.texts_seen = 0
+        self.texts_cut = 0
+
+    @abstractmethod
+    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
+        """(batch, d) rows of RGB ``pictures``, of any length."""
+
+    @abstractmethod
+    def _text_features(self, texts: list[str]) -> torch.Tensor:
+        """(batch, d) rows of ``texts``, cut to the limit, of any length."""
+
+    @abstractmethod
+    def _token_counts(self, texts: list[str]) -> list[int]:
+        """Tokens of each text with the special ones; any number above the limit if it is above."""
+
+    @abstractmethod
+    def _preprocessing(self) -> dict[str, Any]:
+        """What happens to a picture before the model, as JSON-able values."""
+
+    @abstractmethod
+    def _content(self) -> list[Any]:
+        """What else than weights and preprocessing decides a row: configuration, tokenizer."""
+
+    @abstractmethod
+    def _about(self) -> dict[str, Any]:
+        """The adapter's own part of :meth:`describe`."""
+
+    def cut_texts_at(self, characters: int | None) -> Self:
+        """The same model cutting texts to ``characters`` first; another fingerprint, shared weights.
+
+        Raises:
+            UsageError: less than one character.
+        """
+        if characters is not None and characters < 1:
+            raise UsageError(f"texts cannot be cut to {characters} characters", "give 1 or more")
+        other = copy.copy(self)
+        other.__dict__.pop("fingerprint", None)
+        other.characters, other.texts_seen, other.texts_cut = characters, 0, 0
+        return other
+
+    @cached_property
+    def width(self) -> int:
+        """d, the length of one row."""
+        with torch.inference_mode():
+            return int(self._text_features(["a"]).shape[1])
+
+    @cached_property
+    def _weights(self) -> str:
+        return fingerprint_arrays({name: value.cpu() for name, value in self.model.state_dict().items()})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Fingerprint of weights, configuration, preprocessing, tokenizer and text cut."""
+        text = [self.text_limit, self.characters]
+        return fingerprint(self.family, self._weights, self._preprocessing(), text, self._content())
+
+    def _settings(self) -> dict[str, Any]:
+        return {"name": self.name, "characters": self.characters}
+
+    def describe(self) -> dict[str, Any]:
+        """What has to be printed beside every number this encoder produced."""
+        text = {"limit": self.text_limit, "unit": "tokens", "characters": self.characters}
+        about = self._about()
+        about["text"] = text | about.get("text", {})
+        return {
+            "family": self.family,
+            "name": self.name,
+            "width": self.width,
+            "image": self._preprocessing(),
+            **about,
+            "normalisation": f"rows divided by max(Euclidean length, {EPSILON:g})",
+            "precision": "float32",
+            "fingerprint": self.fingerprint,
+        }
+
+    @torch.inference_mode()
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        """Encode Pillow pictures or (height, width, 3) uint8 arrays to (n, d) float32 unit rows."""
+        _check_batch_size(batch_size)
+        rows: list[np.ndarray] = []
+        done = 0
+        for batch in batched(track(images, "encoding images", unit="images"), batch_size):
+            pictures = [as_picture(item, position) for position, item in enumerate(batch, done)]
+            rows.append(self._image_rows(pictures, done))
+            done += len(batch)
+        return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
+
+    def _image_rows(self, batch: list[Any], first: int) -> np.ndarray:
+        features = self._image_features(batch).float().cpu().numpy()
+        if features.shape != (len(batch), self.width):
+            raise MismatchError(
+                f"{self.name} gives images rows of shape {features.shape}, texts of width {self.width}",
+                "the model's two sides do not share a space: it is no dual encoder",
+            )
+        return unit_rows(features, "image", range(first, first + len(batch)))
+
+    @torch.inference_mode()
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        """Encode texts to (n, d) float32 unit rows; batches hold texts of like length."""
+        _check_batch_size(batch_size)
+        check_texts(texts)
+        rows = np.empty((len(texts), self.width), dtype=np.float32)
+        cut = 0
+        block = batch_size * _BATCHES_PER_BLOCK
+        with task("encoding texts", len(texts), "texts") as bar:
+            for start in range(0, len(texts), block):
+                whole = list(texts[start : start + block])
+                kept = [text[: self.characters] for text in whole]
+                counts = np.asarray(self._token_counts(kept))
+                if not counts.all():
+                    empty = int(np.flatnonzero(counts == 0)[0])
+                    raise CaptionError(f"text {start + empty} ({kept[empty]!r}) has no tokens")
+                shortened = np.array([len(text) for text in whole]) > np.array([len(text) for text in kept])
+                cut += int(np.count_nonzero(shortened | (counts > self.text_limit)))
+                order = np.argsort(counts, kind="stable")
+                for low in range(0, len(order), batch_size):
+                    chosen = order[low : low + batch_size]
+                    features = self._text_features([kept[row] for row in chosen]).float().cpu().numpy()
+                    rows[start + chosen] = unit_rows(features, "text", start + chosen)
+                    bar.advance(len(chosen))
+        self.texts_seen += len(texts)
+        self.texts_cut += cut
+        if cut:
+            limit = f"{self.text_limit} tokens" + (
+                f" or {self.characters} characters" if self.characters else ""
+            )
+            logger.warning("%d of %d texts were longer than %s and were cut", cut, len(texts), limit)
+        return rows
+
+
+def _check_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise UsageError(f"batch_size must be 1 or more, got {batch_size}")

@@ -1,0 +1,47 @@
+"""Safetensors in and out, with errors a person can use."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from diptych.core.errors import StorageError
+
+__all__ = ["load_tensors", "save_tensors"]
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write named tensors.
+
+    Raises:
+        OSError: the write failed; ``core.files.atomic_folder`` turns it into a StorageError.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+    except SafetensorError as error:
+        # The library wraps the system's error in its own; every failed write of ours is a full disk
+        # or a quota as far as the person is concerned, and the text says what the system said.
+        raise OSError(errno.ENOSPC, str(error)) from error
+
+
+def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
+    """Read named tensors to the CPU.
+
+    Raises:
+        StorageError: the file is missing or damaged; ``fix`` is the hint.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(str(path))
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist", fix) from None
+    except (SafetensorError, OSError) as error:
+        raise StorageError(f"{path} is not a safetensors file: {error}", fix) from None

@@ -1,0 +1,124 @@
+"""The k best of a gallery for each query: exact, in blocks, ties broken by the lower row.
+
+A float32 product proposes a few more than k candidates; they are scored exactly (see
+:mod:`diptych.evaluation.products`). Where the rounding bound cannot exclude that something better was
+left out, the whole gallery is scored again for that query, first in float64, then exactly whatever
+still lies within that type's bound: rare with real embeddings, the rule with a collapsed model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from diptych.core.errors import DataError, UsageError
+from diptych.core.progress import track
+from diptych.evaluation.products import check_rows, distinct, pair_scores, rounding_band
+
+__all__ = ["top_k"]
+
+_SPARE = 16  # candidates beyond k
+_QUERIES = 500
+
+
+def top_k(
+    queries: np.ndarray,
+    gallery: np.ndarray,
+    k: int,
+    *,
+    block: int = 2_500_000,
+    query_ids: Sequence[str] | None = None,
+    gallery_ids: Sequence[str] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best ``min(k, m)`` gallery rows of every query, best first.
+
+    Args:
+        queries: (n, d) float32 rows, possibly memory-mapped.
+        gallery: (m, d) float32 rows.
+        k: how many.
+        block: scores held at once.
+        query_ids: for messages.
+        gallery_ids: for messages.
+
+    Returns:
+        (n, min(k, m)) int64 gallery rows, and their exact scores, float64.
+
+    Raises:
+        UsageError: k or block below 1.
+        DataError: an empty gallery, different widths, not float32.
+        NumericalError: a row that is not finite, named.
+    """
+    for what, value in (("k", k), ("block", block)):
+        if value < 1:
+            raise UsageError(f"{what} is {value}, it must be at least 1")
+    queries, gallery = np.asarray(queries), np.asarray(gallery)
+    query_norms = check_rows(queries, "query", query_ids)
+    gallery_norms = check_rows(gallery, "gallery", gallery_ids)
+    if queries.shape[1] != gallery.shape[1] or not len(gallery):
+        raise DataError(f"queries of shape {queries.shape} cannot search a gallery of {gallery.shape}")
+    k = min(k, len(gallery))
+    widest = float(gallery_norms.max())
+    rows = np.empty((len(queries), k), dtype=np.int64)
+    scores = np.empty((len(queries), k), dtype=np.float64)
+    step = min(_QUERIES, block)
+    for begin in track(range(0, len(queries), step), "top k", unit="blocks"):
+        here = slice(begin, begin + step)
+        part, norms = queries[here], query_norms[here]
+        band = rounding_band(queries.shape[1], np.dtype(np.float32), norms, widest)
+        candidates, worst = _propose(part, gallery, min(k + _SPARE, len(gallery)), max(1, block // step))
+        rows[here], scores[here] = _best_of(part, gallery, candidates, k)
+        if candidates.shape[1] == len(gallery):
+            continue
+        # What was left out scores at most `worst` + band; it must be less than the k-th best.
+        sure = worst < scores[here][:, -1] - band
+        for query in np.flatnonzero(~sure):
+            close = rounding_band(queries.shape[1], np.dtype(np.float64), norms[query : query + 1], widest)
+            rows[begin + query], scores[begin + query] = _search_all(part[query], gallery, k, float(close[0]))
+    return rows, scores
+
+
+def _propose(
+    queries: np.ndarray, gallery: np.ndarray, count: int, columns: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, count) rows whose float32 scores are the largest, and the least of these scores."""
+    if count == len(gallery):  # nothing to leave out
+        return np.tile(np.arange(count), (len(queries), 1)), np.full(len(queries), -np.inf)
+    best_scores = np.full((len(queries), count), -np.inf, dtype=np.float32)
+    best_rows = np.zeros((len(queries), count), dtype=np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for begin in range(0, len(gallery), columns):
+            tile = queries @ gallery[begin : begin + columns].T
+            tile[np.isnan(tile)] = np.inf  # infinity less infinity: to be looked at, not to be lost
+            all_scores = np.concatenate([best_scores, tile], axis=1)
+            some = np.broadcast_to(np.arange(begin, begin + tile.shape[1]), tile.shape)
+            all_rows = np.concatenate([best_rows, some], axis=1)
+            keep = np.argpartition(all_scores, all_scores.shape[1] - count, axis=1)[:, -count:]
+            best_scores = np.take_along_axis(all_scores, keep, axis=1)
+            best_rows = np.take_along_axis(all_rows, keep, axis=1)
+    return best_rows, best_scores.min(axis=1).astype(np.float64)
+
+
+def _best_of(
+    queries: np.ndarray, gallery: np.ndarray, candidates: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best k of each query's candidates by exact score, then by lower row."""
+    which = np.repeat(np.arange(len(queries)), candidates.shape[1])
+    scores = pair_scores(queries, gallery, which, candidates.reshape(-1)).reshape(candidates.shape)
+    order = np.lexsort((candidates, -scores))[:, :k]
+    return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+
+def _search_all(query: np.ndarray, gallery: np.ndarray, k: int, band: float) -> tuple[np.ndarray, np.ndarray]:
+    """One query against everything, in float64, then exactly within the float64 bound."""
+    step = max(1, (1 << 20) // max(1, len(query)))
+    wide = query.astype(np.float64)
+    near = np.concatenate(
+        [gallery[begin : begin + step].astype(np.float64) @ wide for begin in range(0, len(gallery), step)]
+    )
+    least = np.partition(near, len(near) - k)[-k]
+    candidates = np.flatnonzero(near >= least - 2 * band)
+    first, of = distinct(gallery[candidates])
+    exact = pair_scores(query[None], gallery, np.zeros(len(first), dtype=np.int64), candidates[first])[of]
+    order = np.lexsort((candidates, -exact))[:k]
+    return candidates[order], exact[order]

@@ -1,0 +1,21 @@
+"""Search over embeddings: one contract, an engine per file."""
+
+from __future__ import annotations
+
+from diptych.index.contract import Index
+from diptych.index.engine import ENGINES, Engine, Option
+from diptych.index.entry import build_index, open_index
+from diptych.index.hits import Hits
+from diptych.index.recall import Recall, measure_recall
+
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Hits",
+    "Index",
+    "Option",
+    "Recall",
+    "build_index",
+    "measure_recall",
+    "open_index",
+]

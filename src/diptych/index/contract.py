@@ -1,0 +1,229 @@
+"""Index: the one contract behind which every way of searching stands.
+
+Dense or sparse, exact or approximate, in this process or on a server: an engine is one file in
+``engines/`` with a subclass of :class:`Index` (most build on :class:`diptych.index.local.LocalIndex`)
+and one declared :class:`diptych.index.engine.Engine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.encoders.embeddings import Embeddings
+from diptych.index.engine import ENGINES, Engine
+from diptych.index.hits import Hits
+from diptych.index.hooks import Hooks, Vectors
+from diptych.index.recall import Recall, measure_recall, own_queries
+from diptych.index.storage import engine_of, read_header, saving_folder, write_header
+from diptych.index.vectors import check_ids, check_k, check_width, count_rows
+
+__all__ = ["Index", "Vectors"]
+
+
+class Index(Hooks):
+    """Items with ids and vectors, found by inner product with a query.
+
+    Equal scores are ordered by insertion (an item that was replaced counts as inserted then). Every
+    method checks all of what it is given before it changes anything. Attributes: see
+    :class:`diptych.index.hooks.Hooks`.
+    """
+
+    @classmethod
+    def engine(cls) -> Engine:
+        """The engine's declaration."""
+        return ENGINES.get(cls.engine_name)
+
+    @classmethod
+    def build(cls, embeddings: Embeddings, *, sample: Vectors | None = None, **options: Any) -> Self:
+        """An index of ``embeddings``; their rows are not copied where the engine can map them.
+
+        Args:
+            sample: queries an approximate engine measures its recall@10 on, best of the kind it will
+                be searched with; without it some of the items themselves are taken (each without
+                itself), which tends to flatter.
+            options: the engine's options, see :meth:`engine`.
+
+        Raises:
+            UnknownNameError, UsageError: an option that is none, or a value it cannot have.
+            DataError: an id occurs twice or is no string, or the vectors have width 0.
+            MismatchError: ``sample`` is of another width.
+            NumericalError: a vector is not finite; the message names its id.
+        """
+        resolved = cls.engine().resolve(options)
+        check_ids(embeddings.ids, len(embeddings))
+        if embeddings.width < 1:
+            raise DataError("vectors of width 0 cannot be indexed")
+        if sample is not None:
+            check_width(sample, embeddings.width, "sample")  # before the long work, not after it
+        about = {"kind": embeddings.kind, "data": embeddings.data, "embeddings": dict(embeddings.about)}
+        index = cls._build(embeddings, resolved, about)
+        if cls.engine().approximate:
+            queries, excluded = own_queries(embeddings) if sample is None else (sample, None)
+            if len(index) > (excluded is not None) and count_rows(queries, "sample"):
+                index.about["recall"] = measure_recall(index, queries, excluded=excluded).to_json()
+        return index
+
+    def check_encoder(self, encoder: str) -> None:
+        """Refuse vectors that other weights made.
+
+        Raises:
+            MismatchError: ``encoder`` is not the fingerprint of what made the index's vectors.
+        """
+        if encoder != self.encoder:
+            raise MismatchError(
+                f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
+                "rebuild the index with this encoder, or use the encoder the index was built with",
+            )
+
+    def add(
+        self, ids: Sequence[str], rows: Vectors, *, replace: bool = False, encoder: str | None = None
+    ) -> None:
+        """Insert items.
+
+        Args:
+            ids: one per row, the collection's ids.
+            rows: (n, width) vectors.
+            replace: items whose id is there already take the new vector instead of being refused.
+            encoder: fingerprint of what made ``rows``, checked when given.
+
+        Raises:
+            UsageError: an id is there already, or this engine cannot add.
+            DataError, MismatchError, NumericalError: ids or vectors are not as they should be.
+        """
+        if not self.engine().can_add:
+            raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
+        if encoder is not None:
+            self.check_encoder(encoder)
+        names = check_ids(ids, count_rows(rows, "item"))
+        vectors = self._checked(rows, names, "item")
+        there = [name for name in names if name in self]
+        if there and not replace:
+            raise UsageError(
+                f"id {there[0]!r} is already in the index ({len(there):,} of {len(names):,} are)",
+                "pass replace=True to give them their new vectors",
+            )
+        if there:
+            self._delete(there)
+        self._add(names, vectors)
+        self._changed(len(names))
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove items; none is removed when one of the ids is unknown.
+
+        Raises:
+            UsageError: an id is not there, or this engine cannot delete.
+            DataError: an id occurs twice or is no string.
+        """
+        if not self.engine().can_delete:
+            raise UsageError(f"the {self.engine_name} engine cannot delete items", "build the index again")
+        names = check_ids(ids, len(ids))
+        unknown = [name for name in names if name not in self]
+        if unknown:
+            raise UsageError(
+                f"id {unknown[0]!r} is not in the index ({len(unknown):,} of {len(names):,} are not)",
+                "delete only what is there; ids are those of the collection that was embedded",
+            )
+        self._delete(names)
+        self._changed(len(names))
+
+    def _changed(self, items: int) -> None:
+        if "recall" in self.about:
+            self.about["recall"]["changes"] += items
+
+    def search(self, queries: Vectors, k: int, *, encoder: str | None = None, **options: Any) -> Hits:
+        """The ``k`` items of largest inner product for each query, best first.
+
+        ``k`` may be larger than the index: then there are as many hits as items, and
+        :attr:`Hits.note` says so. Scores are float32 inner products of the vectors as they are.
+
+        Args:
+            queries: (q, width) vectors.
+            k: how many hits per query.
+            encoder: fingerprint of what made ``queries``, checked when given.
+            options: per-search options of the engine.
+
+        Raises:
+            MismatchError: the queries are of another width, or other weights made them.
+            NumericalError: a query is not finite.
+            UnknownNameError, UsageError: ``k`` or an option is not one.
+        """
+        resolved = self.engine().resolve_search(self.options, options)
+        checked, wanted, anything = self._checked_query(queries, k, encoder)
+        if not anything:
+            return Hits.none(count_rows(checked, "query"), wanted)
+        hits = self._search(checked, min(wanted, len(self)), resolved)
+        return Hits(hits.ids, hits.scores, wanted)
+
+    def search_exact(self, queries: Vectors, k: int, *, encoder: str | None = None) -> Hits:
+        """As :meth:`search`, missing nothing, at whatever cost: what recall is measured against."""
+        checked, wanted, anything = self._checked_query(queries, k, encoder)
+        if not anything:
+            return Hits.none(count_rows(checked, "query"), wanted)
+        hits = self._search_exact(checked, min(wanted, len(self)))
+        return Hits(hits.ids, hits.scores, wanted)
+
+    def _checked_query(self, queries: Vectors, k: int, encoder: str | None) -> tuple[Vectors, int, bool]:
+        """The queries, k, and whether there is anything to search, and anything to search for."""
+        if encoder is not None:
+            self.check_encoder(encoder)
+        wanted = check_k(k)
+        checked = self._checked(queries, None, "query")
+        return checked, wanted, bool(len(self) and count_rows(checked, "query"))
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the index; all or nothing, an older index in ``folder`` is replaced.
+
+        Raises:
+            UsageError: ``folder`` exists and holds something else.
+            StorageError: the write failed; what was there before is whole.
+        """
+        with saving_folder(folder) as temporary:
+            self._write(temporary)
+            write_header(
+                temporary,
+                engine=self.engine_name,
+                encoder=self.encoder,
+                width=self.width,
+                items=len(self),
+                options=self.options,
+                about=self.about,
+            )
+        return Path(folder)
+
+    @classmethod
+    def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
+        """The index that :meth:`save` wrote; called on ``Index``, of whichever engine it is.
+
+        Args:
+            verify: also read the mapped files through and compare their fingerprints (slow for large
+                ones); the sizes of all files and the contents of the others are always checked.
+
+        Raises:
+            StorageError: there is none, it is of another version or engine, or a file is damaged.
+        """
+        where, header = read_header(folder)
+        engine = engine_of(header, folder)
+        if not issubclass(engine.index, cls):
+            raise StorageError(
+                f"{folder} holds an index of engine {header.engine!r}, not {cls.engine_name!r}",
+                "open it with open_index",
+            )
+        header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped)
+        index = engine.index._read(where, header)
+        if len(index) != header.items:
+            raise StorageError(
+                f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
+            )
+        return index
+
+    def describe(self) -> str:
+        """One line: engine, size, width, encoder, recall."""
+        recall = Recall(**self.about["recall"]).describe() if "recall" in self.about else ""
+        exact = "" if self.engine().approximate else "exact"
+        return (
+            f"{self.engine_name} index: {len(self):,} {self.about.get('kind', 'item')} vectors of width "
+            f"{self.width}, encoder {self.encoder}; {recall or exact or 'recall not measured'}"
+        )

@@ -1,0 +1,126 @@
+"""What an index engine declares of itself, and the registry of those there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.registry import Registry
+
+if TYPE_CHECKING:
+    from diptych.index.contract import Index
+
+__all__ = ["ENGINES", "Engine", "Option", "OptionValue"]
+
+OptionValue = int | float | str | bool
+
+
+@dataclass(frozen=True)
+class Option:
+    """One choice an engine offers; its type is its default's.
+
+    Attributes:
+        name: the keyword of ``build`` (and of ``search`` where ``per_search``).
+        default: what it is when nothing is said.
+        meaning: one line, as help texts print it.
+        minimum: the smallest number allowed.
+        per_search: whether ``search`` takes it too, for that search only.
+    """
+
+    name: str
+    default: OptionValue
+    meaning: str
+    minimum: float | None = None
+    per_search: bool = False
+
+    def check(self, value: Any) -> Any:
+        """Return ``value`` if it is one this option can have.
+
+        Raises:
+            UsageError: it is of another type or below the minimum.
+        """
+        wanted = type(self.default)
+        if wanted is float and type(value) is int:
+            value = float(value)
+        if type(value) is not wanted:
+            raise UsageError(
+                f"index option {self.name}={value!r} is not of type {wanted.__name__}",
+                f"{self.name}: {self.meaning} (default {self.default!r})",
+            )
+        if self.minimum is not None and isinstance(value, int | float) and not value >= self.minimum:
+            raise UsageError(
+                f"index option {self.name}={value!r} is below {self.minimum}",
+                f"{self.name}: {self.meaning} (default {self.default!r})",
+            )
+        return value
+
+    def parse(self, text: str) -> Any:
+        """The value that ``text`` (a word of a command line) stands for.
+
+        Raises:
+            UsageError: it stands for none.
+        """
+        if isinstance(self.default, bool):
+            if text.lower() not in ("true", "false"):
+                raise UsageError(f"index option {self.name}={text!r} is neither true nor false")
+            return text.lower() == "true"
+        try:
+            return self.check(type(self.default)(text))
+        except ValueError:
+            return self.check(text)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way of searching, declared.
+
+    Attributes:
+        name: the word for it in calls, command lines and saved headers.
+        description: one line of what it is and when to choose it.
+        index: the class that does it.
+        approximate: whether hits can be missed; such an engine reports its recall when it is built.
+        options: the choices it offers.
+        vectors: ``"dense"`` or ``"sparse"``, what ``build``, ``add`` and ``search`` take.
+        can_add: whether items can be added after the build.
+        can_delete: whether items can be deleted.
+    """
+
+    name: str
+    description: str
+    index: type[Index]
+    approximate: bool
+    options: tuple[Option, ...] = ()
+    vectors: str = "dense"
+    can_add: bool = True
+    can_delete: bool = True
+
+    def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
+        """Every option's value: the given ones checked, the others at their default.
+
+        Raises:
+            UnknownNameError: a key that is no option of this engine.
+            UsageError: a value that the option cannot have.
+        """
+        return {option.name: option.default for option in self.options} | self._checked(given, self.options)
+
+    def resolve_search(self, stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, OptionValue]:
+        """The values one search runs with: the stored ones, and those ``given`` to it on top.
+
+        Raises:
+            UnknownNameError: a key that is no per-search option of this engine.
+            UsageError: a value that the option cannot have.
+        """
+        offered = tuple(option for option in self.options if option.per_search)
+        return {option.name: stored[option.name] for option in offered} | self._checked(given, offered)
+
+    def _checked(self, given: Mapping[str, Any], offered: tuple[Option, ...]) -> dict[str, OptionValue]:
+        known = {option.name: option for option in offered}
+        for name in given:
+            if name not in known:
+                raise UnknownNameError(f"option of index engine {self.name}", name, known)
+        return {name: known[name].check(value) for name, value in given.items()}
+
+
+ENGINES: Registry[Engine] = Registry("index engine", "diptych.index.engines")

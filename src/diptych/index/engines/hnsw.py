@@ -1,0 +1,229 @@
+"""HNSW: a navigable graph (Faiss) that finds most of the best items by looking at few.
+
+Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
+Navigable Small World graphs", TPAMI 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from diptych.core.errors import StorageError
+from diptych.core.files import write_json
+from diptych.core.progress import task
+from diptych.encoders.embeddings import Embeddings
+from diptych.index.contract import Vectors
+from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.hits import Hits
+from diptych.index.ids import IdTable
+from diptych.index.local import LocalIndex, load_array, load_ids
+from diptych.index.rows import RowStore
+from diptych.index.storage import Header
+from diptych.index.topk import order_hits, pair_scores, top_k
+from diptych.index.vectors import dense_vectors, row_norms
+
+__all__ = ["HNSW", "HnswIndex"]
+
+_BLOCK = 4096
+_QUERIES = 1024
+
+
+def _faiss() -> Any:
+    import faiss
+
+    return faiss
+
+
+@contextmanager
+def _building_threads(threads: int) -> Iterator[None]:
+    faiss = _faiss()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+class HnswIndex(LocalIndex):
+    """Faiss ``IndexHNSWFlat`` under the inner product; the slots are Faiss's numbers.
+
+    Deleted items stay in the graph as tombstones, through which a search walks without returning
+    them (it looks at proportionally more items then); :meth:`rebuild` drops them. A query for which
+    the graph still yields fewer than k live items is answered by exact search. Scores are computed
+    again from the vectors, so they are the exact engine's to the last bit; the rule for ties orders
+    what the graph found.
+
+    With ``threads=1`` the same builds, adds and saves give the same graph. The graph is made for
+    vectors of unit length; of others it misses more, which its recall shows.
+    """
+
+    engine_name = "hnsw"
+    mapped = frozenset({"rows.faiss"})
+
+    def __init__(self, graph: Any, storage: Any, ids: IdTable, **said: Any) -> None:
+        super().__init__(ids, **said)
+        self._graph = graph
+        self._storage = storage  # Faiss's graph does not keep it alive when it was opened apart
+        self._view: RowStore | None = None
+
+    def _rows(self) -> RowStore:
+        if self._view is None:
+            count = int(self._storage.ntotal)
+            rows = np.empty((0, self.width), dtype=np.float32)
+            if count:
+                flat = _faiss().rev_swig_ptr(self._storage.get_xb(), count * self.width)
+                rows = flat.reshape(count, self.width)
+            self._view = RowStore(rows)
+        return self._view
+
+    @classmethod
+    def _build(cls, embeddings: Embeddings, options: dict[str, OptionValue], about: dict[str, Any]) -> Self:
+        faiss = _faiss()
+        rows = dense_vectors(embeddings.rows, embeddings.width, "item")
+        row_norms(rows, embeddings.ids, "item")
+        graph = faiss.IndexHNSWFlat(embeddings.width, options["m"], faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = options["ef_construction"]
+        index = cls(
+            graph,
+            faiss.downcast_index(graph.storage),
+            IdTable(embeddings.ids),
+            encoder=embeddings.encoder,
+            width=embeddings.width,
+            options=options,
+            about=about,
+        )
+        index._link(rows)
+        return index
+
+    def _link(self, rows: np.ndarray) -> None:
+        """Take ``rows`` into the graph, behind those that are there."""
+        self._view = None  # Faiss may move its rows
+        with (
+            _building_threads(int(self.options["threads"])),
+            task("building the hnsw graph", len(rows), "items") as bar,
+        ):
+            for start in range(0, len(rows), _BLOCK):
+                block = np.ascontiguousarray(rows[start : start + _BLOCK])
+                self._graph.add(block)
+                bar.advance(len(block))
+
+    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+        if not self._storage.codes.is_owned:  # mapped rows cannot grow
+            owned = _faiss().IndexFlatIP(self.width)
+            for _, block in self._rows().blocks():
+                owned.add(np.ascontiguousarray(block))
+            self._view = None
+            self._graph.storage, self._storage = owned, owned
+        self._link(vectors)
+        self._ids.append(ids)
+
+    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+        slots = np.empty((len(queries), k), dtype=np.int64)
+        scores = np.empty((len(queries), k), dtype=np.float32)
+        for start in range(0, len(queries), _QUERIES):
+            part = slice(start, start + _QUERIES)
+            slots[part], scores[part] = self._walk(queries[part], k, int(options["ef_search"]))
+        return Hits.from_slots(self._ids.names, slots, scores, k)
+
+    def _walk(self, queries: np.ndarray, k: int, ef_search: int) -> tuple[np.ndarray, np.ndarray]:
+        faiss = _faiss()
+        alive = self._ids.alive
+        effort = min(len(self._ids), -(-max(ef_search, k) * len(self._ids) // len(self)))
+        chosen: dict[str, Any] = {"efSearch": effort}
+        if alive is not None:
+            chosen["sel"] = faiss.IDSelectorBitmap(np.packbits(alive, bitorder="little"))
+        _, slots = self._graph.search(queries, k, params=faiss.SearchParametersHNSW(**chosen))
+        rows = self._rows()
+        scores = np.empty(slots.shape, dtype=np.float32)
+        full = (slots >= 0).all(axis=1)
+        if not full.all():
+            slots[~full], scores[~full] = top_k(rows, queries[~full], k, alive)
+        found = slots[full]
+        again = pair_scores(rows, found.reshape(-1), queries, np.repeat(np.flatnonzero(full), k))
+        again = again.reshape(found.shape)
+        order = order_hits(found, again)
+        slots[full] = np.take_along_axis(found, order, axis=1)
+        scores[full] = np.take_along_axis(again, order, axis=1)
+        return slots, scores
+
+    def _write(self, folder: Path) -> None:
+        faiss = _faiss()
+        try:
+            faiss.write_index(self._storage, str(folder / "rows.faiss"))
+            faiss.write_index(self._graph, str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
+        except RuntimeError as error:
+            raise StorageError(
+                f"the hnsw graph cannot be written: {_said(error)}",
+                "free some space and save again; what was there before is whole",
+            ) from None
+        write_json(folder / "ids.json", self._ids.names.tolist())
+        dead = np.zeros(len(self._ids), dtype=bool) if self._ids.alive is None else ~self._ids.alive
+        np.save(folder / "dead.npy", dead)
+
+    @classmethod
+    def _read(cls, folder: Path, header: Header) -> Self:
+        faiss = _faiss()
+        names = load_ids(folder / "ids.json")
+        dead = load_array(folder / "dead.npy", (len(names),), np.bool_, mapped=False)
+        try:
+            storage = faiss.read_index(str(folder / "rows.faiss"), faiss.IO_FLAG_MMAP_IFC)
+            graph = faiss.read_index(str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
+        except RuntimeError as error:
+            raise StorageError(
+                f"the hnsw graph in {folder} cannot be opened: {_said(error)}", "build the index again"
+            ) from None
+        for what, have in (("rows", storage), ("graph", graph)):
+            if (have.d, have.ntotal) != (header.width, len(names)):
+                raise StorageError(
+                    f"the {what} in {folder}: {len(names):,} of width {header.width} expected, "
+                    f"got {have.ntotal:,} of width {have.d}",
+                    "build the index again",
+                )
+        graph.storage = storage
+        return cls(
+            graph,
+            storage,
+            IdTable(names, dead),
+            encoder=header.encoder,
+            width=header.width,
+            options=header.options,
+            about=header.about,
+        )
+
+
+def _said(error: RuntimeError) -> str:
+    """Faiss's own sentence, without the C++ function and line before it."""
+    return str(error).strip().splitlines()[-1].split("Error: ")[-1]
+
+
+HNSW = ENGINES.add(
+    Engine(
+        name="hnsw",
+        description="a graph that misses a few items and looks at few; for more than about 150,000 items",
+        index=HnswIndex,
+        approximate=True,
+        options=(
+            Option("m", 32, "links per item in the graph; more: better, larger", 2),
+            Option(
+                "ef_construction",
+                100,
+                "candidates kept while linking; more: better, slower build",
+                1,
+            ),
+            Option(
+                "ef_search",
+                128,
+                "candidates kept while searching; more: higher recall, slower",
+                1,
+                per_search=True,
+            ),
+            Option("threads", 1, "threads that build; 1: the same graph every time, 0: all cores", 0),
+        ),
+    )
+)

@@ -1,0 +1,28 @@
+"""The two ways to an index: build one with a named engine, or open a folder whatever engine made it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from diptych.encoders.embeddings import Embeddings
+from diptych.index.contract import Index, Vectors
+from diptych.index.engine import ENGINES
+
+__all__ = ["build_index", "open_index"]
+
+
+def build_index(
+    embeddings: Embeddings, engine: str = "exact", *, sample: Vectors | None = None, **options: Any
+) -> Index:
+    """An index of ``embeddings`` by the engine of that name; see :meth:`Index.build`.
+
+    Raises:
+        UnknownNameError: no such engine or option.
+    """
+    return ENGINES.get(engine).index.build(embeddings, sample=sample, **options)
+
+
+def open_index(folder: Path | str, *, verify: bool = False) -> Index:
+    """The index saved in ``folder``, by the engine its header names; see :meth:`Index.open`."""
+    return Index.open(folder, verify=verify)

@@ -1,0 +1,153 @@
+"""The header of a saved index: what it is, who can open it, what its files must look like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.fingerprint import fingerprint_file
+from diptych.index.engine import ENGINES, Engine
+
+__all__ = ["Header", "engine_of", "read_header", "saving_folder", "write_header"]
+
+_FORMAT = 1
+_NAME = "index.json"
+_REBUILD = "build the index again from its embeddings"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What ``index.json`` says.
+
+    Attributes:
+        engine: the engine's name.
+        encoder: fingerprint of what made the vectors.
+        width: d.
+        items: how many can be found.
+        options: the engine's options.
+        about: see :class:`diptych.index.contract.Index`.
+        files: per file of the engine, its ``bytes`` and ``fingerprint``.
+    """
+
+    engine: str
+    encoder: str
+    width: int
+    items: int
+    options: dict[str, Any]
+    about: dict[str, Any]
+    files: dict[str, dict[str, Any]]
+
+    def check_files(self, folder: Path, by_size_only: frozenset[str]) -> None:
+        """Compare the files with what was written.
+
+        Raises:
+            StorageError: one is missing, of another size, or (unless by size only) of other content.
+        """
+        for name, written in self.files.items():
+            path = folder / name
+            if not path.is_file():
+                raise StorageError(f"{path} is missing", _REBUILD)
+            size = path.stat().st_size
+            if size != written.get("bytes"):
+                raise StorageError(
+                    f"{path} is damaged: {written.get('bytes')} bytes expected, got {size}", _REBUILD
+                )
+            if name not in by_size_only and (content := fingerprint_file(path)) != written.get("fingerprint"):
+                raise StorageError(
+                    f"{path} is damaged: fingerprint {written.get('fingerprint')} expected, got {content}",
+                    _REBUILD,
+                )
+
+
+def engine_of(header: Header, folder: Path | str) -> Engine:
+    """The declaration of the engine that wrote ``header``.
+
+    Raises:
+        StorageError: this version has no such engine, or the engine has no such options.
+    """
+    try:
+        engine = ENGINES.get(header.engine)
+        engine.resolve(header.options)
+    except UsageError as error:
+        raise StorageError(
+            f"the index in {folder} cannot be opened: {error.message}",
+            "open it with the version that wrote it, or " + _REBUILD,
+        ) from None
+    return engine
+
+
+_TYPES = {
+    "engine": str,
+    "encoder": str,
+    "width": int,
+    "items": int,
+    "options": dict,
+    "about": dict,
+    "files": dict,
+}
+
+
+@contextmanager
+def saving_folder(folder: Path | str) -> Iterator[Path]:
+    """A temporary folder that becomes ``folder`` when the block succeeds.
+
+    Raises:
+        UsageError: ``folder`` is there and is no index; nothing of it is touched.
+        StorageError: the write failed; an older index is whole.
+    """
+    folder = Path(folder)
+    if (
+        folder.exists()
+        and not (folder / _NAME).is_file()
+        and not (folder.is_dir() and not any(folder.iterdir()))
+    ):
+        raise UsageError(f"{folder} exists and is not an index", "name a new folder or an index to replace")
+    with atomic_folder(folder) as temporary:
+        yield temporary
+
+
+def write_header(folder: Path, **said: Any) -> Header:
+    """Write ``index.json`` beside the engine's files; ``said`` are :class:`Header`'s other fields."""
+    files = {
+        path.name: {"bytes": path.stat().st_size, "fingerprint": fingerprint_file(path)}
+        for path in sorted(folder.iterdir())
+    }
+    header = Header(**said, files=files)
+    write_json(folder / _NAME, {"format": _FORMAT, **vars(header)})
+    return header
+
+
+def read_header(folder: Path | str) -> tuple[Path, Header]:
+    """The header of the index in ``folder``, and where its files are.
+
+    A save that was killed between its two renames leaves the older index under ``.NAME.old``; then
+    that one is opened (the next save puts it back first).
+
+    Raises:
+        StorageError: there is no index, it is of another version, or the header is damaged.
+    """
+    folder = Path(folder)
+    older = folder.with_name(f".{folder.name}.old")
+    where = older if not folder.exists() and older.is_dir() else folder
+    path = where / _NAME
+    if not path.is_file():
+        what = "is not an index: it has no" if where.exists() else "does not exist: there is no"
+        raise StorageError(f"{folder} {what} {_NAME}", "build one and save it there first")
+    said = read_json(path)
+    if not isinstance(said, Mapping):
+        raise StorageError(f"{path} is not the header of an index", _REBUILD)
+    if said.get("format") != _FORMAT:
+        raise StorageError(
+            f"{folder} holds an index of format {said.get('format')}, this version reads {_FORMAT}", _REBUILD
+        )
+    for name, kind in _TYPES.items():
+        if type(said.get(name)) is not kind:
+            raise StorageError(
+                f"{path} is damaged: {name!r} is {said.get(name)!r}, not of type {kind.__name__}", _REBUILD
+            )
+    return where, Header(**{name: said[name] for name in _TYPES})

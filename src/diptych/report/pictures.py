@@ -1,0 +1,106 @@
+"""Pictures for a page: read when needed, small, as JPEG; one that cannot be read is counted, not fatal."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from diptych.core.errors import ImageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["MAX_THUMBNAIL_BYTES", "PictureSource", "Thumbnail", "Thumbnails", "fit", "read_picture"]
+
+PictureSource: TypeAlias = "Image | Callable[[], Image]"
+"""A Pillow picture, or a function that reads one (``lambda: collection.image(row)``)."""
+
+MAX_THUMBNAIL_BYTES = 40_000
+"""No picture adds more than this (before base64) to a page."""
+
+_QUALITIES = (84, 70, 55, 40, 25)
+
+
+def read_picture(source: PictureSource, name: str) -> Image:
+    """The picture behind ``source``, upright, RGB, decoded.
+
+    Raises:
+        ImageError: it cannot be read; the message names it.
+    """
+    from PIL import Image as pillow
+    from PIL import ImageOps
+
+    from diptych.data.images import to_rgb
+
+    try:
+        picture = source if isinstance(source, pillow.Image) else source()
+        picture.load()
+        upright = to_rgb(ImageOps.exif_transpose(picture))
+    except (OSError, SyntaxError) as error:  # what Pillow raises for missing and for damaged files
+        raise ImageError(f"picture {name} cannot be read: {error}") from error
+    if not all(upright.size):
+        raise ImageError(f"picture {name} has no pixels: {upright.width} × {upright.height}")
+    return upright
+
+
+def fit(picture: Image, side: int, *, enlarge: bool = False) -> Image:
+    """``picture`` scaled to at most ``side`` × ``side`` pixels, its proportions kept."""
+    from PIL import Image as pillow
+
+    scale = side / max(picture.size)
+    if scale == 1 or (scale > 1 and not enlarge):
+        return picture
+    width, height = (max(1, round(length * scale)) for length in picture.size)
+    return picture.resize((width, height), pillow.Resampling.LANCZOS)
+
+
+class Thumbnail(str):
+    """A ``data:image/jpeg;base64,…`` address with its ``width`` and ``height`` in pixels."""
+
+    width: int
+    height: int
+
+    @classmethod
+    def of(cls, picture: Image, side: int) -> Thumbnail:
+        """Encode ``picture`` at most ``side`` pixels wide and high, in at most ``MAX_THUMBNAIL_BYTES``."""
+        small = fit(picture, side)
+        while True:
+            for quality in _QUALITIES:
+                encoded = io.BytesIO()
+                small.save(encoded, "JPEG", quality=quality, optimize=True)
+                if encoded.tell() <= MAX_THUMBNAIL_BYTES:
+                    made = cls(f"data:image/jpeg;base64,{base64.b64encode(encoded.getvalue()).decode()}")
+                    made.width, made.height = small.size
+                    return made
+            small = fit(small, max(small.size) // 2)
+
+
+class Thumbnails:
+    """Makes thumbnails and remembers which pictures could not be read.
+
+    Args:
+        side: longest side in pixels.
+    """
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+        self.unreadable: dict[str, str] = {}
+
+    def make(self, source: PictureSource, name: str) -> Thumbnail | None:
+        """The thumbnail of ``source``, or ``None`` when it cannot be read, which is then counted."""
+        try:
+            return Thumbnail.of(read_picture(source, name), self.side)
+        except ImageError as error:
+            self.unreadable[name] = error.message
+            return None
+
+    def note(self) -> str:
+        """One sentence about the pictures that could not be read; empty when all could."""
+        if not self.unreadable:
+            return ""
+        names = list(self.unreadable)
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+        many = "1 picture" if len(names) == 1 else f"{len(names):,} pictures"
+        return f"{many} could not be read; a labelled placeholder stands in: {shown}."

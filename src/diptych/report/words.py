@@ -1,0 +1,77 @@
+"""Captions made fit for drawing: cleaned, shortened, broken into lines."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+__all__ = ["clean", "shorten", "wrap"]
+
+
+def clean(text: str) -> str:
+    """``text`` on one line, without control characters and with ``�`` for lone surrogates."""
+    kept = "".join(
+        " " if character.isspace() else "\ufffd" if unicodedata.category(character) == "Cs" else character
+        for character in text
+        if character.isspace() or unicodedata.category(character) != "Cc"
+    )
+    return " ".join(kept.split())
+
+
+def shorten(text: str, limit: int) -> str:
+    """``text`` cleaned and, when it is longer than ``limit`` characters, cut with its length stated."""
+    # a slice first: a caption of megabytes is not cleaned whole to show its head
+    if len(text) <= limit:
+        return clean(text)
+    return f"{clean(text[:limit])}… ({len(text):,} characters)"
+
+
+def wrap(text: str, width: float, measure: Callable[[str], float], max_lines: int) -> list[str]:
+    """Break ``text`` into at most ``max_lines`` lines no wider than ``width``.
+
+    Lines break at spaces; a word wider than a line is broken inside. What does not fit is replaced
+    by an ellipsis at the end of the last line.
+
+    Args:
+        text: any text; it is cleaned first.
+        width: of a line, in the unit of ``measure``.
+        measure: the width of a piece of text.
+        max_lines: at least 1.
+    """
+    words = clean(text).split(" ")[::-1] if text.strip() else []
+    lines: list[str] = []
+    line = ""
+    while words:
+        word = words.pop()
+        longer = f"{line} {word}" if line else word
+        if measure(longer) <= width:
+            line = longer
+            continue
+        if not line:
+            head = _head(word, width, measure)
+            line, word = word[:head], word[head:]
+        if len(lines) == max_lines - 1 and (word or words):
+            return [*lines, _with_ellipsis(line, width, measure)]
+        lines.append(line)
+        line = ""
+        if word:
+            words.append(word)
+    return [*lines, line] if line else lines
+
+
+def _head(word: str, width: float, measure: Callable[[str], float]) -> int:
+    """How many leading characters of ``word`` fit into ``width``; at least 1."""
+    low, high = 1, len(word)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(word[:middle]) <= width:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _with_ellipsis(line: str, width: float, measure: Callable[[str], float]) -> str:
+    while len(line) > 1 and measure(f"{line}…") > width:
+        line = line[:-1]
+    return f"{line.rstrip()}…"

@@ -1,0 +1,222 @@
+"""The training loop: epochs, steps, validation and checkpoints, resumable at any moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from diptych.core.errors import Interrupted, MismatchError, NumericalError
+from diptych.core.files import recover_folder
+from diptych.core.progress import Task, task
+from diptych.data.batches import Batch, BatchPlan
+from diptych.data.loading import read_ahead
+from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.training.checkpoint import Place, load_moments, load_weights, read_place, save_checkpoint
+from diptych.training.examples import Examples, Loaded
+from diptych.training.gather import gather_rows, positives_of
+from diptych.training.run import Run
+from diptych.training.schedule import Segment, learning_rate, segment_of
+from diptych.training.trainee import Trainee, make_optimizer
+from diptych.training.validation import Validation
+
+__all__ = ["Loop"]
+
+
+class Loop:
+    """One training, from where its run stands to its end.
+
+    Args:
+        fabric: Lightning Fabric, launched.
+        run: where it is kept.
+        encoder: what validation and the best checkpoint are made from; shares the trainee's weights.
+        trainee: what is trained.
+        examples: batches as tensors.
+        plan: which captions and images meet.
+        validation: what decides which epoch is best.
+        data: fingerprint of the training captions.
+        should_stop: asked after every step.
+
+    Raises:
+        MismatchError: the run was begun on other data.
+    """
+
+    def __init__(
+        self,
+        fabric: Any,
+        run: Run,
+        encoder: TwoTowerEncoder,
+        trainee: Trainee,
+        examples: Examples,
+        plan: BatchPlan,
+        validation: Validation,
+        data: str,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self.fabric, self.run, self.recipe = fabric, run, run.recipe
+        self.encoder, self.trainee = encoder, trainee
+        self.examples, self.plan, self.validation = examples, plan, validation
+        self.should_stop = should_stop
+        self.steps_per_epoch = -(-len(plan) // self.recipe.optimizer.accumulate)
+        self.frozen_backbone = not any(trainee.trains_backbone(stage) for stage in self.recipe.stages)
+        self.place = self._start(data)
+
+    def _start(self, data: str) -> Place:
+        recover_folder(self.run.checkpoint)
+        recover_folder(self.run.best)
+        if not self.run.checkpoint.is_dir():
+            if self.fabric.is_global_zero:
+                self.run.rewind_metrics(-1)
+            return Place(data=data)
+        place = read_place(self.run.checkpoint)
+        if place.data != data:
+            raise MismatchError(
+                f"{self.run.folder} was begun on training captions {place.data}, these are {data}",
+                "give the same data, or start a new run",
+            )
+        load_weights(self.run.checkpoint, self.trainee, self.frozen_backbone)
+        if self.fabric.is_global_zero:
+            self.run.rewind_metrics(place.step)
+        return place
+
+    def go(self) -> Place:
+        """Train to the end."""
+        place, total = self.place, self.recipe.epochs * self.steps_per_epoch
+        current: Segment | None = None
+        with task("training", total, "steps", place.step) as bar:
+            while place.epoch < self.recipe.epochs and not place.stopped:
+                segment = segment_of(self.recipe.stages, place.epoch)
+                if segment != current:
+                    inside = place.position > 0 or place.epoch > segment.first_epoch
+                    self._enter(segment, resumed=current is None and inside)
+                    current = segment
+                self._epoch(segment, bar)
+        if self.fabric.is_global_zero:
+            self.run.set_state(
+                "finished", step=place.step, epoch=place.epoch, best=place.best, best_epoch=place.best_epoch
+            )
+        self.fabric.barrier()
+        return place
+
+    def _enter(self, segment: Segment, resumed: bool) -> None:
+        """Begin a stage: what is trained, a fresh optimizer, and its saved state when resuming inside."""
+        self.trainee.begin(segment.stage)
+        optimizer = make_optimizer(self.trainee, self.recipe, segment.stage)
+        if resumed:
+            load_moments(self.run.checkpoint, self.trainee, optimizer)
+        self.module, self.optimizer = self.fabric.setup(self.trainee, optimizer)
+        self.raw_optimizer = optimizer
+        scaler = getattr(self.fabric._precision, "scaler", None)
+        if scaler is not None and self.place.scaler is not None:
+            scaler.load_state_dict(self.place.scaler)
+
+    def _epoch(self, segment: Segment, bar: Task) -> None:
+        place, accumulate = self.place, self.recipe.optimizer.accumulate
+        self.trainee.train()
+        batches = self.plan.epoch(place.epoch)[place.position * accumulate :]
+        loaded = self._loaded(batches, place.epoch)
+        total_loss, counted = 0.0, 0
+        while place.position < self.steps_per_epoch:
+            stage_step = (place.epoch - segment.first_epoch) * self.steps_per_epoch + place.position
+            loss = self._step(segment, stage_step, loaded, min(accumulate, len(batches)))
+            batches = batches[accumulate:]
+            place.position += 1
+            place.step += 1
+            total_loss, counted = total_loss + loss, counted + 1
+            bar.advance(1, self._note(total_loss / counted))
+            if place.position == self.steps_per_epoch:
+                place.epoch, place.position = place.epoch + 1, 0
+                self._validate()
+                self._save()
+                self._stop_if_asked()
+                return
+            if place.step % self.recipe.checkpoints.every_steps == 0:
+                self._save()
+            self._stop_if_asked()
+
+    def _note(self, loss: float) -> str:
+        best = f"  best rsum {self.place.best:.1f}" if self.place.best_epoch else ""
+        return f"epoch {self.place.epoch + 1}/{self.recipe.epochs}  loss {loss:.3f}{best}"
+
+    def _loaded(self, batches: list[Batch], epoch: int) -> Iterator[Loaded]:
+        rank, world = self.fabric.global_rank, self.fabric.world_size
+        workers = 0 if self.examples.cached else None
+        return read_ahead(lambda batch: self.examples.load(batch.shard(rank, world), epoch), batches, workers)
+
+    def _step(self, segment: Segment, stage_step: int, loaded: Iterator[Loaded], parts: int) -> float:
+        """One optimizer step over ``parts`` micro-batches; gives the mean loss."""
+        rate = learning_rate(segment.stage, stage_step, self.steps_per_epoch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["scale"]
+        # Dropout and the like: the same at the same step, whether or not the run was interrupted.
+        torch.manual_seed((self.recipe.seed * 1_000_003 + self.place.step) * 1_009 + self.fabric.global_rank)
+        losses = []
+        self.optimizer.zero_grad()
+        for part in range(parts):
+            batch = next(loaded).to(self.fabric.device)
+            with self.fabric.no_backward_sync(self.module, enabled=part < parts - 1):
+                images, texts = self.module(batch.images, batch.tokens, batch.lengths, self.examples.cached)
+                scores = gather_rows(images.float()) @ gather_rows(texts.float()).T
+                positives = positives_of(gather_rows(batch.image_ids), gather_rows(batch.caption_image_ids))
+                loss = self.trainee.objective(scores, positives)
+                self.fabric.backward(loss / parts)
+            losses.append(float(loss.detach()))
+        mean = sum(losses) / parts
+        if not math.isfinite(mean):
+            raise NumericalError(
+                f"the loss is {mean} at step {self.place.step + 1} (epoch {self.place.epoch + 1})",
+                "lower the learning rate, add warm-up or clipping, or use 32-bit precision",
+            )
+        norm = self._clip()
+        self.optimizer.step()
+        if self.fabric.is_global_zero:
+            logged = {"step": self.place.step + 1, "loss": mean, "learning_rate": rate, "gradient_norm": norm}
+            self.run.log(**logged, **self.trainee.objective.logged())
+        return mean
+
+    def _clip(self) -> float:
+        limit = self.recipe.optimizer.clip or math.inf
+        norm = self.fabric.clip_gradients(
+            self.module, self.optimizer, max_norm=limit, error_if_nonfinite=False
+        )
+        return float(norm)
+
+    def _validate(self) -> None:
+        place, checkpoints = self.place, self.recipe.checkpoints
+        last = place.epoch == self.recipe.epochs
+        if place.epoch % checkpoints.validate_every and not last:
+            return
+        if self.fabric.is_global_zero:
+            values = self.validation.measure()
+            self.run.log(step=place.step, epoch=place.epoch, validation=values)
+            rsum = values["rsum"]
+        else:
+            rsum = 0.0
+        rsum = float(self.fabric.broadcast(rsum))
+        if rsum > place.best:
+            place.best, place.best_epoch, place.waited = rsum, place.epoch, 0
+            if self.fabric.is_global_zero:
+                self.encoder.temperature = self.trainee.objective.logged().get("temperature")
+                self.encoder.save(self.run.best)
+        else:
+            place.waited += 1
+            place.stopped = checkpoints.patience is not None and place.waited >= checkpoints.patience
+
+    def _save(self) -> None:
+        scaler = getattr(self.fabric._precision, "scaler", None)
+        self.place.scaler = scaler.state_dict() if scaler is not None else None
+        if self.fabric.is_global_zero:
+            save_checkpoint(
+                self.run.checkpoint, self.trainee, self.raw_optimizer, self.place, self.frozen_backbone
+            )
+        self.fabric.barrier()
+
+    def _stop_if_asked(self) -> None:
+        if self.fabric.broadcast(self.should_stop()) and self.place.epoch < self.recipe.epochs:
+            self._save()
+            raise Interrupted(
+                f"stopped after step {self.place.step}; everything up to it is saved",
+                f"go on with: diptych train --resume {self.run.folder}",
+            )

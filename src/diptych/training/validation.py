@@ -1,0 +1,56 @@
+"""How good the model is now, on the validation split: recall both ways, after every epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from diptych.data.collection import Collection
+from diptych.data.loading import read_ahead
+from diptych.encoders.store import FeatureOptions, FeatureStore
+from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.evaluation import DIRECTIONS, GroundTruth, evaluate
+
+__all__ = ["Validation"]
+
+_RECALLS = ("R@1", "R@5", "R@10")
+_MEASURES = (*_RECALLS, "rsum")
+
+
+class Validation:
+    """The validation split, read or cached once, encoded as often as asked.
+
+    Args:
+        collection: the split.
+        encoder: what is trained, by reference: its weights are those of the moment.
+        root: folder of feature stores.
+        features: how training caches features; validation caches the central view alone.
+    """
+
+    def __init__(
+        self, collection: Collection, encoder: TwoTowerEncoder, root: Path, features: FeatureOptions | None
+    ) -> None:
+        self._collection = collection
+        self._encoder = encoder
+        self._truth = GroundTruth.from_caption_image(collection.caption_image, collection.n_images)
+        self._features: np.ndarray | None = None
+        if features is not None:
+            options = features.model_copy(update={"views": 0})
+            self._features = FeatureStore.of(encoder.model.image, collection, root, options).rows[:, 0]
+
+    def measure(self) -> dict[str, float]:
+        """``rsum`` and, per direction, R@1, R@5 and R@10, all in per cent."""
+        if self._features is not None:
+            images = self._encoder.project_features(self._features)
+        else:
+            images = self._encoder.encode_images(
+                read_ahead(self._collection.image, range(self._collection.n_images))
+            )
+        texts = self._encoder.encode_texts(self._collection.captions)
+        result = evaluate(images, texts, self._truth, _MEASURES)
+        values = {"rsum": result.value("rsum")}
+        for direction in DIRECTIONS:
+            for name in _RECALLS:
+                values[f"{direction} {name}"] = 100 * result.value(name, direction)
+        return values

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import (
+    atomic_folder,
+    atomic_path,
+    create_array,
+    read_json,
+    recover_folder,
+    write_bytes,
+    write_json,
+)
+
+
+@pytest.fixture
+def small_files_only() -> Iterator[None]:
+    """The operating system refuses to let a file grow beyond 4,096 bytes: a real write error."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, small_files_only: None) -> None:
+    target = tmp_path / "value.json"
+    write_json(target, {"old": True})
+    with pytest.raises(StorageError) as caught:
+        write_bytes(target, b"x" * 10_000)
+    assert str(target) in caught.value.message
+    assert read_json(target) == {"old": True}
+    assert [path.name for path in tmp_path.iterdir()] == ["value.json"]
+
+
+def test_a_failed_block_leaves_the_old_folder(tmp_path: Path, small_files_only: None) -> None:
+    target = tmp_path / "folder"
+    with atomic_folder(target) as temporary:
+        (temporary / "a").write_text("old")
+    with pytest.raises(StorageError), atomic_folder(target) as temporary:
+        (temporary / "a").write_text("new")
+        (temporary / "b").write_bytes(b"x" * 10_000)
+    assert (target / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_an_exception_inside_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), atomic_path(tmp_path / "x") as temporary:
+        temporary.write_text("half")
+        1 / 0  # noqa: B018
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kill_between_the_two_renames_is_put_right(tmp_path: Path) -> None:
+    (tmp_path / ".folder.old").mkdir()
+    (tmp_path / ".folder.old" / "a").write_text("whole")
+    (tmp_path / ".folder.abc.tmp").mkdir()
+    recover_folder(tmp_path / "folder")
+    assert (tmp_path / "folder" / "a").read_text() == "whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "x.json", float("nan"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_create_array_reserves_its_space(tmp_path: Path, small_files_only: None) -> None:
+    rows = create_array(tmp_path / "small.npy", "float32", (4, 4))
+    rows[:] = 1
+    assert np.load(tmp_path / "small.npy").sum() == 16
+    with pytest.raises(OSError, match="File too large"):
+        create_array(tmp_path / "large.npy", "float32", (1000, 1000))
+
+
+def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "holiday.jpg").write_text("precious")
+    with (
+        pytest.raises(UsageError, match="holds other things"),
+        atomic_folder(tmp_path / "pictures", "mine.json"),
+    ):
+        pytest.fail("the block must not run")
+    assert (tmp_path / "pictures" / "holiday.jpg").read_text() == "precious"
+    (tmp_path / "empty").mkdir()
+    for _ in range(2):
+        with atomic_folder(tmp_path / "empty", "mine.json") as temporary:
+            (temporary / "mine.json").write_text("{}")
+    assert (tmp_path / "empty" / "mine.json").exists()

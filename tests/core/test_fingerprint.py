@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_file
+
+
+def test_equal_values_have_equal_fingerprints_and_others_have_not() -> None:
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
+    assert fingerprint("ab", "c") != fingerprint("a", "bc")
+    assert len(fingerprint(None)) == 16
+
+
+def test_arrays_count_with_name_type_shape_and_content() -> None:
+    base = fingerprint_arrays({"x": np.zeros((2, 3), np.float32)})
+    assert base == fingerprint_arrays([("x", np.zeros((2, 3), np.float32))])
+    assert base != fingerprint_arrays({"y": np.zeros((2, 3), np.float32)})
+    assert base != fingerprint_arrays({"x": np.zeros((3, 2), np.float32)})
+    assert base != fingerprint_arrays({"x": np.zeros((2, 3), np.int32)})
+    assert fingerprint_arrays({"x": np.float64(1)}) != fingerprint_arrays({"x": np.float64(2)})
+
+
+def test_a_file_counts_with_its_bytes_not_its_name(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"same")
+    assert fingerprint_file(tmp_path / "a") == fingerprint_file(tmp_path / "b")
+    (tmp_path / "b").write_bytes(b"other")
+    assert fingerprint_file(tmp_path / "a") != fingerprint_file(tmp_path / "b")

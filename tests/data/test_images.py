@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych.core.errors import ImageError
+from diptych.data.images import FolderSource, decode_image, read_image, to_rgb
+
+
+def encoded(picture: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def corners() -> Image.Image:
+    """2 × 3: red top left, blue bottom right, black elsewhere."""
+    picture = Image.new("RGB", (2, 3))
+    picture.putpixel((0, 0), (255, 0, 0))
+    picture.putpixel((1, 2), (0, 0, 255))
+    return picture
+
+
+def test_exif_orientation_is_applied() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # rotate 90° clockwise to see it upright
+    upright = decode_image(encoded(corners(), "PNG", exif=exif), "x")
+    assert upright.size == (3, 2)
+    assert upright.getpixel((2, 0)) == (255, 0, 0)
+    assert upright.getpixel((0, 1)) == (0, 0, 255)
+
+
+def test_palette_with_transparency_is_laid_on_white() -> None:
+    picture = Image.new("P", (2, 1))
+    picture.putpalette([10, 20, 30, 200, 100, 50])
+    picture.putpixel((1, 0), 1)
+    decoded = decode_image(encoded(picture, transparency=0), "x")
+    assert decoded.getpixel((0, 0)) == (255, 255, 255)
+    assert decoded.getpixel((1, 0)) == (200, 100, 50)
+
+
+def test_sixteen_bit_grey_keeps_its_range() -> None:
+    values = np.array([[0, 256, 32768, 65535]], dtype=np.uint16)
+    decoded = decode_image(encoded(Image.fromarray(values)), "x")
+    assert [decoded.getpixel((x, 0)) for x in range(4)] == [(0,) * 3, (1,) * 3, (128,) * 3, (255,) * 3]
+
+
+def test_cmyk_alpha_grey_one_bit_and_float_become_rgb() -> None:
+    assert (
+        decode_image(encoded(Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "JPEG"), "x").getpixel((1, 1))[0]
+        > 240
+    )
+    assert to_rgb(Image.new("RGBA", (1, 1), (0, 0, 0, 0))).getpixel((0, 0)) == (255, 255, 255)
+    assert to_rgb(Image.new("LA", (1, 1), (7, 255))).getpixel((0, 0)) == (7, 7, 7)
+    assert to_rgb(Image.new("1", (1, 1), 1)).getpixel((0, 0)) == (255, 255, 255)
+    ramp = Image.fromarray(np.array([[-1.0, 0.0, 1.0, np.nan]], dtype=np.float32))
+    assert [to_rgb(ramp).getpixel((x, 0))[0] for x in range(4)] == [0, 127, 255, 127]
+    assert to_rgb(Image.fromarray(np.full((1, 1), 3.0, np.float32))).getpixel((0, 0)) == (0, 0, 0)
+
+
+def test_animation_gives_its_first_frame() -> None:
+    frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
+    content = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert decode_image(content, "x").getpixel((0, 0)) == (255, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_truncated_picture_is_named(kind: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    content = encoded(Image.fromarray(noise), kind)
+    with pytest.raises(ImageError, match=r"cat\.jpg") as caught:
+        decode_image(content[: len(content) // 2], "cat.jpg")
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"not a picture", b"<svg></svg>"])
+def test_what_is_no_picture_is_named(content: bytes) -> None:
+    with pytest.raises(ImageError, match=r"^x\.png (is empty|is not a picture)"):
+        decode_image(content, "x.png")
+
+
+def test_decompression_bomb_is_refused_before_a_pixel_is_decoded() -> None:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 0, 0, 0, 0)
+    bomb = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b"\0"))
+        + chunk(b"IEND", b"")
+    )
+    with pytest.raises(ImageError, match="bomb.png"):
+        decode_image(bomb, "bomb.png")
+    with pytest.raises(ImageError, match="4 × 4 pixels, more than the 15 allowed"):
+        decode_image(encoded(Image.new("RGB", (4, 4))), "x", max_pixels=15)
+
+
+def test_missing_file_and_huge_file_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="gone.png does not exist"):
+        read_image(tmp_path / "gone.png")
+    with open(tmp_path / "huge.png", "wb") as handle:
+        handle.truncate(600_000_000)  # sparse
+    with pytest.raises(ImageError, match="huge.png has 600,000,000 bytes"):
+        read_image(tmp_path / "huge.png")
+
+
+@pytest.mark.parametrize("name", ["../x.png", "/etc/x.png", "a/../../x.png", "C:x.png"])
+def test_names_cannot_leave_the_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ImageError, match="points outside"):
+        FolderSource(tmp_path, [name])
+
+
+def test_content_is_of_bytes(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(encoded(corners()))
+    source = FolderSource(tmp_path, ["a.png", "b.png", "c.png"])
+    assert source.content(0) == source.content(1)
+    assert source.read(0).size == (2, 3)
+    with pytest.raises(ImageError, match=r"c\.png cannot be read"):
+        source.content(2)

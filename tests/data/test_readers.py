@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
+from diptych.data.readers import READERS, read_collection
+
+
+def picture(path: Path, colour: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (4, 4), (colour, 0, 0)).save(path)
+
+
+def karpathy(folder: Path, images: list[dict[str, Any]], name: str = "dataset_tiny.json") -> Path:
+    document = {"dataset": "tiny", "images": images}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(document))
+    return folder
+
+
+def entry(name: str, split: str, *captions: str, **more: Any) -> dict[str, Any]:
+    sentences = [
+        {"raw": raw, "sentid": hash((name, i)), "tokens": raw.split()} for i, raw in enumerate(captions)
+    ]
+    return {"filename": name, "split": split, "sentences": sentences, **more}
+
+
+def test_karpathy_with_file_paths_and_restval(tmp_path: Path) -> None:
+    folder = karpathy(
+        tmp_path,
+        [
+            entry("a.png", "train", "one", "two ", filepath="train2014", cocoid=7),
+            entry("b.png", "restval", "three", filepath="val2014"),
+            entry("c.png", "test", "four", filepath="val2014"),
+        ],
+    )
+    picture(tmp_path / "images" / "val2014" / "b.png", 9)
+    found = read_collection(folder)
+    assert found.name == "tiny"
+    assert found.image_ids == ["train2014/a.png", "val2014/b.png", "val2014/c.png"]
+    assert found.captions == ["one", "two", "three", "four"]
+    assert found.split_sizes == {"train": 2, "test": 1}
+    assert found.records is not None
+    assert found.records[0] == {"cocoid": 7}
+    assert found.caption_records is not None
+    assert found.caption_records[0] == {}
+    assert found.image(1).getpixel((0, 0)) == (9, 0, 0)
+    assert read_collection(folder, restval=False).split_sizes == {"train": 1, "restval": 1, "test": 1}
+    assert read_collection(folder, max_captions=1).captions == ["one", "three", "four"]
+
+
+def test_karpathy_gzipped_with_pictures_elsewhere(tmp_path: Path) -> None:
+    folder = karpathy(tmp_path / "a", [entry("a.png", "test", "one")])
+    file = folder / "dataset_tiny.json"
+    (folder / "dataset_tiny.json.gz").write_bytes(gzip.compress(file.read_bytes()))
+    file.unlink()
+    picture(tmp_path / "elsewhere" / "a.png", 5)
+    found = read_collection(folder, images=tmp_path / "elsewhere")
+    assert found.image(0).getpixel((0, 0)) == (5, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("not json", "is not JSON"),
+        ("[1, 2]", "is not Karpathy's JSON: no list under 'images'"),
+        ('{"images": {}}', "is not Karpathy's JSON"),
+        ('{"images": [{"file": "a.png"}]}', "image 0 is not as Karpathy's JSON says"),
+        ('{"images": [7]}', "image 0 is not as Karpathy's JSON says"),
+        (
+            '{"annotations": [], "images": [{"filename": "a", "split": "t", "sentences": [{}]}]}',
+            "KeyError: 'raw'",
+        ),
+    ],
+)
+def test_json_that_is_not_karpathys(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "dataset.json").write_text(content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_collection(tmp_path)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("raw", ["", "   ", "...", "\n"])
+def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path, raw: str) -> None:
+    folder = karpathy(tmp_path, [entry("a.png", "test", "one", raw)])
+    with pytest.raises(CaptionError, match=r"of a\.png is empty"):
+        read_collection(folder)
+    kept = read_collection(folder, skip_bad_captions=True)
+    assert kept.captions == ["one"]
+    assert kept.notes == ("1 empty captions left out",)
+
+
+def test_a_caption_of_100_000_characters_is_named(tmp_path: Path) -> None:
+    folder = karpathy(tmp_path, [entry("a.png", "test", "x" * 100_000)])
+    with pytest.raises(CaptionError, match="has 100,000 characters, more than the 20,000 allowed"):
+        read_collection(folder)
+
+
+def test_pairs_in_csv_tsv_and_jsonl_agree(tmp_path: Path) -> None:
+    rows = [("a.png", "a, red thing", "train"), ("b.png", "blue", "test"), ("a.png", "red again", "train")]
+    for kind in ("csv", "tsv", "jsonl"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        if kind == "jsonl":
+            lines = [json.dumps({"image": i, "caption": c, "split": s, "price": 3}) for i, c, s in rows]
+        else:
+            mark = "," if kind == "csv" else "\t"
+            lines = [mark.join(["image", "caption", "split", "price"])]
+            lines += [mark.join([i, f'"{c}"', s, "3"]) for i, c, s in rows]
+        (folder / f"shop.{kind}").write_text("\n".join(lines) + "\n")
+        found = read_collection(folder)
+        assert found.image_ids == ["a.png", "b.png"]
+        assert found.captions == ["a, red thing", "red again", "blue"]
+        assert found.caption_image.tolist() == [0, 0, 1]
+        assert found.splits == ["train", "test"]
+        assert found.records is not None
+        assert str(found.records[0]["price"]) == "3"
+
+
+def test_pairs_without_splits_are_assigned_by_name_alone(tmp_path: Path) -> None:
+    def read(names: list[str]) -> dict[str, str]:
+        (tmp_path / "pairs.csv").write_text("image,caption\n" + "".join(f"{name},text\n" for name in names))
+        found = read_collection(tmp_path)
+        return dict(zip(found.image_ids, found.splits, strict=True))
+
+    few = read([f"{i}.png" for i in range(500)])
+    more = read([f"{i}.png" for i in range(900, -1, -1)])
+    assert all(more[name] == split for name, split in few.items())
+    shares = {split: list(few.values()).count(split) / 500 for split in ("train", "val", "test")}
+    assert 0.7 < shares["train"] < 0.9
+    assert 0.05 < shares["val"] < 0.16
+    assert 0.05 < shares["test"] < 0.16
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("image,words\na.png,one\n", UsageError, "has no caption column"),
+        ("picture,caption\na.png,one\n", UsageError, "has no image column"),
+        ("image,caption\n", DataError, "has no rows"),
+        ("image,caption\na.png,\n", CaptionError, "line 2 is empty"),
+        ("image,caption\n,one\n", DataError, "line 2: no image name"),
+        ("image,caption,split\na.png,x,train\na.png,y,test\n", DataError, "'train' and in 'test'"),
+        ("image,caption\n../../a.png,one\n", DataError, "points outside"),
+    ],
+)
+def test_bad_pairs(tmp_path: Path, text: str, error: type[DiptychError], message: str) -> None:
+    (tmp_path / "pairs.csv").write_text(text)
+    with pytest.raises(error, match=message):
+        read_collection(tmp_path)
+
+
+def test_hugging_face_datasets_on_disk(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    pictures = [Image.new("RGB", (4, 4), (colour, 0, 0)) for colour in (1, 2, 3)]
+    features = datasets.Features(
+        {
+            "image": datasets.Image(),
+            "caption": datasets.List(datasets.Value("string")),
+            "split": datasets.Value("string"),
+        }
+    )
+    table = datasets.Dataset.from_dict(
+        {"image": pictures, "caption": [["a", "b"], ["c"], ["d", "e"]], "split": ["train", "test", "test"]},
+        features=features,
+    )
+    datasets.DatasetDict({"test": table}).save_to_disk(str(tmp_path / "hf"))
+    found = read_collection(tmp_path / "hf", split_column="split")
+    assert found.captions == ["a", "b", "c", "d", "e"]
+    assert found.split_sizes == {"train": 1, "test": 2}
+    assert found.caption_ids[:2] == ["test-0000000#0", "test-0000000#1"]
+    assert found.split("test").image(1).getpixel((0, 0)) == (3, 0, 0)
+    assert len({found.source.content(row) for row in range(3)}) == 3
+    with pytest.raises(UsageError, match="has no caption column 'words'"):
+        read_collection(tmp_path / "hf", caption_column="words")
+
+
+def test_scenes_are_recognised_before_karpathy(scenes_folder: Path) -> None:
+    found = read_collection(scenes_folder)
+    assert found.name == "scenes"
+    assert found.records is not None
+    assert "facts" in found.records[0]
+    by_hand = read_collection(scenes_folder, reader="karpathy")
+    assert np.array_equal(by_hand.caption_image, found.caption_image)
+    assert by_hand.captions == found.captions
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        read_collection(tmp_path / "gone")
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(UsageError, match=r"no reader recognises .*notes.txt") as caught:
+        read_collection(tmp_path / "notes.txt")
+    assert ", ".join(READERS.names()) in caught.value.fix
+    with pytest.raises(UsageError, match="unknown reader 'karpaty'.*did you mean 'karpathy'"):
+        read_collection(tmp_path, reader="karpaty")
+    with pytest.raises(UsageError, match="reader 'karpathy' has no option 'colour'"):
+        read_collection(karpathy(tmp_path / "k", [entry("a.png", "test", "one")]), colour=3)
+    with pytest.raises(DataError, match="image folder .*gone does not exist"):
+        read_collection(tmp_path / "k", images=tmp_path / "gone")
+    karpathy(tmp_path / "k", [entry("a.png", "test", "one")], "dataset_two.json")
+    with pytest.raises(DataError, match="2 candidates"):
+        read_collection(tmp_path / "k")

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNameError, UsageError
+from diptych.core.progress import report_to
+from diptych.data.readers.karpathy import read_karpathy
+from diptych.data.scenes import chunks as chunks_module
+from diptych.data.scenes import described, make_scenes, read_scenes, scenes
+from diptych.data.scenes import make as make_module
+from diptych.data.scenes.chunks import Chunk, make_chunk, make_chunks
+
+
+def every_byte(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_scenes(tmp_path_factory.mktemp("made") / "small", 140, 6, 6, seed=3, k=3, size=32, workers=1)
+
+
+def test_processes_change_no_byte(small: Path, tmp_path: Path) -> None:
+    other = make_scenes(tmp_path / "other", 140, 6, 6, seed=3, k=3, size=32, workers=2)
+    assert every_byte(small) == every_byte(other)
+
+
+def test_a_larger_dataset_begins_with_the_smaller(small: Path, tmp_path: Path) -> None:
+    larger = read_scenes(make_scenes(tmp_path / "larger", 141, 7, 8, seed=3, k=3, size=32, workers=1))
+    held = read_scenes(small)
+    for split in ("train", "val", "test"):
+        few, many = held.split(split), larger.split(split)
+        assert many.captions[: few.n_captions] == few.captions
+        assert np.array_equal(np.asarray(many.image(5)), np.asarray(few.image(5)))
+
+
+def test_another_seed_makes_other_scenes(small: Path, tmp_path: Path) -> None:
+    other = read_scenes(make_scenes(tmp_path / "other", 20, 0, 0, seed=4, k=3, size=32, workers=1))
+    held = read_scenes(small).split("train").subset(range(20))
+    assert not any(one == two for one, two in zip(other.captions, held.captions, strict=True))
+
+
+def test_the_collection_holds_facts_and_what_captions_state(small: Path) -> None:
+    collection = read_scenes(small)
+    assert collection.split_sizes == {"train": 140, "val": 6, "test": 6}
+    assert (collection.captions_per_image == 3).all()
+    assert collection.image(0).size == (32, 32)
+    assert collection.records is not None
+    assert collection.caption_records is not None
+    for row in range(0, collection.n_images, 17):
+        states = [collection.caption_records[3 * row + number]["states"] for number in range(3)]
+        told = described(collection.records[row]["facts"], states)
+        assert told.shared == ("main.shape", "main.colour")
+        assert told.specific
+        assert told.undescribed
+    assert "seed 3" in collection.notes[0]
+    with pytest.raises(UnknownNameError, match="train, val"):
+        collection.split("dev")
+
+
+def test_the_file_is_karpathys_and_any_reader_of_it_agrees(small: Path) -> None:
+    ours, theirs = read_scenes(small), read_karpathy(small / "dataset.json")
+    assert list(theirs.image_ids) == list(ours.image_ids)
+    assert list(theirs.captions) == list(ours.captions)
+    assert list(theirs.caption_ids) == list(ours.caption_ids)
+    assert list(theirs.splits) == list(ours.splits)
+    assert theirs.text_fingerprint == ours.text_fingerprint
+    document = json.loads((small / "dataset.json").read_text())
+    assert (small / "dataset.json").read_text().startswith('{"dataset":"scenes"')
+    for image in document["images"]:
+        assert image["sentids"] == [sentence["sentid"] for sentence in image["sentences"]]
+        assert {sentence["imgid"] for sentence in image["sentences"]} == {image["imgid"]}
+    assert [image["imgid"] for image in document["images"]] == list(range(152))
+
+
+def test_the_cache_is_made_once_and_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
+    first = make_scenes(None, 4, 0, 2, size=32)
+    assert first.parent == tmp_path / "scenes"
+    before = every_byte(first)
+    stamp = (first / "dataset.json").stat().st_mtime_ns
+    assert make_scenes(None, 4, 0, 2, size=32, workers=2) == first
+    assert (first / "dataset.json").stat().st_mtime_ns == stamp
+    assert make_scenes(None, 4, 0, 2, size=33) != first
+    assert make_scenes(None, 4, 0, 2, size=32, seed=1) != first
+    (first / "train" / "000002.png").unlink()
+    assert make_scenes(None, 4, 0, 2, size=32) == first
+    assert every_byte(first) == before
+    assert scenes(4, 0, 2, size=32).n_images == 6
+    assert not [path for path in (tmp_path / "scenes").iterdir() if path.name.startswith(".")]
+
+
+def test_what_is_interrupted_does_not_look_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def interrupted(chunk: Chunk) -> list[dict[str, object]]:
+        if made:
+            raise KeyboardInterrupt
+        made.append(make_chunk(chunk))
+        return made[0]
+
+    monkeypatch.setattr(chunks_module, "make_chunk", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make_scenes(tmp_path / "one", 70, 0, 0, size=32, workers=1)
+    assert made
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_is_said_to_be_full(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(chunk: Chunk) -> list[dict[str, object]]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(chunks_module, "make_chunk", full)
+    program = (
+        "import errno, os\n"
+        "from diptych.data.scenes import chunks\n"
+        "def full(chunk): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))\n"
+        "chunks.make_chunk = full\n"
+        "chunks.serve()\n"
+    )
+    monkeypatch.setattr(chunks_module, "_PROGRAM", program)
+    with pytest.raises(StorageError, match=r"No space left.*free some space"):
+        make_scenes(tmp_path / "one", 70, 0, 0, size=32, workers=workers)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks_module, "_PROGRAM", "import os; os._exit(7)")
+    chunk = Chunk(0, 1, 32, "train", 0, 1, 0, str(tmp_path))
+    with pytest.raises(DiptychError, match=r"exit code 7.*workers=1"):
+        list(make_chunks([chunk, chunk], workers=2))
+
+
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    """Processes start from standard input and from a script without ``if __name__ == "__main__"``."""
+    code = (
+        "from diptych.data.scenes import scenes\n"
+        f"print(scenes(70, 0, 2, size=32, workers=2, folder={str(tmp_path / 'made')!r}).describe())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=code,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.startswith("scenes: 72 images, 360 captions")
+    assert done.stderr == ""
+
+
+def test_progress_counts_pictures(tmp_path: Path) -> None:
+    class Reporter:
+        steps = 0
+        total: int | None = None
+
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Reporter:
+            self.total = total
+            return self
+
+        def advance(self, steps: int = 1, note: str = "") -> None:
+            self.steps += steps
+
+        def finish(self, task: object) -> None:
+            pass
+
+    reporter = Reporter()
+    with report_to(reporter):
+        make_scenes(tmp_path / "one", 66, 1, 0, size=32, workers=1)
+    assert reporter.steps == reporter.total == 67
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_train": 0, "n_val": 0, "n_test": 0}, "not all 0"),
+        ({"n_train": -1}, "counts of 0 or more"),
+        ({"k": 0}, "k=1 or more"),
+        ({"size": 8}, "size=32 to 1024"),
+        ({"workers": 0}, "workers=1 or more"),
+    ],
+)
+def test_impossible_wishes(options: dict[str, int], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_scenes(tmp_path / "one", **{"n_train": 2, "n_val": 0, "n_test": 0, **options})  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="holds other files"):
+        make_scenes(tmp_path, 2, 0, 0, size=32)
+    with pytest.raises(UsageError, match="is a file"):
+        make_scenes(tmp_path / "thesis.tex", 2, 0, 0, size=32)
+    with pytest.raises(UsageError, match=r"n_train=140.*n_train=2"):
+        make_scenes(small, 2, 0, 0, size=32)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    (tmp_path / "empty").mkdir()
+    assert read_scenes(make_scenes(tmp_path / "empty", 2, 0, 0, size=32)).n_images == 2
+
+
+def test_scenes_of_another_version_are_refused(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dataset.json").write_text('{"dataset":"scenes","version":0,"images":[]}')
+    with pytest.raises(DataError, match="version 0"):
+        read_scenes(tmp_path)
+    (tmp_path / "dataset.json").write_text('{"dataset":"flickr8k","images":[]}')
+    with pytest.raises(DataError, match="holds no scenes"):
+        read_scenes(tmp_path)
+    with pytest.raises(StorageError, match="does not exist"):
+        read_scenes(tmp_path / "nowhere")
+    monkeypatch.setattr(make_module, "VERSION", 2)
+    with pytest.raises(UsageError, match="version 1 with"):
+        make_scenes(small, 140, 6, 6, seed=3, k=3, size=32)

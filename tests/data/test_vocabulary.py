@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.errors import DataError
+from diptych.data.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, words
+
+
+def test_words_keep_inner_marks_and_split_others() -> None:
+    assert words("A man's T-shirt, red!") == ["a", "man's", "t-shirt", ",", "red", "!"]
+    assert words("café 3.5 “x”") == ["café", "3", ".", "5", "“", "x", "”"]
+    assert words("  ") == []
+
+
+def test_frequent_words_come_first_and_rare_ones_not_at_all() -> None:
+    vocabulary = Vocabulary.build(["b a b", "c b a", "d"], min_count=2)
+    assert vocabulary.entries == (*SPECIAL, "b", "a")
+    assert vocabulary.encode("A b zebra") == [START, 5, 4, UNKNOWN, END]
+    assert vocabulary.encode("a a a a", max_tokens=4) == [START, 5, 5, END]
+    assert vocabulary.encode("") == [START, END]
+
+
+def test_all_captions_end_to_end() -> None:
+    vocabulary = Vocabulary.build(["a b"], min_count=1)
+    flat, starts = vocabulary.encode_all(["a", "", "b a"])
+    assert starts.tolist() == [0, 3, 5, 9]
+    assert flat.tolist() == [1, 4, 2, 1, 2, 1, 5, 4, 2]
+    assert flat.dtype == np.int32
+
+
+def test_no_word_is_frequent_enough() -> None:
+    with pytest.raises(DataError, match="no word occurs 4 times"):
+        Vocabulary.build(["a b c"])
+
+
+@pytest.mark.parametrize("entries", [["a"], [*SPECIAL, "a", "a"]])
+def test_entries_that_are_no_vocabulary(entries: list[str]) -> None:
+    with pytest.raises(DataError):
+        Vocabulary(entries)
+
+
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=8))
+def test_saved_and_loaded_it_encodes_the_same(captions: list[str]) -> None:
+    import tempfile
+
+    if not any(words(caption) for caption in captions):
+        return
+    vocabulary = Vocabulary.build(captions, min_count=1)
+    with tempfile.TemporaryDirectory() as folder:
+        vocabulary.save(Path(folder) / "v.json")
+        loaded = Vocabulary.load(Path(folder) / "v.json")
+    for caption in captions:
+        ids = loaded.encode(caption)
+        assert ids == vocabulary.encode(caption)
+        assert UNKNOWN not in ids
+        assert [loaded.entries[i] for i in ids[1:-1]] == words(caption)

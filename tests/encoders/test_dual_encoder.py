@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import (
+    MismatchError,
+    MissingExtraError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.family import FAMILIES, Family, resolve
+from diptych.encoders.rows import unit_rows
+
+
+class LengthEncoder(DualEncoder):
+    """Encodes a text by its length and an image by its first number."""
+
+    family: ClassVar[str] = "length"
+    fingerprint = "0123456789abcdef"
+    width = 2
+
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        values = [[float(np.ravel(image)[0]), 1.0] for image in images]
+        return unit_rows(np.array(values), "image", range(len(values)))
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        values = [[float(len(text)), 1.0] for text in texts]
+        return unit_rows(np.array(values), "text", range(len(values)))
+
+    def describe(self) -> dict[str, Any]:
+        return {"family": self.family, "name": "somewhere/lengths", "width": self.width}
+
+    def _write(self, folder: Path) -> None:
+        (folder / "weights.json").write_text("[1]")
+
+    def _settings(self) -> dict[str, Any]:
+        return {"unit": "letters"}
+
+
+def _open(source: str, device: str | None) -> DualEncoder:
+    assert json.loads(Path(source, "weights.json").read_text()) == [1]
+    return LengthEncoder()
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> Family:
+    family = Family("length", "by length", ("len:N",), "len", lambda folder: (folder / "len").exists(), _open)
+    FAMILIES.names()  # all others are found first
+    monkeypatch.setitem(FAMILIES._members, "length", family)
+    return family
+
+
+def test_the_families_are_declared_in_files() -> None:
+    assert {"huggingface", "open_clip", "two_tower"} <= set(FAMILIES.names())
+    assert "open_clip" in FAMILIES.describe()
+
+
+@pytest.mark.usefixtures("declared")
+def test_save_and_load(tmp_path: Path) -> None:
+    folder = LengthEncoder().save(tmp_path / "lengths")
+    assert json.loads((folder / "diptych.json").read_text()) == {
+        "format": 1,
+        "family": "length",
+        "fingerprint": "0123456789abcdef",
+        "settings": {"unit": "letters"},
+    }
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: diptych\n")
+    assert "# lengths\n" in card
+    assert isinstance(DualEncoder.load(folder), LengthEncoder)
+    assert isinstance(DualEncoder.load(str(folder)), LengthEncoder)
+    assert isinstance(LengthEncoder.load(folder), LengthEncoder)
+
+    class Other(LengthEncoder):
+        pass
+
+    with pytest.raises(MismatchError, match="holds a LengthEncoder, not a Other"):
+        Other.load(folder)
+
+
+@pytest.mark.usefixtures("declared")
+def test_an_older_version_survives_a_failed_save(tmp_path: Path) -> None:
+    class Broken(LengthEncoder):
+        def _write(self, folder: Path) -> None:
+            super()._write(folder)
+            raise OSError(28, "No space left on device")
+
+    folder = LengthEncoder().save(tmp_path / "lengths")
+    with pytest.raises(StorageError, match="No space left"):
+        Broken().save(folder)
+    assert isinstance(DualEncoder.load(folder), LengthEncoder)
+    assert [path.name for path in tmp_path.iterdir()] == ["lengths"]
+
+
+def test_resolve(tmp_path: Path, declared: Family) -> None:
+    assert resolve("len:big/one") == (declared, "big/one")
+    assert resolve("len:big", family="length") == (declared, "big")
+    assert resolve("big", family="length") == (declared, "big")
+    (tmp_path / "len").touch()
+    assert resolve(tmp_path) == (declared, str(tmp_path))
+    assert resolve("hf:someone/clip")[0].name == "huggingface"
+    assert resolve("open_clip:ViT-B-32/openai")[1] == "ViT-B-32/openai"
+    with pytest.raises(UnknownNameError, match=r"unknown encoder family 'lenght' .did you mean 'length'"):
+        resolve("big", family="lenght")
+
+
+def test_neither_folder_nor_name() -> None:
+    with pytest.raises(UsageError, match="'openai/clip' is neither a folder nor a name") as caught:
+        DualEncoder.load("openai/clip")
+    assert "hf:NAME" in caught.value.fix
+    assert "open_clip:ARCHITECTURE/PRETRAINED" in caught.value.fix
+
+
+def test_folders_that_are_no_encoder(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="found: nothing"):
+        DualEncoder.load(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(StorageError, match=r"found: notes\.txt"):
+        DualEncoder.load(tmp_path)
+    marker = tmp_path / "diptych.json"
+    for content, message in (
+        ('{"format": 2, "family": "length"}', "of format 2, this version reads format 1"),
+        ('{"format": 1}', "of format 1"),
+        ("[]", "of format None"),
+        ("{", "is not JSON"),
+    ):
+        marker.write_text(content)
+        with pytest.raises(StorageError, match=message):
+            DualEncoder.load(tmp_path)
+    marker.write_text('{"format": 1, "family": "no such"}')
+    with pytest.raises(UnknownNameError, match="no such"):
+        DualEncoder.load(tmp_path)
+
+
+class Hub:
+    """Keeps what huggingface_hub was asked to do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[Any] = []
+        monkeypatch.setattr("huggingface_hub.create_repo", self.create_repo)
+        monkeypatch.setattr("huggingface_hub.upload_folder", self.upload_folder)
+
+    def create_repo(self, repo_id: str, **options: Any) -> Any:
+        from huggingface_hub import RepoUrl
+
+        self.calls.append((repo_id, options))
+        return RepoUrl(f"https://huggingface.co/me/{repo_id}")
+
+    def upload_folder(self, *, folder_path: str, **options: Any) -> str:
+        self.calls.append((sorted(path.name for path in Path(folder_path).iterdir()), options))
+        return "https://huggingface.co/me/lengths/commit/1"
+
+
+def test_push_to_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub(monkeypatch)
+    address = LengthEncoder().push_to_hub("lengths", private=True, message="first")
+    assert address == "https://huggingface.co/me/lengths/commit/1"
+    assert hub.calls == [
+        ("lengths", {"private": True, "exist_ok": True}),
+        (
+            ["README.md", "diptych.json", "weights.json"],
+            {"repo_id": "me/lengths", "commit_message": "first"},
+        ),
+    ]
+
+
+def test_push_to_a_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub.errors import HfHubHTTPError
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(UsageError, match=r"cannot upload to me/lengths.*offline") as caught:
+        LengthEncoder().push_to_hub("me/lengths")
+    assert "hf auth login" in caught.value.fix
+
+    # What the client's HTTP library raises when there is no network, whichever library it is.
+    root = HfHubHTTPError.__bases__[0]
+
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise root("no route to host")
+
+    monkeypatch.setattr("huggingface_hub.create_repo", unreachable)
+    with pytest.raises(UsageError, match="no route to host"):
+        LengthEncoder().push_to_hub("me/lengths")
+
+
+def test_push_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match="huggingface_hub"):
+        LengthEncoder().push_to_hub("me/lengths")
+
+
+def test_nothing_heavy_is_imported() -> None:
+    script = (
+        "import sys\n"
+        "from diptych.encoders.dual_encoder import DualEncoder\n"
+        "from diptych.encoders.family import FAMILIES, resolve\n"
+        "FAMILIES.describe(); resolve('hf:a/b')\n"
+        "heavy = {'torch', 'transformers', 'open_clip', 'PIL', 'safetensors', 'huggingface_hub'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")

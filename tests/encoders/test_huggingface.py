@@ -1,0 +1,459 @@
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from diptych.core.errors import (
+    CaptionError,
+    DiptychError,
+    ImageError,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UsageError,
+)
+from diptych.core.progress import report_to
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.huggingface import HuggingFaceEncoder
+
+from .tiny_pretrained import CAPTIONS, WORDS, pictures, transformers_folder, transformers_model
+
+KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2"]
+PADDED = {"siglip": 12, "align": 64}
+"""Kinds whose texts are always padded to a length."""
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """One folder per kind, made when first asked for; tests that change one copy it."""
+    root, made = tmp_path_factory.mktemp("models"), {}
+
+    def folder(kind: str) -> Path:
+        if kind not in made:
+            made[kind] = transformers_folder(kind, root / kind)
+        return made[kind]
+
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clip(shelf: Callable[[str], Path]) -> HuggingFaceEncoder:
+    return HuggingFaceEncoder.open(str(shelf("clip")), device="cpu")
+
+
+@pytest.fixture
+def copied(shelf: Callable[[str], Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(shelf("clip"), tmp_path / "copied"))
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def unit(rows: torch.Tensor) -> np.ndarray:
+    return torch.nn.functional.normalize(rows, dim=-1).detach().numpy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_those_of_the_library(kind: str, shelf: Callable[[str], Path]) -> None:
+    model, tokenizer, processor = transformers_model(kind)
+    limit = PADDED.get(kind, 16)
+    padding = "max_length" if kind in PADDED else True
+    tokens = tokenizer(CAPTIONS, padding=padding, truncation=True, max_length=limit, return_tensors="pt")
+    if kind == "siglip":
+        tokens = {"input_ids": tokens["input_ids"]}
+    with torch.no_grad():
+        texts = unit(model.get_text_features(**tokens).pooler_output)
+        pixels = processor(images=pictures(), return_tensors="pt")
+        images = unit(model.get_image_features(**pixels).pooler_output)
+
+    encoder = DualEncoder.load(shelf(kind), device="cpu")
+    assert isinstance(encoder, HuggingFaceEncoder)
+    assert encoder.text_limit == limit
+    got_images, got_texts = encoder.encode_images(pictures(), 2), encoder.encode_texts(CAPTIONS, 4)
+    for got, expected in ((got_images, images), (got_texts, texts)):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(got, axis=1), 1.0, atol=1e-6)
+        # Different inputs have different rows, or the comparison above would say nothing.
+        assert (got @ got.T - np.eye(len(got))).max() < 0.999
+    assert encoder.width == images.shape[1] == texts.shape[1]
+
+
+def test_siglip_reads_another_row_when_padded_less(shelf: Callable[[str], Path]) -> None:
+    """The trap the rule is for: padding to the longest text, the usual default, changes the rows."""
+    model, tokenizer, _ = transformers_model("siglip")
+    short = ["ball", "a red dog"]
+    with torch.no_grad():
+        ids = tokenizer(short, padding=True, return_tensors="pt")["input_ids"]
+        wrong = unit(model.get_text_features(input_ids=ids).pooler_output)
+    right = DualEncoder.load(shelf("siglip"), device="cpu").encode_texts(short)
+    assert np.abs(right - wrong).max() > 1e-2
+
+
+def test_batches_do_not_matter(clip: HuggingFaceEncoder) -> None:
+    texts = CAPTIONS * 7
+    whole = clip.encode_texts(texts, 256)
+    np.testing.assert_allclose(clip.encode_texts(texts, 1), whole, atol=1e-6)
+    np.testing.assert_allclose(clip.encode_texts(texts, 2), whole, atol=1e-6)  # several blocks
+    np.testing.assert_allclose(
+        clip.encode_images(iter(pictures(5)), 1), clip.encode_images(pictures(5)), atol=1e-6
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=6))
+def test_each_text_has_its_own_row(clip: HuggingFaceEncoder, texts: list[str]) -> None:
+    """The row of a text is the row it has alone, whatever it is encoded with."""
+    together = clip.encode_texts(texts, 2)
+    assert together.shape == (len(texts), 24)
+    for text, row in zip(texts, together, strict=True):
+        np.testing.assert_allclose(clip.encode_texts([text])[0], row, atol=1e-5)
+
+
+def test_long_texts_are_cut_counted_and_logged(
+    shelf: Callable[[str], Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    encoder = DualEncoder.load(shelf("clip"), device="cpu")
+    assert isinstance(encoder, HuggingFaceEncoder)
+    fits = " ".join(["dog"] * 14)  # with start and end exactly 16 tokens
+    texts = ["dog " * 25_000, "a dog", fits, "x" * 100_000, fits + " dog"]
+    with caplog.at_level(logging.WARNING):
+        rows = encoder.encode_texts(texts)
+    assert (encoder.texts_seen, encoder.texts_cut) == (5, 3)
+    assert "3 of 5 texts were longer than 16 tokens" in caplog.text
+    np.testing.assert_allclose(rows[0], rows[2], atol=1e-6)
+    np.testing.assert_allclose(rows[4], rows[2], atol=1e-6)
+    encoder.encode_texts(["a dog"])
+    assert (encoder.texts_seen, encoder.texts_cut) == (6, 3)
+
+
+def test_cut_at_characters(clip: HuggingFaceEncoder) -> None:
+    short = clip.cut_texts_at(5)
+    np.testing.assert_array_equal(
+        short.encode_texts(["a dog and a cat", "a cat"]), clip.encode_texts(["a dog", "a cat"])
+    )
+    assert short.texts_cut == 1
+    assert short.fingerprint != clip.fingerprint
+    assert short.cut_texts_at(None).fingerprint == clip.fingerprint
+    assert short.describe()["text"]["characters"] == 5
+    with pytest.raises(UsageError, match="cut to 0"):
+        clip.cut_texts_at(0)
+
+
+def test_fingerprint_is_of_content(clip: HuggingFaceEncoder, copied: Path) -> None:
+    before = clip.fingerprint
+    clip.encode_texts(CAPTIONS, 2)  # tokenizers remember the last call's padding and length
+    again = HuggingFaceEncoder.open(str(copied), device="cpu")
+    assert again.fingerprint == before == clip.fingerprint
+    assert again.name == "copied"
+
+
+def _change_weight(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["visual_projection.weight"][0, 0] += 1e-3
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _change_statistics(folder: Path) -> None:
+    edit(folder / "preprocessor_config.json", image_mean=[0.5, 0.5, 0.5])
+
+
+def _change_activation(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"]["hidden_act"] = "gelu"
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def _change_merges(folder: Path) -> None:
+    rules = json.loads((folder / "tokenizer.json").read_text())
+    rules["model"]["merges"].pop()
+    (folder / "tokenizer.json").write_text(json.dumps(rules))
+
+
+def _change_limit(folder: Path) -> None:
+    edit(folder / "tokenizer_config.json", model_max_length=12)
+
+
+@pytest.mark.parametrize(
+    "change", [_change_weight, _change_statistics, _change_activation, _change_merges, _change_limit]
+)
+def test_fingerprint_sees(change: Callable[[Path], None], clip: HuggingFaceEncoder, copied: Path) -> None:
+    change(copied)
+    assert HuggingFaceEncoder.open(str(copied), device="cpu").fingerprint != clip.fingerprint
+
+
+def test_fingerprint_does_not_see_where_it_was_written(clip: HuggingFaceEncoder, copied: Path) -> None:
+    edit(copied / "config.json", transformers_version="4.1.0", _name_or_path="elsewhere", dtype="float16")
+    assert HuggingFaceEncoder.open(str(copied), device="cpu").fingerprint == clip.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip", "align"])
+def test_save_and_load(kind: str, shelf: Callable[[str], Path], tmp_path: Path) -> None:
+    encoder = HuggingFaceEncoder.open(str(shelf(kind)), device="cpu").cut_texts_at(40)
+    folder = encoder.save(tmp_path / "saved")
+    again = DualEncoder.load(folder, device="cpu")
+    assert isinstance(again, HuggingFaceEncoder)
+    assert again.fingerprint == encoder.fingerprint
+    assert again.describe() == encoder.describe()  # the name too, though the folder has another
+    np.testing.assert_array_equal(again.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS))
+    np.testing.assert_array_equal(again.encode_images(pictures()), encoder.encode_images(pictures()))
+    suffixes = {path.suffix for path in folder.rglob("*") if path.is_file()}
+    assert suffixes <= {".json", ".safetensors", ".md", ".txt"}
+    assert "library_name: diptych" in (folder / "README.md").read_text()
+
+
+def test_folder_of_a_whole_processor(
+    shelf: Callable[[str], Path], clip: HuggingFaceEncoder, tmp_path: Path
+) -> None:
+    """transformers 5 writes the image preprocessing into processor_config.json."""
+    from transformers import CLIPProcessor
+
+    model, tokenizer, processor = transformers_model("clip")
+    model.save_pretrained(tmp_path)
+    CLIPProcessor(processor, tokenizer).save_pretrained(tmp_path)
+    assert not (tmp_path / "preprocessor_config.json").exists()
+    assert DualEncoder.load(tmp_path, device="cpu").fingerprint == clip.fingerprint
+
+
+def test_half_precision_files_are_computed_in_float32(copied: Path, clip: HuggingFaceEncoder) -> None:
+    weights = load_file(copied / "model.safetensors")
+    half = {name: value.half() if value.is_floating_point() else value for name, value in weights.items()}
+    save_file(half, copied / "model.safetensors", metadata={"format": "pt"})
+    edit(copied / "config.json", dtype="float16")
+    encoder = HuggingFaceEncoder.open(str(copied), device="cpu")
+    assert {value.dtype for value in encoder.model.parameters()} == {torch.float32}
+    np.testing.assert_allclose(encoder.encode_texts(CAPTIONS), clip.encode_texts(CAPTIONS), atol=1e-2)
+
+
+def test_arrays_and_other_modes_are_pictures_too(clip: HuggingFaceEncoder) -> None:
+    picture = pictures(1)[0]
+    expected = clip.encode_images([picture])[0]
+    np.testing.assert_array_equal(clip.encode_images([np.asarray(picture)])[0], expected)
+    np.testing.assert_array_equal(clip.encode_images([picture.convert("RGBA")])[0], expected)
+    grey = picture.convert("L")
+    np.testing.assert_array_equal(*clip.encode_images([grey, grey.convert("RGB")]))
+    assert np.isfinite(clip.encode_images([picture.resize((1, 3)), picture.resize((3, 1))])).all()
+
+
+def test_nothing_to_encode(clip: HuggingFaceEncoder) -> None:
+    assert clip.encode_images([]).shape == clip.encode_texts([]).shape == (0, 24)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda clip: clip.encode_texts("a dog"), UsageError, "list of texts expected, got the text 'a dog'"),
+        (lambda clip: clip.encode_texts(["a", None]), CaptionError, "text 1 is a NoneType"),
+        (lambda clip: clip.encode_texts(["a", float("nan")]), CaptionError, "text 1 is a float"),
+        (lambda clip: clip.encode_texts(["a", "b\ud800"]), CaptionError, "text 1 .* surrogate"),
+        (lambda clip: clip.encode_texts(["a"], batch_size=0), UsageError, "must be 1 or more, got 0"),
+        (lambda clip: clip.encode_images([], batch_size=0), UsageError, "batch_size"),
+        (lambda clip: clip.encode_images([*pictures(2), "a.png"], 2), ImageError, "image 2 is a str"),
+        (lambda clip: clip.encode_images([np.zeros((36, 9), "f4")]), ImageError, r"image 0 .*\(36, 9\)"),
+    ],
+)  # fmt: skip
+def test_bad_items_are_named(
+    call: Callable[[Any], Any], error: type[DiptychError], message: str, clip: HuggingFaceEncoder
+) -> None:
+    with pytest.raises(error, match=message):
+        call(clip)
+
+
+def test_a_row_that_is_not_finite_is_named(shelf: Callable[[str], Path]) -> None:
+    encoder = DualEncoder.load(shelf("siglip"), device="cpu")
+    assert isinstance(encoder, HuggingFaceEncoder)
+    cat = encoder.tokenizer.convert_tokens_to_ids("cat")
+    encoder.model.text_model.embeddings.token_embedding.weight.data[cat] = float("nan")
+    assert np.isfinite(encoder.encode_texts(["a dog", "ball"])).all()
+    with pytest.raises(NumericalError, match="text 3 is not finite"):
+        encoder.encode_texts(["a dog and a ball", "ball", "a dog", "the cat", "a ball"], 2)
+    encoder.model.vision_model.embeddings.patch_embedding.weight.data[0] = float("inf")
+    with pytest.raises(NumericalError, match="image 0 is not finite"):
+        encoder.encode_images(pictures(2))
+
+
+def test_nothing_is_printed(
+    shelf: Callable[[str], Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    encoder = DualEncoder.load(shelf("clip"), device="cpu")
+    encoder.encode_texts(["a dog"])
+    encoder.encode_images(pictures(2))
+    encoder.save(tmp_path / "saved")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_reported(clip: HuggingFaceEncoder) -> None:
+    class Bars:
+        def __init__(self) -> None:
+            self.seen: dict[str, list[int]] = {}
+
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
+            steps = self.seen.setdefault(description, [total or 0])
+
+            class Bar:
+                def advance(self, count: int = 1, note: str = "") -> None:
+                    steps.append(count)
+
+            return Bar()
+
+        def finish(self, task: Any) -> None:
+            pass
+
+    bars = Bars()
+    with report_to(bars):
+        clip.encode_texts(CAPTIONS, 4)
+        clip.encode_images(pictures(3), 2)
+    assert bars.seen == {"encoding texts": [6, 4, 2], "encoding images": [3, 1, 1, 1]}
+
+
+def test_describe_says_what_a_number_depends_on(copied: Path) -> None:
+    weights = load_file(copied / "model.safetensors")
+    weights["logit_scale"] = torch.tensor(50.0).log()
+    save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
+    about = HuggingFaceEncoder.open(str(copied), device="cpu").describe()
+    assert json.loads(json.dumps(about)) == about
+    assert about["family"] == "huggingface"
+    assert about["name"] == "copied"
+    assert about["model"] == "CLIPModel"
+    assert about["temperature"] == pytest.approx(0.02, rel=1e-5)
+    assert about["activation"] == {"image": "quick_gelu", "text": "quick_gelu"}
+    assert about["text"]["limit"] == 16
+    assert about["image"]["processor"] == "CLIPImageProcessorPil"
+    assert about["image"]["size"] == {"shortest_edge": 32}
+    assert "1e-12" in about["normalisation"]
+
+
+def test_align_keeps_the_temperature_itself(shelf: Callable[[str], Path]) -> None:
+    encoder = DualEncoder.load(shelf("align"), device="cpu")
+    assert isinstance(encoder, HuggingFaceEncoder)
+    assert encoder.describe()["temperature"] == pytest.approx(float(encoder.model.temperature))
+    siglip = DualEncoder.load(shelf("siglip"), device="cpu").describe()
+    assert isinstance(siglip["bias"], float)
+
+
+class _Evil:
+    """Creates a file when unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_bin_files_are_read_without_running_code(copied: Path, clip: HuggingFaceEncoder) -> None:
+    weights = load_file(copied / "model.safetensors")
+    (copied / "model.safetensors").unlink()
+    torch.save(weights, copied / "pytorch_model.bin")
+    assert DualEncoder.load(copied, device="cpu").fingerprint == clip.fingerprint
+
+    touched = copied / "touched"
+    torch.save({**weights, "more": _Evil(touched)}, copied / "pytorch_model.bin")
+    with pytest.raises(StorageError, match="more than tensors"):
+        DualEncoder.load(copied, device="cpu")
+    (copied / "pytorch_model.bin").write_bytes(pickle.dumps(_Evil(touched), protocol=2))
+    with pytest.raises(StorageError):
+        DualEncoder.load(copied, device="cpu")
+    assert not touched.exists()
+
+
+def test_code_that_comes_with_a_model_is_not_run(copied: Path, clip: HuggingFaceEncoder) -> None:
+    touched = copied / "touched"
+    (copied / "own.py").write_text(f"import pathlib\npathlib.Path({str(touched)!r}).touch()\n")
+    edit(copied / "config.json", auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"})
+    edit(copied / "tokenizer_config.json", auto_map={"AutoTokenizer": ["own.Tokenizer", None]})
+    edit(copied / "preprocessor_config.json", auto_map={"AutoImageProcessor": "own.Processor"})
+    assert DualEncoder.load(copied, device="cpu").fingerprint == clip.fingerprint
+    assert not touched.exists()
+
+
+def test_missing_weights_are_an_error_not_random_numbers(
+    copied: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    weights = load_file(copied / "model.safetensors")
+    del weights["text_projection.weight"]
+    save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(StorageError, match=r"lacks 1 of the model's weights.*text_projection\.weight"):
+        DualEncoder.load(copied, device="cpu")
+    assert capfd.readouterr() == ("", "")  # the library's own report is not printed beside it
+
+
+def test_weights_of_another_shape(copied: Path) -> None:
+    weights = load_file(copied / "model.safetensors")
+    weights["text_projection.weight"] = torch.zeros(3, 3)
+    save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(StorageError, match=r"text_projection.weight has the shape \(3, 3\).*\(24, 32\)"):
+        DualEncoder.load(copied, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("model.safetensors", "neither model.safetensors nor pytorch_model.bin"),
+        ("tokenizer.json", "holds no tokenizer"),
+        ("preprocessor_config.json", "preprocessor_config.json|image processor"),
+    ],
+)
+def test_missing_files(name: str, message: str, copied: Path) -> None:
+    (copied / name).unlink()
+    with pytest.raises(StorageError, match=message):
+        DualEncoder.load(copied, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "tokenizer.json", "preprocessor_config.json", "config.json"]
+)
+def test_damaged_files(name: str, copied: Path) -> None:
+    content = (copied / name).read_bytes()
+    (copied / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(StorageError):
+        DualEncoder.load(copied, device="cpu")
+
+
+def test_another_models_tokenizer(copied: Path, tmp_path: Path) -> None:
+    from transformers import BertTokenizer
+
+    names = [f"word{place}" for place in range(600)] + WORDS.split()
+    BertTokenizer(vocab={name: place for place, name in enumerate(names)}).save_pretrained(copied)
+    encoder = DualEncoder.load(copied, device="cpu")
+    with pytest.raises(MismatchError, match="the model knows 517"):
+        encoder.encode_texts(["a dog"])
+
+
+def test_a_model_of_one_side(copied: Path) -> None:
+    edit(copied / "config.json", model_type="bert")
+    with pytest.raises(StorageError, match="holds no encoder that is known"):
+        DualEncoder.load(copied)
+    with pytest.raises(UsageError, match="'bert' model, not an image–text"):
+        DualEncoder.load(copied, family="huggingface")
+
+
+def test_a_hub_out_of_reach(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="could not be loaded, neither from its hub") as caught:
+        DualEncoder.load("hf:nobody/no-such-model")
+    assert "hf download nobody/no-such-model --local-dir FOLDER" in caught.value.fix
+    with pytest.raises(UsageError):
+        DualEncoder.load("hf:not a name!")
+
+
+def test_prefix_before_a_folder(shelf: Callable[[str], Path], clip: HuggingFaceEncoder) -> None:
+    assert DualEncoder.load(f"hf:{shelf('clip')}", device="cpu").fingerprint == clip.fingerprint
+
+
+def test_no_such_device(shelf: Callable[[str], Path]) -> None:
+    for device in ("toaster", "cuda:99"):
+        with pytest.raises(UsageError, match=f"device '{device}' cannot be used"):
+            DualEncoder.load(shelf("clip"), device=device)

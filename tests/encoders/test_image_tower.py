@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError
+from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+
+PICTURES = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
+def tower(**options: object) -> ImageTower:
+    torch.manual_seed(0)
+    return ImageTower(ImageTowerConfig(backbone="test_resnet", **options), 8)
+
+
+def test_features_then_head_then_unit_length() -> None:
+    model = tower().eval()
+    features = model.features(PICTURES)
+    assert features.shape == (4, model.feature_width)
+    by_hand = nn.functional.normalize(model.head(nn.functional.normalize(features, dim=1)), dim=1)
+    torch.testing.assert_close(model(PICTURES), by_hand)
+    torch.testing.assert_close(model.project(features), model(PICTURES))
+    raw = tower(normalise_features=False).eval()
+    torch.testing.assert_close(raw.project(features), nn.functional.normalize(raw.head(features), dim=1))
+
+
+def test_a_frozen_backbone_is_not_changed_by_training_mode() -> None:
+    model = tower()
+    model.backbone.requires_grad_(False)
+    before = {name: value.clone() for name, value in model.backbone.state_dict().items()}
+    model.train()
+    first = model.features(PICTURES)
+    model.features(PICTURES * 3)
+    assert all(torch.equal(before[name], value) for name, value in model.backbone.state_dict().items())
+    torch.testing.assert_close(model.features(PICTURES), first)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_batch_norm_of_a_trained_backbone_is_a_choice(frozen: bool) -> None:
+    model = tower(freeze_batch_norm=frozen).train()
+    before = {name: value.clone() for name, value in model.backbone.state_dict().items()}
+    model.features(PICTURES * 3 + 1)
+    changed = any(not torch.equal(before[name], v) for name, v in model.backbone.state_dict().items())
+    assert changed is not frozen
+
+
+def test_weights_from_a_file_without_its_classifier(tmp_path: Path) -> None:
+    source = tower()
+    state = {
+        name: value.half() if value.ndim > 1 else value
+        for name, value in source.backbone.state_dict().items()
+    }
+    save_file({**state, "fc.weight": torch.zeros(5, 5)}, tmp_path / "w.safetensors")
+    torch.manual_seed(9)
+    loaded = ImageTower(ImageTowerConfig(backbone="test_resnet", weights=str(tmp_path / "w.safetensors")), 8)
+    torch.testing.assert_close(
+        loaded.eval().features(PICTURES), source.eval().features(PICTURES), atol=1e-2, rtol=1e-2
+    )
+    assert loaded.backbone.state_dict()["conv1.0.weight"].dtype == torch.float32
+
+
+def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="does not exist"):
+        tower(weights=str(tmp_path / "gone.safetensors"))
+    (tmp_path / "text.safetensors").write_text("hello")
+    with pytest.raises(StorageError, match="is not a safetensors file"):
+        tower(weights=str(tmp_path / "text.safetensors"))
+    save_file({"other": torch.zeros(1)}, tmp_path / "other.safetensors")
+    with pytest.raises(MismatchError, match=r"does not fit the backbone: \d+ tensors missing, 1 unknown"):
+        tower(weights=str(tmp_path / "other.safetensors"))
+
+
+def test_an_unknown_backbone_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="unknown timm backbone 'resnet5000'"):
+        ImageTower(ImageTowerConfig(backbone="resnet5000"), 8)
+
+
+@pytest.mark.parametrize(
+    "backbone", ["test_vit", "test_efficientnet", "test_convnext", "test_mambaout", "mobilenetv3_small_050"]
+)
+def test_the_feature_width_is_what_comes_out(backbone: str) -> None:
+    options = {"img_size": 32} if backbone == "test_vit" else {}
+    model = ImageTower(ImageTowerConfig(backbone=backbone, backbone_options=options), 8).eval()
+    assert model.features(PICTURES).shape == (4, model.feature_width)
+    assert model(PICTURES).shape == (4, 8)

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from diptych.core.errors import (
+    ImageError,
+    MissingExtraError,
+    NumericalError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.openclip import OpenClipEncoder
+
+from .tiny_pretrained import (
+    CAPTIONS,
+    OPEN_CLIP_CONFIG,
+    bert_tokenizer,
+    open_clip_folder,
+    pictures,
+    transformers_folder,
+)
+
+WEIGHTS, CONFIG = "open_clip_model.safetensors", "open_clip_config.json"
+
+WITH_WORDS = {
+    "custom_text": True,
+    "text_cfg": {**OPEN_CLIP_CONFIG["text_cfg"], "vocab_size": 90, "hf_tokenizer_name": "words"},
+}
+"""Changes that give a model another library's tokenizer, which its folder then holds."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return open_clip_folder(tmp_path_factory.mktemp("open_clip") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> OpenClipEncoder:
+    return OpenClipEncoder.open(str(folder), device="cpu")
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copied"))
+
+
+def test_rows_are_those_of_the_library(folder: Path) -> None:
+    model, preprocess = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
+    model.eval()
+    tokenizer = open_clip.get_tokenizer(f"local-dir:{folder}")
+    with torch.no_grad():
+        pixels = torch.stack([preprocess(picture) for picture in pictures()])
+        images = model.encode_image(pixels, normalize=True).numpy()
+        texts = model.encode_text(tokenizer(CAPTIONS), normalize=True).numpy()
+    encoder = DualEncoder.load(folder, device="cpu")
+    assert isinstance(encoder, OpenClipEncoder)
+    got_images, got_texts = encoder.encode_images(pictures(), 2), encoder.encode_texts(CAPTIONS, 4)
+    for got, expected in ((got_images, images), (got_texts, texts)):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+        assert (got @ got.T - np.eye(len(got))).max() < 0.9999
+    assert encoder.width == 24
+    assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, 24)
+
+
+def test_another_librarys_tokenizer(tmp_path: Path) -> None:
+    source = open_clip_folder(tmp_path / "words", **WITH_WORDS)
+    with pytest.raises(StorageError, match="tokenizer"):
+        DualEncoder.load(source, device="cpu")
+    bert_tokenizer().save_pretrained(source)
+    encoder = DualEncoder.load(source, device="cpu")
+    assert isinstance(encoder, OpenClipEncoder)
+    model, _ = open_clip.create_model_from_pretrained(f"local-dir:{source}")
+    tokenizer = open_clip.get_tokenizer(f"local-dir:{source}")
+    with torch.no_grad():
+        expected = model.eval().encode_text(tokenizer(CAPTIONS), normalize=True).numpy()
+    np.testing.assert_allclose(encoder.encode_texts(CAPTIONS), expected, atol=1e-5)
+    encoder.encode_texts(["dog " * 14, "dog " * 15])  # 16 and 17 tokens with start and end
+    assert encoder.texts_cut == 1
+    again = DualEncoder.load(encoder.save(tmp_path / "saved"), device="cpu")
+    assert again.fingerprint == encoder.fingerprint
+    np.testing.assert_array_equal(again.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS))
+
+
+def test_long_texts_are_cut_counted_and_logged(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    encoder = DualEncoder.load(folder, device="cpu")
+    assert isinstance(encoder, OpenClipEncoder)
+    fits = " ".join(["dog"] * 14)  # with start and end exactly 16 tokens
+    # The fourth would take the library's tokenizer minutes if it were shown all of it.
+    texts = ["dog " * 25_000, "a dog", fits, "qzx" * 33_000, fits + " dog", " " * 5_000 + "a dog"]
+    with caplog.at_level(logging.WARNING):
+        rows = encoder.encode_texts(texts)
+    assert (encoder.texts_seen, encoder.texts_cut) == (6, 3)
+    assert "3 of 6 texts were longer than 16 tokens" in caplog.text
+    np.testing.assert_allclose(rows[0], rows[2], atol=1e-6)
+    np.testing.assert_allclose(rows[4], rows[2], atol=1e-6)
+    np.testing.assert_allclose(rows[5], rows[1], atol=1e-6)
+
+
+def test_what_the_tokenizer_is_not_shown_does_not_matter(encoder: OpenClipEncoder) -> None:
+    """The shortened text gives the tokens of the whole one."""
+    word = "qzxdogkjh" * 200
+    assert encoder._shown([word]) != [word]
+    torch.testing.assert_close(encoder.tokenizer(encoder._shown([word])), encoder.tokenizer([word]))
+
+
+def test_fingerprint_is_of_content(encoder: OpenClipEncoder, copied: Path) -> None:
+    before = encoder.fingerprint
+    encoder.encode_texts(CAPTIONS)
+    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint == before == encoder.fingerprint
+
+    content = json.loads((copied / CONFIG).read_text())
+    changed = {**content, "preprocess_cfg": {**content["preprocess_cfg"], "interpolation": "bilinear"}}
+    (copied / CONFIG).write_text(json.dumps(changed))
+    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint != before
+
+    changed = {**content, "model_cfg": {**content["model_cfg"], "quick_gelu": True}}
+    (copied / CONFIG).write_text(json.dumps(changed))
+    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint != before
+
+    (copied / CONFIG).write_text(json.dumps(content))
+    weights = load_file(copied / WEIGHTS)
+    weights["visual.proj"][0, 0] += 1e-3
+    save_file(weights, copied / WEIGHTS)
+    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint != before
+
+
+def test_save_and_load(encoder: OpenClipEncoder, tmp_path: Path) -> None:
+    short = encoder.cut_texts_at(30)
+    saved = short.save(tmp_path / "saved")
+    again = DualEncoder.load(saved, device="cpu")
+    assert isinstance(again, OpenClipEncoder)
+    assert again.fingerprint == short.fingerprint != encoder.fingerprint
+    assert again.describe() == short.describe()
+    np.testing.assert_array_equal(again.encode_texts(CAPTIONS), short.encode_texts(CAPTIONS))
+    np.testing.assert_array_equal(again.encode_images(pictures()), short.encode_images(pictures()))
+    assert sorted(path.name for path in saved.iterdir()) == ["README.md", "diptych.json", CONFIG, WEIGHTS]
+    # The library itself reads the folder too.
+    model, _ = open_clip.create_model_from_pretrained(f"local-dir:{saved}")
+    torch.testing.assert_close(model.visual.proj.detach(), encoder.model.visual.proj)
+
+
+def test_describe_says_what_a_number_depends_on(encoder: OpenClipEncoder) -> None:
+    about = encoder.describe()
+    assert json.loads(json.dumps(about)) == about
+    assert about["family"] == "open_clip"
+    assert about["name"] == "tiny"
+    assert about["activation"] == {"image": "gelu", "text": "gelu"}
+    assert about["temperature"] == pytest.approx(0.07)
+    assert about["image"]["size"] == [32, 32]
+    assert about["image"]["mean"] == [0.5, 0.4, 0.3]
+    assert about["text"]["limit"] == 16
+
+
+def test_quick_gelu_is_described(tmp_path: Path) -> None:
+    quick = DualEncoder.load(open_clip_folder(tmp_path / "quick", quick_gelu=True), device="cpu")
+    assert quick.describe()["activation"] == {"image": "quick_gelu", "text": "quick_gelu"}
+
+
+def test_items_that_are_not_finite_or_no_pictures_are_named(folder: Path) -> None:
+    encoder = DualEncoder.load(folder, device="cpu")
+    assert isinstance(encoder, OpenClipEncoder)
+    with pytest.raises(ImageError, match="image 1 is a str"):
+        encoder.encode_images([*pictures(1), "a.png"])
+    cat = encoder.tokenizer.encode("cat")[0]
+    encoder.model.token_embedding.weight.data[cat] = float("nan")
+    with pytest.raises(NumericalError, match="text 2 is not finite"):
+        encoder.encode_texts(["a dog", "ball", "the cat"])
+
+
+def test_files_with_code_are_refused(copied: Path, encoder: OpenClipEncoder) -> None:
+    weights = load_file(copied / WEIGHTS)
+    (copied / WEIGHTS).unlink()
+    torch.save(weights, copied / "open_clip_pytorch_model.bin")
+    assert DualEncoder.load(copied, device="cpu").fingerprint == encoder.fingerprint
+
+    touched = copied / "touched"
+
+    class Evil:
+        def __reduce__(self) -> Any:
+            return Path.touch, (touched,)
+
+    torch.save({**weights, "more": Evil()}, copied / "open_clip_pytorch_model.bin")
+    with pytest.raises(StorageError, match="more than tensors"):
+        DualEncoder.load(copied, device="cpu")
+    assert not touched.exists()
+
+
+def test_missing_and_damaged_files(copied: Path) -> None:
+    content = (copied / WEIGHTS).read_bytes()
+    (copied / WEIGHTS).write_bytes(content[: len(content) // 2])
+    with pytest.raises(StorageError, match="cannot be read"):
+        DualEncoder.load(copied, device="cpu")
+    (copied / WEIGHTS).write_bytes(content)
+    weights = load_file(copied / WEIGHTS)
+    del weights["text_projection"]
+    save_file(weights, copied / WEIGHTS)
+    with pytest.raises(StorageError, match="cannot be read"):
+        DualEncoder.load(copied, device="cpu")
+    (copied / WEIGHTS).unlink()
+    with pytest.raises(StorageError, match="weights"):
+        DualEncoder.load(copied, device="cpu")
+    (copied / CONFIG).write_text("{")
+    with pytest.raises(StorageError):
+        DualEncoder.load(copied, device="cpu")
+
+
+def test_names() -> None:
+    with pytest.raises(UsageError, match="no architecture 'ViT-B-33'") as caught:
+        DualEncoder.load("open_clip:ViT-B-33/openai")
+    assert "ViT-B-32" in caught.value.fix
+    with pytest.raises(UnknownNameError, match="laion2b_s34b_b79k"):
+        DualEncoder.load("open_clip:ViT-B-32/laion2b")
+    with pytest.raises(UnknownNameError, match="unknown pretrained tag of open_clip:ViT-B-32"):
+        DualEncoder.load("open_clip:ViT-B-32")
+
+
+def test_the_wrong_activation_is_an_error() -> None:
+    """The library only warns, and the rows are silently worse."""
+    with pytest.raises(UsageError, match="trained with QuickGELU") as caught:
+        DualEncoder.load("open_clip:ViT-B-32/openai")
+    assert caught.value.fix == "use open_clip:ViT-B-32-quickgelu/openai"
+
+
+def test_every_advised_architecture_exists() -> None:
+    for architecture, tag in open_clip.list_pretrained():
+        if open_clip.get_pretrained_cfg(architecture, tag).get("quick_gelu", False):
+            quick = architecture.removesuffix("-quickgelu") + "-quickgelu"
+            assert open_clip.get_model_config(quick)["quick_gelu"], (architecture, tag)
+            assert open_clip.is_pretrained_cfg(quick, tag), (architecture, tag)
+
+
+def test_a_hub_out_of_reach(capfd: pytest.CaptureFixture[str]) -> None:
+    for source in ("hf-hub:nobody/no-such-model", "ViT-B-32-quickgelu/openai"):
+        with pytest.raises(UsageError, match=f"{source} could not be loaded") as caught:
+            DualEncoder.load(f"open_clip:{source}")
+        assert "save(FOLDER)" in caught.value.fix
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setitem(sys.modules, "open_clip", None)
+    with pytest.raises(MissingExtraError) as caught:
+        DualEncoder.load(folder)
+    assert caught.value.fix == "pip install 'diptych[open-clip]'"
+
+
+def test_nothing_is_printed_and_logging_is_left_alone(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = logging.getLogger()
+    before = list(root.handlers)
+    for handler in before:
+        root.removeHandler(handler)  # as in a program that configures no logging
+    try:
+        encoder = DualEncoder.load(folder, device="cpu")
+        encoder.encode_texts(["a dog"])
+        encoder.save(tmp_path / "saved")
+        assert root.handlers == []
+    finally:
+        for handler in before:
+            root.addHandler(handler)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_in_both_layouts(copied: Path) -> None:
+    transformers_folder("clip", copied)
+    assert DualEncoder.load(copied, device="cpu").family == "huggingface"
+    assert DualEncoder.load(copied, device="cpu", family="open_clip").family == "open_clip"
+    assert DualEncoder.load(f"open_clip:{copied}", device="cpu").family == "open_clip"

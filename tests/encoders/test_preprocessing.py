@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+
+from diptych.encoders.preprocessing import Augmentation, Preprocessing
+
+PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
+
+
+def noise(width: int, height: int) -> Image.Image:
+    values = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(values)
+
+
+def test_agrees_with_torchvision_on_resize_crop_normalise() -> None:
+    from torchvision.transforms import v2
+
+    smooth = noise(30, 20).resize((300, 200), Image.Resampling.BICUBIC)
+    ours = Preprocessing(size=56, resize=64)(smooth)
+    theirs = v2.Compose(
+        [
+            v2.Resize(64, v2.InterpolationMode.BICUBIC, antialias=True),
+            v2.CenterCrop(56),
+            v2.PILToTensor(),
+        ]
+    )(smooth).numpy()
+    scale, shift = np.array((0.229, 0.224, 0.225)), np.array((0.485, 0.456, 0.406))
+    back = (ours * scale[:, None, None] + shift[:, None, None]) * 255
+    # Theirs rounds the picture to whole pixels before it crops; ours cuts and resizes in one step.
+    assert np.abs(back - theirs).mean() < 2.0
+
+
+def test_a_picture_of_the_right_size_is_only_normalised() -> None:
+    picture = noise(16, 16)
+    values = Preprocessing(size=16, resize=16, **PLAIN)(picture)
+    assert values.shape == (3, 16, 16)
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values, np.asarray(picture).transpose(2, 0, 1) / 255, atol=1e-6)
+
+
+def test_the_centre_is_kept() -> None:
+    picture = Image.new("RGB", (40, 20), (255, 0, 0))
+    picture.paste((0, 255, 0), (10, 0, 30, 20))
+    values = Preprocessing(size=20, resize=20, **PLAIN)(picture)
+    assert values[1].mean() > 0.99
+
+
+def test_augmentation_is_a_function_of_its_generator() -> None:
+    preprocessing, augmentation = Preprocessing(size=16, resize=16), Augmentation()
+    picture = noise(50, 40)
+    first, again, other = (
+        preprocessing.augmented(picture, augmentation, np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_whole_picture_and_certain_flip() -> None:
+    picture = noise(16, 16)
+    whole = Augmentation(scale=(1.0, 1.0), ratio=(1.0, 1.0), flip=1.0)
+    preprocessing = Preprocessing(size=16, resize=16, **PLAIN)
+    flipped = preprocessing.augmented(picture, whole, np.random.default_rng(0))
+    np.testing.assert_allclose(flipped[:, :, ::-1], preprocessing(picture), atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 500), (500, 1), (3, 7)])
+def test_tiny_and_thin_pictures_have_crops(size: tuple[int, int]) -> None:
+    preprocessing = Preprocessing(size=8, resize=8)
+    for seed in range(20):
+        values = preprocessing.augmented(noise(*size), Augmentation(), np.random.default_rng(seed))
+        assert np.isfinite(values).all()
+    assert np.isfinite(preprocessing(noise(*size))).all()
+
+
+def test_unknown_keys_are_errors() -> None:
+    with pytest.raises(ValidationError, match="sise"):
+        Preprocessing(sise=3)  # type: ignore[call-arg]

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, NumericalError, StorageError, UnknownNameError, UsageError
+from diptych.evaluation import (
+    PARTITIONS,
+    TIE_RULES,
+    Bootstrap,
+    GroundTruth,
+    Result,
+    evaluate,
+    evaluate_scores,
+    partition,
+)
+
+EVERYTHING = (
+    "R@1",
+    "R@5",
+    "R@10",
+    "medr",
+    "medr-floor",
+    "meanr",
+    "MRR",
+    "mAP@5",
+    "P@5",
+    "R-precision",
+    "rsum",
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray, GroundTruth]:
+    """60 images with 5 captions each, which are near their image."""
+    random = np.random.default_rng(0)
+    images = random.normal(size=(60, 16)).astype(np.float32)
+    texts = (np.repeat(images, 5, axis=0) + 1.5 * random.normal(size=(300, 16))).astype(np.float32)
+    return images, texts, GroundTruth.from_caption_image(np.repeat(np.arange(60), 5), 60)
+
+
+def vsepp(scores: np.ndarray) -> dict[str, list[float]]:
+    """R@1, R@5, R@10, median and mean rank both ways, as published code computes them (5 captions)."""
+    image_ranks = []
+    for image in range(len(scores)):
+        order = np.argsort(scores[image], kind="stable")[::-1].tolist()
+        image_ranks.append(min(order.index(text) for text in range(5 * image, 5 * image + 5)))
+    text_ranks = [
+        np.argsort(scores[:, text], kind="stable")[::-1].tolist().index(text // 5)
+        for text in range(scores.shape[1])
+    ]
+    found = {}
+    for name, ranks in (("i2t", np.array(image_ranks)), ("t2i", np.array(text_ranks))):
+        recalls = [float(np.mean(ranks < k)) for k in (1, 5, 10)]
+        found[name] = [*recalls, float(np.floor(np.median(ranks)) + 1), float(ranks.mean() + 1)]
+    return found
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_compat_is_what_published_code_prints(
+    rows: tuple[np.ndarray, np.ndarray, GroundTruth], tied: bool
+) -> None:
+    images, texts, truth = rows
+    scores = np.round(images.astype(np.float64) @ texts.T.astype(np.float64), 0 if tied else 12)
+    result = evaluate_scores(
+        scores, truth, ("R@1", "R@5", "R@10", "medr-floor", "meanr", "rsum"), ties="compat"
+    )
+    expected = vsepp(scores)
+    for name in ("i2t", "t2i"):
+        found = [result.value(key, name) for key in ("R@1", "R@5", "R@10", "medr-floor", "meanr")]
+        assert found == pytest.approx(expected[name])
+    assert result.value("rsum") == pytest.approx(100 * sum(sum(expected[name][:3]) for name in expected))
+    assert result.protocol.compat == ("ties", "medr-floor")
+
+
+def test_rows_and_their_scores_agree(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    images, texts, truth = rows
+    by_rows = evaluate(images, texts, truth, EVERYTHING)
+    scores = (images.astype(np.float64)[:, None] * texts.astype(np.float64)[None]).sum(axis=2)
+    assert by_rows.to_dict() == evaluate_scores(scores, truth, EVERYTHING).to_dict()
+    assert 50 < by_rows.value("rsum") < 600
+    assert by_rows.values()["i2t R@1"] == by_rows.value("R@1", "i2t")
+    assert by_rows.per_query["t2i"]["R@1"].mean() == by_rows.value("R@1", "t2i")
+    assert by_rows.ranks["i2t"].mean() == by_rows.value("meanr", "i2t")
+
+
+def test_a_collapsed_model_is_at_chance_and_never_perfect(
+    rows: tuple[np.ndarray, np.ndarray, GroundTruth],
+) -> None:
+    images, texts, truth = rows
+    same, also = np.full_like(images, 0.25), np.full_like(texts, 0.25)
+    for rule in set(TIE_RULES) - {"optimistic"}:
+        result = evaluate(same, also, truth, EVERYTHING, ties=rule)
+        assert result.value("rsum") <= result.score("rsum").chance + 15
+        if rule == "expected":
+            assert result.value("rsum") == pytest.approx(result.score("rsum").chance)
+            for name in ("R@5", "MRR", "mAP@5", "meanr"):
+                score = result.score(name, "i2t")
+                assert score.value == pytest.approx(score.chance)
+    assert evaluate(same, also, truth, ("rsum",), ties="optimistic").value("rsum") == pytest.approx(600)
+
+
+def test_a_perfect_model(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    images = np.eye(12, dtype=np.float32)
+    truth = GroundTruth.from_caption_image(np.arange(12), 12)
+    result = evaluate(images, images, truth, (*EVERYTHING, "P@1"), bootstrap=Bootstrap(samples=50))
+    for name in ("R@1", "MRR", "mAP@5", "P@1", "R-precision"):
+        score = result.score(name, "t2i")
+        assert (score.value, score.low, score.high) == (1.0, 1.0, 1.0), name
+    assert result.score("rsum").value == pytest.approx(600)
+    assert result.value("medr", "i2t") == 1
+
+
+def test_folds_are_averaged(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    images, texts, truth = rows
+    how = Bootstrap(samples=40)
+    result = evaluate(images, texts, truth, EVERYTHING, protocol="folds(3)", bootstrap=how)
+    parts = [
+        evaluate(
+            images[20 * f : 20 * f + 20],
+            texts[100 * f : 100 * f + 100],
+            GroundTruth.from_caption_image(np.repeat(np.arange(20), 5), 20),
+            EVERYTHING,
+        )
+        for f in range(3)
+    ]
+    for name in ("R@1", "medr", "mAP@5"):
+        for direction in ("i2t", "t2i"):
+            mean = np.mean([part.value(name, direction) for part in parts])
+            assert result.value(name, direction) == pytest.approx(mean)
+            chance = np.mean([part.score(name, direction).chance for part in parts])
+            assert result.score(name, direction).chance == pytest.approx(chance)
+            together = np.concatenate([part.per_query[direction][name] for part in parts])
+            assert result.per_query[direction][name].tolist() == together.tolist()
+    assert result.value("rsum") == pytest.approx(np.mean([part.value("rsum") for part in parts]))
+    low, high = result.score("rsum").low, result.score("rsum").high
+    assert low is not None
+    assert high is not None
+    assert low < result.value("rsum") < high
+    assert result.protocol.galleries == 3
+
+
+def test_folds_follow_the_texts_wherever_they_are(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    images, texts, truth = rows
+    order = np.random.default_rng(1).permutation(300)
+    shuffled = GroundTruth.from_caption_image(truth.text_image[order], 60)
+    here = evaluate(images, texts, truth, EVERYTHING, protocol="folds(4)")
+    there = evaluate(images, texts[order], shuffled, EVERYTHING, protocol="folds(4)")
+    assert here.values() == pytest.approx(there.values())
+    assert here.per_query["t2i"]["MRR"][order].tolist() == there.per_query["t2i"]["MRR"].tolist()
+    by_scores = evaluate_scores(images @ texts[order].T, shuffled, EVERYTHING, protocol="folds(4)")
+    assert by_scores.values() == pytest.approx(there.values())
+
+
+def test_coco_protocols() -> None:
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(5000), 5), 5000)
+    random = np.random.default_rng(0)
+    images = random.normal(size=(5000, 4)).astype(np.float32)
+    texts = random.normal(size=(25_000, 4)).astype(np.float32)
+    result = evaluate(images, texts, truth, ("R@1",), protocol="coco-1k")
+    assert result.score("R@1", "i2t").chance == pytest.approx(5 / 5000)
+    assert result.protocol_line().startswith(
+        "coco-1k: 5,000 images, 25,000 texts (5 per image, 1 per text); mean of 5 galleries; any-of-k for R@1"
+    )
+    five = next(partition("coco-5k").folds(truth))
+    assert (five.ground_truth.n_images, five.ground_truth.n_texts) == (5000, 25_000)
+    small = GroundTruth.from_caption_image(np.repeat(np.arange(1000), 5), 1000)
+    for name in ("coco-1k", "coco-5k"):
+        with pytest.raises(
+            DataError, match="5,000 images and at least 25,000 captions, got 1,000 images and 5,000"
+        ):
+            list(partition(name).folds(small))
+
+
+def test_folds_that_cannot_be() -> None:
+    truth = GroundTruth.from_caption_image([0, 0, 1, 2], 3)
+    with pytest.raises(UsageError, match="3 images cannot be cut into 2 equal folds"):
+        list(partition("folds(2)").folds(truth))
+    with pytest.raises(UsageError, match="3 images cannot be cut into 5 equal folds"):
+        list(partition("folds(5)").folds(truth))
+    with pytest.raises(UsageError, match="at least one fold"):
+        partition("folds(0)")
+    with pytest.raises(UsageError, match=r"'folds\(n\)' needs a number"):
+        partition("folds(n)")
+    with pytest.raises(UsageError, match="1 texts belong to no image"):
+        list(partition("folds(2)").folds(GroundTruth.from_pairs([0, 1], [0, 1], 2, 3)))
+    with pytest.raises(UnknownNameError, match="unknown protocol 'coco'"):
+        partition("coco")
+    assert set(PARTITIONS.names()) >= {"full", "folds(n)", "coco-1k", "coco-5k"}
+
+
+def test_queries_without_positives_are_counted_and_reported() -> None:
+    truth = GroundTruth.from_pairs([0, 1], [0, 1], 3, 4)
+    rows = np.eye(4, dtype=np.float32)
+    result = evaluate(rows[:3], rows, truth, ("R@1", "meanr"))
+    assert result.value("R@1", "i2t") == pytest.approx(2 / 3)
+    assert result.value("R@1", "t2i") == pytest.approx(2 / 4)
+    assert result.value("meanr", "i2t") == pytest.approx((1 + 1 + 5) / 3)
+    line = result.protocol_line()
+    assert "1 i2t queries without a positive count as 0" in line
+    assert "2 t2i queries without a positive count as 0" in line
+    assert "(0–1 per image, 0–1 per text)" in line
+
+
+def test_a_bad_row_is_named_in_the_whole_test_set(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    images, texts, truth = rows
+    broken = images.copy()
+    broken[47, 0] = np.nan
+    ids = [f"{i}.jpg" for i in range(60)]
+    for protocol in ("full", "folds(3)"):
+        with pytest.raises(NumericalError, match=r"image '47\.jpg' \(row 47\)"):
+            evaluate(broken, texts, truth, protocol=protocol, image_ids=ids)
+    scores = images @ texts.T
+    scores[47, 250] = np.inf
+    with pytest.raises(NumericalError, match="image row 47 and text row 250 is inf"):
+        evaluate_scores(scores, truth, protocol="folds(3)")
+    with pytest.raises(DataError, match="59 image rows for a ground truth of 60 images"):
+        evaluate(images[:59], texts, truth, protocol="folds(3)")
+
+
+def test_names_are_checked_before_the_work() -> None:
+    truth = GroundTruth.from_caption_image([0], 1)
+    rows = np.full((1, 2), np.nan, np.float32)  # would raise if it were looked at
+    for wrong in ({"ties": "random"}, {"protocol": "half"}, {"measures": ["R"]}):
+        with pytest.raises(UnknownNameError):
+            evaluate(rows, rows, truth, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_protocol_says_everything(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    result = evaluate(
+        *rows, ("R@1", "mAP@5"), ties="compat", bootstrap=Bootstrap(10, 0.9, 7), about={"dataset": "made up"}
+    )
+    assert result.protocol_line() == (
+        "dataset made up; full: 60 images, 300 texts (5 per image, 1 per text); any-of-k for R@1; "
+        "all positives for mAP@5; ties compat; compat ties; "
+        "90 % intervals from 10 resamples of images, seed 7"
+    )
+
+
+def test_the_table(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    result = evaluate(*rows, ("R@1", "medr", "rsum"), bootstrap=Bootstrap(samples=20))
+    table = {row.measure: row for row in result.table()}
+    assert list(table) == ["R@1", "medr", "R@5", "R@10", "rsum"]
+    recall = result.score("R@1", "i2t")
+    assert table["R@1"].i2t == f"{100 * recall.value:.1f}"
+    assert table["R@1"].chance == "1.7 / 1.7"
+    assert recall.low is not None
+    assert recall.high is not None
+    assert table["R@1"].interval.startswith(f"{100 * recall.low:.1f}–{100 * recall.high:.1f} / ")
+    assert (table["rsum"].i2t, table["rsum"].both) == ("", f"{result.value('rsum'):.1f}")
+    assert evaluate(*rows, ("R@1",)).table()[0].interval == ""
+
+
+def test_result_there_and_back(rows: tuple[np.ndarray, np.ndarray, GroundTruth], tmp_path: Path) -> None:
+    result = evaluate(*rows, EVERYTHING, bootstrap=Bootstrap(samples=20), about={"split": "test", "seed": 3})
+    again = Result.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    assert again.to_dict() == result.to_dict()
+    assert again.protocol == result.protocol
+    opened = Result.open(result.save(tmp_path / "evaluation"))
+    assert opened.to_dict() == result.to_dict()
+    assert opened.table() == result.table()
+    assert opened.ranks["t2i"].tolist() == result.ranks["t2i"].tolist()
+    assert list(opened.per_query["i2t"]) == list(result.per_query["i2t"])
+    assert opened.per_query["i2t"]["P@5"].tolist() == result.per_query["i2t"]["P@5"].tolist()
+    (tmp_path / "evaluation" / "per_query.npz").write_bytes(b"nothing")
+    with pytest.raises(StorageError, match="cannot be opened"):
+        Result.open(tmp_path / "evaluation")
+    with pytest.raises(StorageError, match="format 9, this version reads 1"):
+        Result.from_dict({**result.to_dict(), "format": 9})
+
+
+def test_scores_that_were_not_computed(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    result = evaluate(*rows, ("R@1",))
+    with pytest.raises(UnknownNameError, match="unknown i2t measure 'R@2'"):
+        result.score("R@2", "i2t")
+    with pytest.raises(UnknownNameError, match="unknown direction 'i2i'"):
+        result.score("R@1", "i2i")
+
+
+def test_importing_the_room_loads_no_deep_learning() -> None:
+    heavy = {"torch", "scipy", "ir_measures", "numba"}
+    code = f"import sys, diptych.evaluation; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

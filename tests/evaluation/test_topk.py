@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_ranking import exact_scores
+
+from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.evaluation import top_k
+from diptych.evaluation import topk as module
+
+
+def slowly(queries: np.ndarray, gallery: np.ndarray, k: int) -> tuple[list[list[int]], list[list[float]]]:
+    scores = exact_scores(queries, gallery)
+    order = [sorted(range(len(gallery)), key=lambda row: (-mine[row], row))[:k] for mine in scores]
+    return order, [[float(mine[row]) for row in rows] for mine, rows in zip(scores, order, strict=True)]
+
+
+def test_by_hand() -> None:
+    gallery = np.array([[0, 1], [1, 0], [1, 0], [2, 2]], np.float32)
+    rows, scores = top_k(np.array([[1, 0], [0, -1]], np.float32), gallery, 3)
+    assert rows.tolist() == [[3, 1, 2], [1, 2, 0]]
+    assert scores.tolist() == [[2, 1, 1], [0, 0, -1]]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_agrees_with_a_full_sort_whatever_the_block(data: st.DataObject) -> None:
+    n, m, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 60)), data.draw(st.integers(1, 6))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    noise = data.draw(st.sampled_from([0.0, 1e-7, 1.0]))
+    scale = data.draw(st.sampled_from([1.0, 1e-30, 1e25]))
+    queries = (scale * random.normal(size=(n, d))).astype(np.float32)
+    gallery = random.normal(size=(1, d)) + noise * random.normal(size=(m, d))
+    gallery = (scale * gallery[random.integers(0, m, m)]).astype(np.float32)
+    k, block = data.draw(st.integers(1, 70)), data.draw(st.integers(1, 200))
+    rows, scores = top_k(queries, gallery, k, block=block)
+    expected_rows, expected_scores = slowly(queries, gallery, k)
+    assert rows.tolist() == expected_rows
+    assert scores.tolist() == expected_scores
+
+
+def test_the_whole_gallery_is_searched_only_where_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    search = module._search_all
+    monkeypatch.setattr(module, "_search_all", lambda *given: (searched.append(1), search(*given))[1])
+    random = np.random.default_rng(0)
+    queries, gallery = (random.normal(size=(n, 32)).astype(np.float32) for n in (20, 400))
+    top_k(queries, gallery, 5)
+    assert not searched
+    gallery[:200] = gallery[0]
+    queries[:3] = gallery[0]
+    rows, _ = top_k(queries, gallery, 5)
+    assert 3 <= len(searched) < 20
+    assert rows[:3].tolist() == [[0, 1, 2, 3, 4]] * 3
+
+
+def test_what_cannot_be() -> None:
+    rows = np.ones((2, 3), np.float32)
+    with pytest.raises(UsageError, match="k is 0"):
+        top_k(rows, rows, 0)
+    with pytest.raises(UsageError, match="block is 0"):
+        top_k(rows, rows, 1, block=0)
+    with pytest.raises(DataError, match="cannot search a gallery"):
+        top_k(rows, np.ones((2, 4), np.float32), 1)
+    with pytest.raises(DataError, match="cannot search a gallery"):
+        top_k(rows, rows[:0], 1)
+    with pytest.raises(NumericalError, match=r"gallery 'b' \(row 1\)"):
+        top_k(rows, np.array([[1, 1, 1], [np.nan, 1, 1]], np.float32), 1, gallery_ids=["a", "b"])
+    found, _ = top_k(rows[:0], rows, 1)
+    assert found.shape == (0, 1)

@@ -1,0 +1,206 @@
+"""What every engine has to do, on each of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+from diptych.encoders.embeddings import Embeddings
+from diptych.index import build_index, open_index
+
+WIDTH = 3
+
+
+def expected(model, query, k):
+    """The best k of a dict of vectors in its order: an independent sort, exact for small integers."""
+    scored = sorted(
+        ((-sum(int(a) * int(b) for a, b in zip(vector, query, strict=True)), place, name))
+        for place, (name, vector) in enumerate(model.items())
+    )
+    return [(name, float(-score)) for score, _, name in scored[:k]]
+
+
+def test_ids_and_scores(engine, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), engine)
+    hits = index.search([[0, 2, 1, 0], [4, 3, 2, 1]], 2)
+    assert list(hits) == [[("image-1", 2.0), ("image-2", 1.0)], [("image-0", 4.0), ("image-1", 3.0)]]
+    assert hits.scores.dtype == np.float32
+    assert hits.note == ""
+    assert (len(index), index.width, index.encoder) == (4, 4, "encoder-a")
+    assert index.about["kind"] == "image"
+    assert index.about["data"] == "data-a"
+    assert "image-3" in index
+    assert "image-4" not in index
+
+
+def test_k_larger_than_the_index_gives_all_and_says_so(engine, make_embeddings):
+    index = build_index(make_embeddings(np.eye(3)), engine)
+    hits = index.search(np.eye(3), 10)
+    assert hits.found.tolist() == [3, 3, 3]
+    assert hits.scores.shape == (3, 3)
+    assert [set(ids) for ids in hits.ids] == [{"image-0", "image-1", "image-2"}] * 3
+    assert "10 hits were asked for; 3 of 3 queries have fewer (the fewest: 3)" in hits.note
+    index.delete(["image-1"])
+    assert [set(ids) for ids in index.search(np.eye(3), 3).ids] == [{"image-0", "image-2"}] * 3
+
+
+def test_an_empty_index_can_be_filled(engine, make_embeddings, tmp_path):
+    index = build_index(make_embeddings(np.empty((0, 3))), engine)
+    assert len(index) == 0
+    assert index.search(np.eye(3), 5).ids == [[], [], []]
+    index.save(tmp_path / "index")
+    index = open_index(tmp_path / "index")
+    assert len(index) == 0
+    index.add(["a", "b"], [[1, 0, 0], [0, 1, 0]])
+    assert index.search([[0, 1, 0]], 1).ids == [["b"]]
+    index.delete(["a", "b"])
+    assert index.search(np.eye(3), 5).ids == [[], [], []]
+
+
+def test_no_queries(engine, make_embeddings):
+    index = build_index(make_embeddings(np.eye(3)), engine)
+    hits = index.search(np.empty((0, 3)), 5)
+    assert (len(hits), hits.scores.shape) == (0, (0, 0))
+
+
+def test_ties_go_by_insertion(engine, make_embeddings):
+    rows = np.random.default_rng(0).standard_normal((1, 24)).astype(np.float32)
+    index = build_index(make_embeddings(np.repeat(rows, 6, axis=0)), engine)
+    assert index.search(rows, 6).ids == [[f"image-{row}" for row in range(6)]]
+    index.add(["image-2"], rows, replace=True)  # inserted anew: now the last
+    index.delete(["image-0"])
+    assert index.search(rows, 6).ids == [["image-1", "image-3", "image-4", "image-5", "image-2"]]
+
+
+def test_queries_refused(engine, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), engine)
+    with pytest.raises(MismatchError, match="width 3, the index holds vectors of width 4"):
+        index.search(np.eye(3), 1)
+    with pytest.raises(NumericalError, match=r"query vector \(row 1\) is not finite"):
+        index.search([[0, 0, 0, 0], [0, np.nan, 0, 0]], 1)
+    with pytest.raises(UsageError, match="k=0"):
+        index.search(np.eye(4), 0)
+    with pytest.raises(UsageError, match="shape"):
+        index.search(np.ones(4), 1)
+
+
+def test_other_weights_are_refused_by_fingerprint(engine, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), engine)
+    assert index.search(np.eye(4), 1, encoder="encoder-a").found.tolist() == [1] * 4
+    for call in (
+        lambda: index.search(np.eye(4), 1, encoder="encoder-b"),
+        lambda: index.search_exact(np.eye(4), 1, encoder="encoder-b"),
+        lambda: index.add(["new"], np.ones((1, 4)), encoder="encoder-b"),
+        lambda: index.check_encoder("encoder-b"),
+    ):
+        with pytest.raises(MismatchError, match=r"encoder-b, those of the index by encoder-a.*rebuild"):
+            call()
+    assert len(index) == 4
+
+
+def test_adding_refused_changes_nothing(engine, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), engine)
+    with pytest.raises(UsageError, match=r"'image-2' is already in the index \(1 of 2 are\)"):
+        index.add(["new", "image-2"], np.ones((2, 4)))
+    with pytest.raises(DataError, match="'new' occurs twice"):
+        index.add(["new", "new"], np.ones((2, 4)))
+    with pytest.raises(DataError, match="1 ids for 2 vectors"):
+        index.add(["new"], np.ones((2, 4)))
+    with pytest.raises(MismatchError, match="item vectors have width 5"):
+        index.add(["new"], np.ones((1, 5)))
+    with pytest.raises(NumericalError, match="'bad'"):
+        index.add(["new", "bad"], [[1, 1, 1, 1], [1, np.inf, 1, 1]], replace=True)
+    assert "new" not in index
+    assert len(index) == 4
+
+
+def test_deleting_refused_changes_nothing(engine, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), engine)
+    with pytest.raises(UsageError, match=r"'nobody' is not in the index \(1 of 2 are not\)"):
+        index.delete(["image-1", "nobody"])
+    with pytest.raises(DataError, match="'image-1' occurs twice"):
+        index.delete(["image-1", "image-1"])
+    with pytest.raises(UsageError, match="the string"):
+        index.delete("image-1")
+    assert len(index) == 4
+    index.delete(["image-1"])
+    with pytest.raises(UsageError, match="'image-1' is not in the index"):
+        index.delete(["image-1"])
+
+
+def test_building_refused(engine, make_embeddings):
+    with pytest.raises(DataError, match="'b' occurs twice"):
+        build_index(make_embeddings(np.eye(3), ids=["a", "b", "b"]), engine)
+    with pytest.raises(NumericalError, match="'image-1'"):
+        build_index(make_embeddings([[1, 0], [np.nan, 0]]), engine)
+    with pytest.raises(DataError, match="width 0"):
+        build_index(make_embeddings(np.empty((2, 0))), engine)
+
+
+def test_other_number_types_are_taken(engine):
+    rows = np.asfortranarray(np.eye(3, dtype=np.float64))
+    index = build_index(Embeddings(["a", "b", "c"], rows, "e", "d", "text", {}), engine)
+    assert index.search(np.array([[0, 0, 1]], dtype=np.float16), 1).ids == [["c"]]
+
+
+def test_rebuilding_forgets_the_deleted(engine, make_embeddings):
+    embeddings = make_embeddings(count=30, width=8)
+    index = build_index(embeddings, engine)
+    index.delete(embeddings.ids[:10])
+    index.add(["late"], embeddings.rows[:1])
+    again = index.rebuild()
+    assert again.tombstones == 0
+    assert again.ids == [*embeddings.ids[10:], "late"]
+    assert (again.encoder, again.options, len(index)) == (index.encoder, index.options, 21)
+    before, after = index.search(embeddings.rows, 21), again.search(embeddings.rows, 21)
+    assert list(before.ids) == list(after.ids)
+    np.testing.assert_array_equal(before.scores, after.scores)
+
+
+small_rows = st.lists(st.integers(-2, 2), min_size=WIDTH, max_size=WIDTH)
+names = st.sampled_from(list("abcdefgh"))
+steps = st.one_of(
+    st.tuples(st.just("add"), st.dictionaries(names, small_rows, min_size=1, max_size=4)),
+    st.tuples(st.just("replace"), st.dictionaries(names, small_rows, min_size=1, max_size=4)),
+    st.tuples(st.just("delete"), st.sets(names, min_size=1, max_size=4)),
+    st.tuples(st.just("reopen"), st.none()),
+    st.tuples(st.just("rebuild"), st.none()),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    start=st.dictionaries(names, small_rows, max_size=8), path=st.lists(steps, max_size=8), query=small_rows
+)
+def test_any_history_equals_a_dict(engine, make_embeddings, tmp_path_factory, start, path, query):
+    model = dict(start)
+    rows = np.array(list(start.values()), dtype=np.float32).reshape(-1, WIDTH)
+    index = build_index(make_embeddings(rows, ids=list(start)), engine)
+    for step, what in path:
+        if step == "reopen":
+            index = open_index(index.save(tmp_path_factory.mktemp("history") / "index"))
+        elif step == "rebuild":
+            index = index.rebuild()
+        elif step == "delete":
+            if what <= model.keys():
+                index.delete(sorted(what))
+                model = {name: row for name, row in model.items() if name not in what}
+            else:
+                with pytest.raises(UsageError, match="not in the index"):
+                    index.delete(sorted(what))
+        elif step == "add" and what.keys() & model.keys():
+            with pytest.raises(UsageError, match="already in the index"):
+                index.add(list(what), list(what.values()))
+        else:
+            index.add(list(what), list(what.values()), replace=step == "replace")
+            model = {name: row for name, row in model.items() if name not in what} | what
+        assert len(index) == len(model)
+    assert index.ids == list(model)
+    # All items asked for: every engine returns all, so their order is fully determined.
+    assert list(index.search([query], len(model) + 1)) == [expected(model, query, len(model))]
+    assert list(index.search_exact([query], 3)) == [expected(model, query, 3)]
+    for name, score in next(iter(index.search([query], 2))):
+        assert score == sum(a * b for a, b in zip(model[name], query, strict=True))

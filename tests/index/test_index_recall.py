@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import MismatchError
+from diptych.index import Hits, Recall, build_index, measure_recall
+
+
+class Forgetful:
+    """Stands for an index whose search misses chosen items."""
+
+    def __init__(self, exact, missed):
+        self.exact, self.missed = exact, missed
+        self.options = {}
+
+    def __len__(self):
+        return len(self.exact)
+
+    def engine(self):
+        return self.exact.engine()
+
+    def search_exact(self, queries, k):
+        return self.exact.search(queries, k)
+
+    def search(self, queries, k):
+        hits = self.exact.search(queries, len(self.exact))
+        kept = [[pair for pair in pairs if pair[0] not in self.missed][:k] for pairs in hits]
+        width = max(len(pairs) for pairs in kept)
+        scores = np.full((len(kept), width), -np.inf, dtype=np.float32)
+        for row, pairs in enumerate(kept):
+            scores[row, : len(pairs)] = [score for _, score in pairs]
+        return Hits([[name for name, _ in pairs] for pairs in kept], scores, k)
+
+
+def test_what_is_missed_counts(make_embeddings):
+    exact = build_index(make_embeddings(np.diag([5, 4, 3, 2, 1])))
+    queries = np.ones((1, 5), dtype=np.float32)
+    assert measure_recall(Forgetful(exact, set()), queries, 4).value == 1
+    assert measure_recall(Forgetful(exact, {"image-0"}), queries, 4).value == 0.75
+    assert measure_recall(Forgetful(exact, {"image-0", "image-1", "image-2"}), queries, 4).value == 0.25
+    assert measure_recall(Forgetful(exact, {"image-4"}), queries, 4).value == 1
+
+
+def test_of_equal_items_either_will_do(make_embeddings):
+    exact = build_index(make_embeddings([[2, 0], [1, 0], [1, 0], [0, 0]]))
+    assert measure_recall(Forgetful(exact, {"image-1"}), np.eye(2)[:1], 2).value == 1
+
+
+def test_a_query_does_not_count_itself(make_embeddings):
+    exact = build_index(make_embeddings([[3, 0], [2, 0], [1, 0]]))
+    query = np.eye(2)[:1]
+    assert measure_recall(Forgetful(exact, {"image-0"}), query, 1).value == 0
+    assert measure_recall(Forgetful(exact, {"image-0"}), query, 1, excluded=["image-0"]).value == 1
+    assert measure_recall(Forgetful(exact, {"image-1"}), query, 1, excluded=["image-0"]).value == 0
+
+
+def test_an_approximate_engine_reports_it_when_built(make_embeddings):
+    embeddings = make_embeddings(count=400, width=32)
+    exact = build_index(embeddings)
+    assert "recall" not in exact.about
+    assert exact.describe().endswith("exact")
+    index = build_index(embeddings, "hnsw", m=4, ef_construction=8, ef_search=1)
+    recall = Recall(**index.about["recall"])
+    assert (recall.k, recall.queries, recall.items, recall.changes) == (10, 100, 400, 0)
+    assert recall.options == {"ef_search": 1}
+    # The same figure from the ids, by another way: sets of neighbours without the query itself.
+    rows = np.sort(np.random.default_rng(0).choice(400, 100, replace=False))
+    shares = []
+    for row in rows.tolist():
+        query = embeddings.rows[row : row + 1]
+        sets = [
+            {name for name in [n for n in where.search(query, 11).ids[0] if n != f"image-{row}"][:10]}
+            for where in (index, exact)
+        ]
+        shares.append(len(sets[0] & sets[1]) / 10)
+    assert recall.value == pytest.approx(np.mean(shares))
+    assert recall.value < 0.999
+    assert f"recall@10 {recall.value:.3f} against exact search (100 queries" in index.describe()
+    better = measure_recall(index, embeddings.rows[:50], ef_search=400)
+    assert better.value > recall.value
+    assert better.options == {"ef_search": 400}
+
+
+def test_on_given_queries_and_after_changes(make_embeddings, tmp_path):
+    embeddings = make_embeddings(count=60)
+    index = build_index(embeddings, "hnsw", sample=embeddings.rows[:7])
+    recall = Recall(**index.about["recall"])
+    assert (recall.queries, recall.source) == (7, "given")
+    index.delete(["image-1"])
+    index.add(["x", "y"], embeddings.rows[:2])
+    assert index.about["recall"]["changes"] == 3
+    assert "3 items changed since" in index.describe()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_nothing_to_measure_is_not_reported_as_a_figure(make_embeddings, count):
+    index = build_index(make_embeddings(count=count), "hnsw")
+    assert "recall" not in index.about
+    assert "recall not measured" in index.describe()
+
+
+def test_fewer_items_than_ten(make_embeddings):
+    assert build_index(make_embeddings(count=5), "hnsw").about["recall"]["value"] == 1
+
+
+def test_a_sample_of_another_width_is_refused_before_the_work(make_embeddings):
+    with pytest.raises(
+        MismatchError, match="sample vectors have width 3, the index holds vectors of width 16"
+    ):
+        build_index(make_embeddings(), "hnsw", sample=np.eye(3))

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.index import ENGINES, Index, build_index, open_index
+
+
+@pytest.fixture
+def saved(engine, make_embeddings, tmp_path):
+    """An index in a folder, and its embeddings."""
+    embeddings = make_embeddings(count=120)
+    index = build_index(embeddings, engine)
+    index.delete(["image-3"])
+    return index.save(tmp_path / "index"), embeddings
+
+
+def same_answers(one, other, queries):
+    mine, theirs = one.search(queries, 10), other.search(queries, 10)
+    assert list(mine.ids) == list(theirs.ids)
+    np.testing.assert_array_equal(mine.scores, theirs.scores)
+
+
+def test_an_opened_index_is_the_saved_one(engine, make_embeddings, tmp_path):
+    embeddings = make_embeddings(count=300)
+    built = build_index(embeddings, engine)
+    folder = built.save(tmp_path / "index")
+    opened = open_index(folder, verify=True)
+    assert type(opened) is type(built)
+    assert opened.describe() == built.describe()
+    assert (opened.options, opened.about, opened.encoder) == (built.options, built.about, built.encoder)
+    same_answers(built, opened, embeddings.rows[:50])
+
+
+def test_no_pickle_and_a_header(saved):
+    folder, _ = saved
+    header = json.loads((folder / "index.json").read_text())
+    assert header["format"] == 1
+    assert header["encoder"] == "encoder-a"
+    assert header["items"] == 119
+    assert set(header["files"]) == {path.name for path in folder.iterdir()} - {"index.json"}
+    for path in folder.glob("*.npy"):
+        np.load(path, allow_pickle=False)
+
+
+def test_changes_to_an_opened_index_persist_on_save_only(saved):
+    folder, embeddings = saved
+    index = open_index(folder)
+    index.add(["new"], 2 * embeddings.rows[:1])
+    index.delete(["image-5"])
+    assert "new" not in open_index(folder)
+    index.save(folder)
+    again = open_index(folder)
+    assert "image-5" not in again
+    assert again.search(embeddings.rows[:1], 1).ids == [["new"]]
+    same_answers(index, again, embeddings.rows)
+    index.delete(["new"])  # the saved index can be changed further
+    assert index.search(embeddings.rows[:1], 1).ids == [["image-0"]]
+
+
+def test_only_the_engine_that_wrote_it_opens_it(saved):
+    folder, _ = saved
+    wrote = open_index(folder).engine_name
+    for engine in ENGINES:
+        if engine.name == wrote:
+            assert len(engine.index.open(folder)) == 119
+        else:
+            with pytest.raises(StorageError, match=f"'{wrote}', not '{engine.name}'"):
+                engine.index.open(folder)
+
+
+def test_what_is_no_index(tmp_path):
+    with pytest.raises(StorageError, match="does not exist"):
+        open_index(tmp_path / "nowhere")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    with pytest.raises(StorageError, match="is not an index"):
+        open_index(tmp_path / "notes")
+
+
+def test_saving_never_replaces_what_is_no_index(make_embeddings, tmp_path):
+    index = build_index(make_embeddings(np.eye(3)))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for name in ("notes", "file"):
+        with pytest.raises(UsageError, match="is not an index"):
+            index.save(tmp_path / name)
+    assert (tmp_path / "notes" / "a.txt").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    assert len(open_index(index.save(tmp_path / "empty"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 99}, "of format 99, this version reads 1"),
+        ({"engine": "magic"}, "unknown index engine 'magic'"),
+        ({"options": {"colour": 3}}, "unknown option of index engine"),
+        ({"width": "16"}, "'width' is '16', not of type int"),
+        ({"files": None}, "'files' is None, not of type dict"),
+    ],
+)
+def test_headers_refused(saved, change, message):
+    folder, _ = saved
+    header = json.loads((folder / "index.json").read_text())
+    (folder / "index.json").write_text(json.dumps(header | change))
+    with pytest.raises(StorageError, match=message):
+        open_index(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00\xff"])
+def test_a_damaged_header(saved, text):
+    folder, _ = saved
+    (folder / "index.json").write_text(text)
+    with pytest.raises(StorageError, match=r"is not JSON|not the header"):
+        open_index(folder)
+
+
+def test_every_damaged_file_is_named(saved):
+    folder, _ = saved
+    mapped = open_index(folder).mapped
+    for path in sorted(folder.iterdir()):
+        if path.name == "index.json":
+            continue
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-5])
+        with pytest.raises(StorageError, match=f"{path.name} is damaged: {len(whole)} bytes expected"):
+            open_index(folder)
+        middle = len(whole) // 2
+        path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
+        with pytest.raises(StorageError, match=f"{path.name} is damaged: fingerprint"):
+            open_index(folder, verify=True)
+        if path.name in mapped:
+            assert len(open_index(folder)) == 119  # not read, so not noticed: what verify is for
+        path.unlink()
+        with pytest.raises(StorageError, match=f"{path.name} is missing"):
+            open_index(folder)
+        path.write_bytes(whole)
+    assert len(open_index(folder)) == 119
+
+
+def test_leftovers_of_a_killed_save_do_not_confuse(saved):
+    folder, embeddings = saved
+    before = open_index(folder)
+    shutil.copytree(folder, folder.with_name(".index.abc123.tmp"))
+    (folder.with_name(".index.abc123.tmp") / "ids.json").unlink()
+    same_answers(before, open_index(folder), embeddings.rows)
+    folder.rename(folder.with_name(".index.old"))  # killed between the two renames
+    after = open_index(folder)
+    same_answers(before, after, embeddings.rows)
+    after.delete(["image-0"])
+    after.save(folder)
+    assert "image-0" not in open_index(folder)
+    assert not folder.with_name(".index.old").exists()
+
+
+KILLED = """
+import os, signal, sys
+from diptych.index import open_index
+index = open_index(sys.argv[1])
+index.delete(["image-7"])
+write = index._write
+def half(folder):
+    write(folder)
+    (folder / "ids.json").unlink()
+    os.kill(os.getpid(), signal.SIGKILL)
+index._write = half
+index.save(sys.argv[1])
+"""
+
+
+def test_killed_while_saving(make_embeddings, tmp_path):
+    folder = build_index(make_embeddings(count=40)).save(tmp_path / "index")
+    source = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder)], env=os.environ | {"PYTHONPATH": source}, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2  # the index and what was half written
+    index = open_index(folder, verify=True)
+    assert "image-7" in index
+    index.delete(["image-7"])
+    index.save(folder)
+    assert len(open_index(folder)) == 39
+
+
+def test_a_full_disk_leaves_the_older_index_whole(engine, make_embeddings, tmp_path):
+    embeddings = make_embeddings(count=3000, width=64)  # 768,000 bytes of rows
+    folder = build_index(make_embeddings(count=50, width=64), engine).save(tmp_path / "index")
+    large = build_index(embeddings, engine, **({} if engine == "exact" else {"m": 4, "ef_construction": 8}))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
+    try:
+        with pytest.raises(StorageError, match="cannot"):
+            large.save(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    assert len(open_index(folder, verify=True)) == 50
+    large.save(folder)
+    assert len(open_index(folder)) == 3000
+
+
+def test_index_open_is_open_index(saved):
+    folder, _ = saved
+    assert Index.open(folder).describe() == open_index(folder).describe()

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.errors import UsageError
+from diptych.objectives import infonce
+from diptych.objectives.infonce import InfoNCE
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def slow(scores: np.ndarray, positives: np.ndarray, temperature: float) -> list[float]:
+    """Per query of one direction, the mean over its positives, each against all negatives."""
+    losses = []
+    for row, relevant in zip(scores / temperature, positives, strict=True):
+        negatives = sum(math.exp(s) for s in row[~relevant])
+        losses.append(np.mean([-math.log(math.exp(s) / (math.exp(s) + negatives)) for s in row[relevant]]))
+    return losses
+
+
+def random_case(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    random = np.random.default_rng(seed)
+    owner = np.sort(np.concatenate([np.arange(4), random.integers(4, size=3)]))
+    positives = np.arange(4)[:, None] == owner[None, :]
+    return torch.from_numpy(random.uniform(-1, 1, (4, 7))), torch.from_numpy(positives)
+
+
+def test_one_positive_each_is_cross_entropy() -> None:
+    scores = torch.randn(5, 5, dtype=torch.float64)
+    labels = torch.arange(5)
+    cross = torch.nn.functional.cross_entropy
+    expected = (cross(scores / 0.1, labels) + cross(scores.T / 0.1, labels)) / 2
+    assert infonce(scores, torch.eye(5, dtype=torch.bool), 0.1).item() == pytest.approx(
+        expected.item(), abs=1e-12
+    )
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.05, 0.5, 2.0]))
+def test_agrees_with_a_slow_form(seed: int, temperature: float) -> None:
+    scores, positives = random_case(seed)
+    i2t = slow(scores.numpy(), positives.numpy(), temperature)
+    t2i = slow(scores.numpy().T, positives.numpy().T, temperature)
+    assert infonce(scores, positives, temperature).item() == pytest.approx((np.mean(i2t) + np.mean(t2i)) / 2)
+    total = infonce(scores, positives, temperature, reduction="sum").item()
+    assert total == pytest.approx((sum(i2t) + sum(t2i)) / 2)
+    assert infonce(scores, positives, temperature, reduction="none").tolist() == pytest.approx(i2t + t2i)
+    assert infonce(scores, positives, temperature, direction="t2i").item() == pytest.approx(np.mean(t2i))
+
+
+def test_another_caption_of_the_same_image_is_no_negative() -> None:
+    positives = torch.tensor([[True, True, False], [False, False, True]])
+    low = torch.tensor([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
+    high = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    first = infonce(low, positives, direction="i2t", reduction="none", temperature=1.0)
+    assert first[0].item() == pytest.approx((math.log(1 + math.exp(-1)) + math.log(1 + math.exp(1))) / 2)
+    assert infonce(high, positives) < infonce(low, positives)
+    assert infonce(high, positives, compat="pairs") > 3 * infonce(high, positives)
+
+
+def test_agrees_with_the_published_code() -> None:
+    golden = np.load(GOLDEN / "infonce_ifm_svl.npz", allow_pickle=False)
+    images = torch.tensor(golden["img"], requires_grad=True)
+    captions = torch.tensor(golden["cap"], requires_grad=True)
+    log_scale = torch.tensor(-math.log(0.07), dtype=torch.float64, requires_grad=True)
+    loss = infonce(images @ captions.T, torch.eye(len(images), dtype=torch.bool), torch.exp(-log_scale))
+    loss.backward()
+    assert loss.item() == pytest.approx(float(golden["tau0.07_eps0.0.loss"]), abs=1e-9)
+    np.testing.assert_allclose(images.grad, golden["tau0.07_eps0.0.grad_img"], atol=1e-9)
+    np.testing.assert_allclose(captions.grad, golden["tau0.07_eps0.0.grad_cap"], atol=1e-9)
+    assert log_scale.grad is not None
+    assert log_scale.grad.item() == pytest.approx(
+        float(golden["tau0.07_eps0.0.grad_log_logit_scale"]), abs=1e-9
+    )
+
+
+def test_large_scores_neither_overflow_nor_vanish() -> None:
+    scores = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], requires_grad=True)
+    loss = infonce(scores, torch.eye(2, dtype=torch.bool), 1e-4)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert torch.isfinite(scores.grad).all()  # type: ignore[arg-type]
+    wrong = infonce(-scores, torch.eye(2, dtype=torch.bool), 1e-4)
+    assert wrong.item() == pytest.approx(20_000)
+
+
+def test_without_negatives_there_is_nothing_to_learn() -> None:
+    scores = torch.randn(1, 3, requires_grad=True)
+    loss = infonce(scores, torch.ones(1, 3, dtype=torch.bool))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert scores.grad is not None
+    assert scores.grad.abs().max() == 0.0
+
+
+def test_learned_temperature_has_a_gradient_and_a_ceiling() -> None:
+    objective = InfoNCE(0.07, learn_temperature=True)
+    scores, positives = random_case(0)
+    objective(scores.float(), positives).backward()
+    assert objective.log_scale is not None
+    assert objective.log_scale.grad is not None
+    assert objective.logged() == {"temperature": pytest.approx(0.07)}
+    with torch.no_grad():
+        objective.log_scale.fill_(9.0)
+    assert objective.logged()["temperature"] == pytest.approx(0.01)
+
+
+def test_fixed_temperature_is_no_parameter() -> None:
+    objective = InfoNCE(0.005, direction="i2t", reduction="sum")
+    scores, positives = random_case(1)
+    assert list(objective.parameters()) == []
+    assert objective.logged() == {}
+    assert torch.equal(
+        objective(scores, positives), infonce(scores, positives, 0.005, direction="i2t", reduction="sum")
+    )
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
+def test_impossible_temperatures(temperature: float) -> None:
+    with pytest.raises(UsageError, match="temperature"):
+        infonce(torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), temperature)
+    with pytest.raises(UsageError, match="temperature"):
+        InfoNCE(temperature)

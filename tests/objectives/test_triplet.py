@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.errors import UsageError
+from diptych.objectives import triplet
+from diptych.objectives.triplet import Triplet, TripletHardest
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def slow(scores: np.ndarray, positives: np.ndarray, margin: float, hardest: bool) -> tuple[float, int]:
+    """Triplets one by one; the sum and the number of (query, positive) pairs of one direction."""
+    total, pairs = 0.0, 0
+    for query in range(len(scores)):
+        negatives = [s for s, p in zip(scores[query], positives[query], strict=True) if not p]
+        for score in scores[query][positives[query]]:
+            hinges = [max(0.0, margin - score + n) for n in negatives]
+            total += max(hinges, default=0.0) if hardest else sum(hinges)
+            pairs += 1
+    return total, pairs
+
+
+def random_case(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    random = np.random.default_rng(seed)
+    n_images, n_texts = random.integers(2, 6, size=2)
+    positives = random.random((n_images, n_texts)) < 0.3
+    positives[np.arange(n_images), random.integers(n_texts, size=n_images)] = True
+    positives[random.integers(n_images, size=n_texts), np.arange(n_texts)] = True
+    return torch.from_numpy(random.uniform(-1, 1, (n_images, n_texts))), torch.from_numpy(positives)
+
+
+def test_by_hand() -> None:
+    scores = torch.tensor([[0.9, 0.8, 0.1], [0.2, 0.3, 0.4]], dtype=torch.float64)
+    positives = torch.tensor([[True, False, False], [False, True, True]])
+    # Image 0: [0.2 − 0.9 + 0.8]₊ + 0. Image 1, captions 1 and 2: [0.2 − 0.3 + 0.2]₊ + [0.2 − 0.4 + 0.2]₊.
+    assert triplet(scores, positives, direction="i2t").item() == pytest.approx(0.1 + 0.1 + 0.0)
+    # Captions: [0.2 − 0.9 + 0.2]₊, [0.2 − 0.3 + 0.8]₊, [0.2 − 0.4 + 0.1]₊.
+    assert triplet(scores, positives, direction="t2i").item() == pytest.approx(0.7)
+    assert triplet(scores, positives).item() == pytest.approx(0.9)
+    assert triplet(scores, positives, reduction="mean").item() == pytest.approx(0.2 / 3 + 0.7 / 3)
+    assert triplet(scores, positives, reduction="none").tolist() == pytest.approx([0.1, 0.1, 0, 0, 0.7, 0])
+
+
+@given(st.integers(0, 10_000), st.booleans(), st.sampled_from([0.0, 0.2, 1.0]))
+def test_agrees_with_triplets_one_by_one(seed: int, hardest: bool, margin: float) -> None:
+    scores, positives = random_case(seed)
+    i2t, pairs = slow(scores.numpy(), positives.numpy(), margin, hardest)
+    t2i, _ = slow(scores.numpy().T, positives.numpy().T, margin, hardest)
+    assert triplet(scores, positives, margin, hardest=hardest).item() == pytest.approx(i2t + t2i, abs=1e-12)
+    mean = triplet(scores, positives, margin, hardest=hardest, reduction="mean").item()
+    assert mean == pytest.approx((i2t + t2i) / pairs, abs=1e-12)
+
+
+@given(st.integers(0, 1000), st.booleans())
+def test_gradients_are_those_of_finite_differences(seed: int, hardest: bool) -> None:
+    scores, positives = random_case(seed)
+    scores.requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: triplet(s, positives, 0.3, hardest=hardest), scores, eps=1e-7)
+
+
+def test_published_pairs_make_other_captions_negatives() -> None:
+    scores = torch.tensor([[0.5, 0.6]], dtype=torch.float64)
+    positives = torch.tensor([[True, True]])
+    assert triplet(scores, positives).item() == 0.0
+    # As published: two rows, the same image twice; its other caption and its own copy are negatives.
+    expected = (0.2 - 0.5 + 0.6) + (0.2 - 0.6 + 0.5) + 0.2 + 0.2
+    assert triplet(scores, positives, compat="pairs").item() == pytest.approx(expected)
+
+
+def test_agrees_with_the_published_code() -> None:
+    golden = np.load(GOLDEN / "vse_sum_hinge.npz", allow_pickle=False)
+    images = torch.tensor(golden["img"], requires_grad=True)
+    captions = torch.tensor(golden["cap"], requires_grad=True)
+    positives = torch.eye(len(images), dtype=torch.bool)
+    scores = images @ captions.T
+    loss = triplet(scores, positives, float(golden["margin"]))
+    loss.backward()
+    assert loss.item() == pytest.approx(float(golden["loss"]), abs=1e-9)
+    assert triplet(scores, positives, direction="i2t").item() == pytest.approx(
+        float(golden["loss_i2t"]), abs=1e-9
+    )
+    assert triplet(scores, positives, direction="t2i").item() == pytest.approx(
+        float(golden["loss_t2i"]), abs=1e-9
+    )
+    np.testing.assert_allclose(images.grad, golden["grad_img"], atol=1e-9)
+    np.testing.assert_allclose(captions.grad, golden["grad_cap"], atol=1e-9)
+
+
+@pytest.mark.parametrize("hardest", [False, True])
+def test_without_negatives_there_is_nothing_to_learn(hardest: bool) -> None:
+    scores = torch.randn(1, 3, requires_grad=True)
+    loss = triplet(scores, torch.ones(1, 3, dtype=torch.bool), hardest=hardest)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert scores.grad is not None
+    assert scores.grad.abs().max() == 0.0
+
+
+def test_nan_scores_stay_visible() -> None:
+    scores = torch.full((2, 2), torch.nan)
+    assert torch.isnan(triplet(scores, torch.eye(2, dtype=torch.bool)))
+    assert torch.isnan(triplet(scores, torch.eye(2, dtype=torch.bool), hardest=True))
+
+
+def test_classes_carry_their_choices() -> None:
+    scores, positives = random_case(3)
+    assert torch.equal(TripletHardest(0.1)(scores, positives), triplet(scores, positives, 0.1, hardest=True))
+    chosen = Triplet(0.4, direction="t2i", reduction="mean", compat="pairs")
+    expected = triplet(scores, positives, 0.4, direction="t2i", reduction="mean", compat="pairs")
+    assert torch.equal(chosen(scores, positives), expected)
+
+
+@pytest.mark.parametrize("margin", [-0.1, float("nan")])
+def test_impossible_margins(margin: float) -> None:
+    with pytest.raises(UsageError, match="margin"):
+        triplet(torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), margin)
+    with pytest.raises(UsageError, match="margin"):
+        Triplet(margin)

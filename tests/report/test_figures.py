@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import re
+import threading
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib
+import pytest
+
+from diptych.core.errors import DataError
+from diptych.report import (
+    Curves,
+    Score,
+    TableRow,
+    learning_rate_figure,
+    loss_figure,
+    recall_figure,
+    validation_figure,
+)
+from diptych.report.drawing import INK
+from diptych.report.figures import smoothing_window
+from diptych.report.palette import LIGHT
+
+CURVES = Curves(
+    steps=range(1, 301),
+    loss=[300 / step for step in range(1, 301)],
+    learning_rate=[2e-4] * 300,
+    epochs=[1, 2, 3],
+    validation_rsum=[50.0, 120.0, 110.0],
+    chance_rsum=3.3,
+)
+ROWS = [
+    TableRow("R@1", Score(15.1, 14.0, 16.3, 0.1), Score(12.0, 11.1, 12.9, 0.1)),
+    TableRow("R@5", Score(37.4, chance=0.5), Score(33.0)),
+]
+
+
+def words(svg: str) -> list[str]:
+    """The letters of a figure, which must be letters and not outlines."""
+    return [
+        "".join(node.itertext())
+        for node in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    ]
+
+
+def label(svg: str) -> str:
+    return ElementTree.fromstring(svg).get("aria-label", "")
+
+
+def drawn_height(svg: str, group: str) -> list[float]:
+    """The y positions of a path's points."""
+    found = re.search(rf'<g id="{group}">\s*<path d="([^"]*)"', svg)
+    assert found
+    return [float(point.split()[1]) for point in re.findall(r"[ML] ([\d.]+ [\d.]+)", found.group(1))]
+
+
+def test_axes_are_labelled_with_units():
+    assert {"Training loss", "step", "loss", "as logged", "mean of 11"} <= set(words(loss_figure(CURVES)))
+    assert {"epoch", "rsum (sum of R@k in %)"} <= set(words(validation_figure(CURVES)))
+    assert {"step", "learning rate (× 10⁻⁴)"} <= set(words(learning_rate_figure(CURVES)))
+    assert {"recall (% of queries)", "R@1", "R@5", "image → text", "text → image", "chance"} <= set(
+        words(recall_figure(ROWS))
+    )
+
+
+def test_best_epoch_and_chance_are_named():
+    assert {"best: 120.0, epoch 2", "chance: 3.3"} <= set(words(validation_figure(CURVES)))
+    kept = Curves(epochs=[1, 2, 3], validation_rsum=[50.0, 120.0, 110.0], best_epoch=3)
+    shown = words(validation_figure(kept))
+    assert "best: 110.0, epoch 3" in shown
+    assert not any(word.startswith("chance") for word in shown)
+
+
+def test_summaries_say_what_the_pictures_show():
+    assert label(validation_figure(CURVES)) == (
+        "Validation rsum per epoch: best 120.0 after epoch 2, last 110.0, chance 3.3."
+    )
+    assert "R@1 image → text 15.1" in label(recall_figure(ROWS))
+    assert "R@5 text → image 33.0" in label(recall_figure(ROWS))
+
+
+def test_bars_show_values_and_differ_in_height():
+    svg = recall_figure(ROWS)
+    assert {"15.1", "12.0", "37.4", "33.0"} <= set(words(svg))
+    # bars come after the two backgrounds: both of image → text, then both of text → image
+    heights = [max(y) - min(y) for y in (drawn_height(svg, f"recall-patch_{n}") for n in (3, 4, 5, 6))]
+    assert [height / heights[0] for height in heights] == pytest.approx(
+        [1, 37.4 / 15.1, 12.0 / 15.1, 33.0 / 15.1], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("draw", [loss_figure, validation_figure, learning_rate_figure])
+def test_figures_take_their_colours_from_the_page_and_fetch_nothing(draw):
+    svg = draw(CURVES)
+    assert svg.startswith("<svg")
+    assert INK not in svg
+    assert "currentColor" in svg
+    assert f"var(--blue, {LIGHT['blue']})" in svg
+    assert not re.search(r'(?:src|href)="(?!#)', svg)
+    assert "<metadata" not in svg
+    root = ElementTree.fromstring(svg)
+    assert root.get("width") is None
+    assert root.get("viewBox")
+
+
+def test_ids_of_two_figures_never_meet_and_every_reference_has_its_target():
+    one, two = loss_figure(CURVES), learning_rate_figure(CURVES)
+    ids = [set(re.findall(r'\bid="([^"]*)"', svg)) for svg in (one, two)]
+    assert ids[0].isdisjoint(ids[1])
+    for svg, known in zip((one, two), ids, strict=True):
+        used = set(re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)', svg))
+        assert {first or second for first, second in used} <= known
+
+
+def test_drawing_again_gives_the_same_text_and_leaves_settings_alone():
+    before = dict(matplotlib.rcParams)
+    assert loss_figure(CURVES) == loss_figure(CURVES)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_threads_may_draw_at_once():
+    alone = loss_figure(CURVES)
+    made: list[str] = []
+    threads = [threading.Thread(target=lambda: made.append(loss_figure(CURVES))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [alone] * 3
+
+
+def test_a_curve_of_many_steps_stays_small():
+    n = 60_000
+    svg = loss_figure(Curves(range(n), [2.0 + (step * 7919 % 100) / 100 for step in range(n)]))
+    assert len(svg) < 60_000
+
+
+def test_one_point_is_drawn_and_zero_rate_is_too():
+    one = Curves([5], [1.0], [0.0], [1], [10.0])
+    assert '<use xlink:href="#loss-' in loss_figure(one)
+    assert "learning rate" in words(learning_rate_figure(one))
+    assert "best: 10.0, epoch 1" in words(validation_figure(one))
+
+
+def test_one_direction_alone_can_be_drawn():
+    shown = words(recall_figure([TableRow("R@1", text_to_image=Score(12.0))]))
+    assert "text → image" in shown
+    assert "image → text" not in shown
+
+
+def test_names_are_words_not_markup_nor_mathematics():
+    name = "R@$1 <b>&"
+    svg = recall_figure([TableRow(name, Score(50.0))])
+    assert name in words(svg)
+    assert name in label(svg)
+
+
+def test_nothing_to_draw_is_an_error():
+    empty = Curves()
+    for draw in (loss_figure, validation_figure, learning_rate_figure):
+        with pytest.raises(DataError, match="logged"):
+            draw(empty)
+    with pytest.raises(DataError):
+        recall_figure([])
+    with pytest.raises(DataError, match="rsum"):
+        recall_figure([TableRow("rsum", both=Score(100.0))])
+
+
+@pytest.mark.parametrize("n", [1, 2, 59, 60, 1000, 99_999])
+def test_smoothing_window_is_odd_and_small(n):
+    window = smoothing_window(n)
+    assert window % 2 == 1
+    assert 1 <= window <= max(1, n / 30 + 1)

@@ -1,0 +1,101 @@
+"""The house stands: rooms import downwards only, public names are exported, imports are light."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import diptych
+
+ROOT = Path(diptych.__file__).parent
+FLOORS = {
+    "core": 0,
+    "data": 1,
+    "objectives": 1,
+    "evaluation": 1,
+    "encoders": 2,
+    "analysis": 2,
+    "training": 3,
+    "index": 3,
+    "commerce": 3,
+    "sparse": 4,
+    "report": 4,
+    "service": 4,
+    "studies": 5,
+    "cli": 6,
+}
+MODULES = sorted(path for path in ROOT.rglob("*.py"))
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every diptych module a file imports, wherever in it; lines for type checkers only count too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+    return {name for name in found if name == "diptych" or name.startswith("diptych.")}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_import_downwards_only(path: Path) -> None:
+    parts = path.relative_to(ROOT).parts
+    if len(parts) == 1:
+        return  # the front door hands names on
+    room = parts[0]
+    for name in imports_of(path):
+        target = name.split(".")[1] if "." in name else ""
+        if target in ("", room):
+            continue
+        assert FLOORS[target] < FLOORS[room], f"{room} (floor {FLOORS[room]}) imports {name}"
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms <= set(FLOORS)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_all_names_what_is_there(path: Path) -> None:
+    if path.name == "__main__.py":
+        return
+    module = importlib.import_module(module_name(path))
+    names = getattr(module, "__all__", None)
+    if names is None:
+        public = [
+            node.name
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        ]
+        assert not public, f"{path.name} defines {public} and has no __all__"
+        return
+    for name in names:
+        assert hasattr(module, name), f"{module.__name__}.__all__ names {name}, which is not there"
+
+
+def test_the_front_door_gives_every_name() -> None:
+    for name in diptych.__all__:
+        assert getattr(diptych, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        diptych.nonsense  # noqa: B018
+
+
+def test_import_loads_nothing_heavy() -> None:
+    heavy = "torch, transformers, matplotlib, timm, faiss, pyarrow, PIL, numpy"
+    code = (
+        "import sys, diptych, diptych.cli.app\n"
+        f"print([name for name in '{heavy}'.split(', ') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diptych.training.recipe import Recipe
+
+
+def tiny(path: Path, **changes: Any) -> Recipe:
+    """A model of a few thousand parameters on the small scenes; pictures read, backbone trained."""
+    values: dict[str, Any] = {
+        "name": "tiny",
+        "data": {"path": str(path)},
+        "model": {
+            "width": 16,
+            "image": {
+                "backbone": "test_efficientnet",
+                "preprocessing": {"size": 32, "resize": 32},
+                "freeze_batch_norm": False,
+            },
+            "text": {"word_width": 8, "min_count": 1, "dropout": 0.1},
+        },
+        "objective": {"name": "infonce", "learn_temperature": True},
+        "batches": {"size": 24},
+        "stages": [{"epochs": 2, "learning_rate": 1e-3, "schedule": "cosine", "warmup": 2, "train": ["*"]}],
+        "checkpoints": {"every_steps": 4},
+    }
+    return Recipe.model_validate({**values, **changes})
+
+
+@pytest.fixture
+def recipe(scenes_folder: Path) -> Recipe:
+    return tiny(scenes_folder)
+
+
+@pytest.fixture
+def cached_recipe(scenes_folder: Path) -> Recipe:
+    """The same with a frozen backbone, cached features with two random views, two stages."""
+    stages = [
+        {"epochs": 1, "learning_rate": 1e-3},
+        {"epochs": 2, "learning_rate": 5e-4, "train": ["text.*", "objective.*"]},
+    ]
+    return tiny(scenes_folder, features={"views": 2}, stages=stages)

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from diptych.core.errors import Interrupted, MismatchError, NumericalError, StorageError
+from diptych.data.readers import read_collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.training.checkpoint import read_place
+from diptych.training.fit import fit
+from diptych.training.recipe import Recipe
+from diptych.training.run import Run
+
+
+def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = None) -> Run:
+    """Train in ``folder``, or go on there; stop after ``stop_at`` steps of this call."""
+    run = Run.open(folder) if (folder / "run.json").exists() else Run.prepare(folder, recipe)
+    run.begin()
+    steps = 0
+
+    def should_stop() -> bool:
+        nonlocal steps
+        steps += 1
+        return stop_at is not None and steps >= stop_at
+
+    collection = read_collection(str(recipe.data.path))
+    fit(run, collection, accelerator="cpu", features_root=features, should_stop=should_stop)
+    return run
+
+
+def same(first: Run, second: Run) -> None:
+    """Every weight, every moment, every logged number, bit for bit."""
+    for name in (
+        "checkpoint/weights.safetensors",
+        "checkpoint/optimizer.safetensors",
+        "best/model.safetensors",
+    ):
+        a, b = load_file(first.folder / name), load_file(second.folder / name)
+        assert a.keys() == b.keys()
+        for key in a:
+            assert np.array_equal(a[key], b[key]), (name, key)
+    assert (first.folder / "metrics.jsonl").read_text() == (second.folder / "metrics.jsonl").read_text()
+    assert read_place(first.checkpoint) == read_place(second.checkpoint)
+    assert first.header == second.header
+
+
+@pytest.mark.parametrize("kind", ["recipe", "cached_recipe"])
+@pytest.mark.parametrize("stop_at", [1, 10, 13])
+def test_a_resumed_run_ends_with_the_same_bits(
+    kind: str, stop_at: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    recipe: Recipe = request.getfixturevalue(kind)
+    unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
+    with pytest.raises(Interrupted, match=r"stopped after step \d+; everything up to it is saved"):
+        trained(tmp_path / "b", recipe, tmp_path / "f", stop_at)
+    resumed = trained(tmp_path / "b", recipe, tmp_path / "f")
+    same(unbroken, resumed)
+    assert unbroken.finished
+
+
+def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", recipe, tmp_path)
+    losses = [line["loss"] for line in run.metrics() if "loss" in line]
+    assert len(losses) == 20
+    assert np.mean(losses[-5:]) < 0.95 * np.mean(losses[:5])
+    assert DualEncoder.load(run.best).width == 16
+    lines = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines if "epoch" in line] == [1, 2]
+    assert lines[0]["temperature"] == pytest.approx(0.07, rel=1e-3)
+    assert lines[0]["learning_rate"] == pytest.approx(1e-3 / 3)
+
+
+def test_each_stage_trains_what_it_says(cached_recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "run", cached_recipe, tmp_path, stop_at=10)
+    after_first = load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors")
+    trained(tmp_path / "run", cached_recipe, tmp_path)
+    after_second = load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors")
+    changed = {key for key in after_first if not np.array_equal(after_first[key], after_second[key])}
+    assert {key.split(".")[0] for key in changed} == {"text", "objective"}
+    assert not any(key.startswith("image.backbone.") for key in after_first)
+
+
+def test_accumulation_takes_fewer_steps(recipe: Recipe, tmp_path: Path) -> None:
+    optimizer = recipe.optimizer.model_copy(update={"accumulate": 3})
+    run = trained(tmp_path / "run", recipe.model_copy(update={"optimizer": optimizer}), tmp_path)
+    assert run.header["step"] == 2 * 4  # ten batches of an epoch in groups of three, three, three, one
+
+
+def test_early_stopping(cached_recipe: Recipe, tmp_path: Path) -> None:
+    stage = cached_recipe.stages[0].model_copy(update={"epochs": 50, "learning_rate": 1e-9})
+    checkpoints = cached_recipe.checkpoints.model_copy(update={"patience": 2})
+    run = trained(
+        tmp_path / "run",
+        cached_recipe.model_copy(update={"stages": (stage,), "checkpoints": checkpoints}),
+        tmp_path,
+    )
+    assert run.finished
+    assert run.header["epoch"] == 3
+    assert run.header["best_epoch"] == 1
+
+
+def test_other_data_is_refused_on_resume(recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "run", recipe, tmp_path, stop_at=3)
+    collection = read_collection(str(recipe.data.path))
+    shortened = collection.subset(range(1, collection.n_images))
+    with pytest.raises(MismatchError, match="was begun on training captions"):
+        fit(Run.open(tmp_path / "run"), shortened, accelerator="cpu", features_root=tmp_path)
+
+
+def test_a_diverging_loss_is_named(recipe: Recipe, tmp_path: Path) -> None:
+    stage = recipe.stages[0].model_copy(update={"learning_rate": 1e30, "warmup": 0, "schedule": "constant"})
+    optimizer = recipe.optimizer.model_copy(update={"clip": None})
+    with pytest.raises(NumericalError, match=r"is (nan|inf)\b|not finite"):
+        trained(
+            tmp_path / "run", recipe.model_copy(update={"stages": (stage,), "optimizer": optimizer}), tmp_path
+        )
+
+
+def test_a_full_disk_leaves_the_previous_checkpoint_whole(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import resource
+
+    from diptych.training import loop
+
+    unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
+    save, saves = loop.save_checkpoint, 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def full_at_the_third(*arguments: object) -> None:
+        nonlocal saves
+        saves += 1
+        if saves == 3:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+        save(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "save_checkpoint", full_at_the_third)
+    try:
+        with pytest.raises(StorageError, match="cannot write .*checkpoint") as caught:
+            trained(tmp_path / "b", recipe, tmp_path / "f")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in caught.value.message
+    assert read_place(tmp_path / "b" / "checkpoint").step == 8
+    assert sorted(path.name for path in (tmp_path / "b").glob(".*")) == []
+    same(unbroken, trained(tmp_path / "b", recipe, tmp_path / "f"))
+
+
+def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_path: Path) -> None:
+    long = cached_recipe.model_copy(
+        update={"stages": (cached_recipe.stages[0].model_copy(update={"epochs": 400}),)}
+    )
+    run = Run.prepare(tmp_path / "b", long)
+    run.begin()
+    code = (
+        "import sys; from diptych.data.readers import read_collection; from diptych.training.fit import fit\n"
+        "from diptych.training.run import Run; from pathlib import Path\n"
+        f"fit(Run.open(r'{run.folder}'), read_collection(r'{long.data.path}'), accelerator='cpu',"
+        f" features_root=Path(r'{tmp_path / 'f'}'))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 120
+    while not (run.checkpoint.is_dir() and read_place(run.checkpoint).step > 30):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    logged = max(line["step"] for line in run.metrics())
+    place = read_place(run.checkpoint)
+    assert 0 <= logged - place.step <= long.checkpoints.every_steps
+    # Whatever was half written, the run goes on, and its log has every step once.
+    with pytest.raises(Interrupted):
+        trained(run.folder, long, tmp_path / "f", stop_at=5)
+    steps = [line["step"] for line in run.metrics() if "loss" in line]
+    assert steps == list(range(1, place.step + 6))

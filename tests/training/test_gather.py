@@ -1,0 +1,60 @@
+"""Two processes with half a batch each compute what one with the whole batch computes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from diptych.training.gather import gather_rows, positives_of
+from diptych.training.recipe import Recipe
+from diptych.training.run import Run
+
+
+def test_a_single_process_keeps_its_rows() -> None:
+    rows = torch.randn(3, 2)
+    assert gather_rows(rows) is rows
+
+
+def test_positives() -> None:
+    found = positives_of(torch.tensor([7, 9]), torch.tensor([9, 7, 7]))
+    assert found.tolist() == [[False, True, True], [True, False, False]]
+
+
+def run_in(folder: Path, recipe: Recipe, processes: int) -> Run:
+    (folder.parent / f"{folder.name}.toml").write_text(recipe.to_toml())
+    command = [sys.executable, "-m", "diptych", "train", str(folder.parent / f"{folder.name}.toml")]
+    command += ["--out", str(folder), "--devices", str(processes), "--accelerator", "cpu"]
+    command += ["--features", str(folder.parent / "f")]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("best validation rsum") == 1
+    return Run.open(folder)
+
+
+@pytest.mark.parametrize("objective", ["infonce", "triplet"])
+def test_two_processes_train_as_one(objective: str, cached_recipe: Recipe, tmp_path: Path) -> None:
+    options = (
+        {"name": "infonce", "learn_temperature": True} if objective == "infonce" else {"name": objective}
+    )
+    # 23 does not divide by two, and "captions" batches hold images with several captions: shares differ.
+    batches = cached_recipe.batches.model_copy(update={"size": 23, "plan": "captions"})
+    text = cached_recipe.model.text.model_copy(update={"dropout": 0.0})
+    model = cached_recipe.model.model_copy(update={"text": text})
+    recipe = cached_recipe.model_copy(update={"objective": options, "batches": batches, "model": model})
+    one, two = run_in(tmp_path / "one", recipe, 1), run_in(tmp_path / "two", recipe, 2)
+    first = [line["loss"] for line in one.metrics() if "loss" in line]
+    second = [line["loss"] for line in two.metrics() if "loss" in line]
+    assert len(first) == len(second) == 33
+    np.testing.assert_allclose(first, second, rtol=1e-4)
+    norms = [[line["gradient_norm"] for line in run.metrics() if "loss" in line] for run in (one, two)]
+    np.testing.assert_allclose(norms[0], norms[1], rtol=1e-3)
+    a, b = (load_file(run.folder / "checkpoint" / "weights.safetensors") for run in (one, two))
+    for key in a:
+        np.testing.assert_allclose(a[key], b[key], atol=1e-4, err_msg=key)

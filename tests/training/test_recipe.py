@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diptych.core.errors import RecipeError, UnknownNameError
+from diptych.training.recipe import Recipe, load_recipe, parse_recipe, recipe_names
+
+MINIMAL = "[[stages]]\nepochs = 1\nlearning_rate = 0.1\n"
+
+
+def test_a_recipe_survives_the_way_through_toml() -> None:
+    for name in recipe_names():
+        recipe = load_recipe(name)
+        assert parse_recipe(recipe.to_toml(), name) == recipe
+
+
+def test_every_recipe_of_the_repository_can_be_read() -> None:
+    folder = Path(__file__).parents[2] / "recipes"
+    files = sorted(folder.glob("*.toml"))
+    assert files
+    for file in files:
+        load_recipe(file)
+        comment = file.read_text(encoding="utf-8").split("\n\n")[0]
+        assert "diptych train" in comment, f"{file.name} does not begin with its command"
+        assert "expect" in comment, f"{file.name} does not say the number to expect"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MINIMAL + "colour = 3", "unknown key 'stages.0.colour'"),
+        ("nmae = 'x'\n" + MINIMAL, "unknown key 'nmae'.*known there: .*name"),
+        (
+            MINIMAL + "[model.image]\nbackbon = 'x'",
+            r"unknown key 'model.image.backbon'.*known there: .*backbone",
+        ),
+        ("seed = 'x'\n" + MINIMAL, "seed: Input should be a valid integer"),
+        ("[[stages]]\nepochs = 0\nlearning_rate = 1", "stages.0.epochs: Input should be greater"),
+        ("name = 'x'", "stages: Field required"),
+        ("name = ", "is not TOML"),
+        (MINIMAL + "[objective]\ntemperature = 1", "objective has no name"),
+        ("[data]\npath = 'x'\nscenes = {}\n" + MINIMAL, "either path or scenes"),
+        (
+            "[features]\nviews = 1\n[[stages]]\nepochs = 1\nlearning_rate = 1\ntrain = ['*']",
+            "stage 1 trains the backbone",
+        ),
+        ("[features]\n[augmentation]\n" + MINIMAL, "set features.views instead"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=message) as caught:
+        parse_recipe(text, "r.toml")
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_overrides_reach_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text(MINIMAL)
+    overrides = {"stages.0.epochs": 7, "batches.size": 9, "objective.name": "triplet", "data.path": "x"}
+    recipe = load_recipe(tmp_path / "r.toml", overrides)
+    assert (recipe.stages[0].epochs, recipe.batches.size) == (7, 9)
+    assert (recipe.objective, recipe.data.path) == ({"name": "triplet"}, "x")
+    with pytest.raises(RecipeError, match=r"has no place for 'stages.4.epochs'"):
+        load_recipe(tmp_path / "r.toml", {"stages.4.epochs": 7})
+    with pytest.raises(RecipeError, match="unknown key 'batches.sise'"):
+        load_recipe(tmp_path / "r.toml", {"batches.sise": 7})
+
+
+def test_an_unknown_recipe_lists_those_that_come_along() -> None:
+    with pytest.raises(UnknownNameError, match="unknown recipe 'scens'.*did you mean 'scenes'"):
+        load_recipe("scens")
+
+
+def test_epochs_of_all_stages_count() -> None:
+    recipe = Recipe.model_validate({"stages": [{"epochs": e, "learning_rate": 1} for e in (2, 3)]})
+    assert recipe.epochs == 5

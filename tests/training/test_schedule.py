@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from diptych.training.recipe import Stage
+from diptych.training.schedule import learning_rate
+
+
+def rates(steps_per_epoch: int, **options: object) -> list[float]:
+    stage = Stage.model_validate({"epochs": 4, "learning_rate": 1.0, **options})
+    return [learning_rate(stage, step, steps_per_epoch) for step in range(4 * steps_per_epoch)]
+
+
+def test_constant() -> None:
+    assert rates(3) == [1.0] * 12
+
+
+def test_step_falls_every_so_many_epochs() -> None:
+    found = rates(3, schedule="step", step_epochs=2, decay=0.1)
+    assert found == pytest.approx([1.0] * 6 + [0.1] * 6)
+
+
+def test_cosine_ends_at_its_final_share() -> None:
+    found = rates(5, schedule="cosine", final=0.1)
+    assert found[0] == 1.0
+    assert found[-1] == pytest.approx(0.1)
+    assert found == sorted(found, reverse=True)
+    assert found[9] + found[10] == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_warm_up_is_linear_and_ends_at_the_top(schedule: str) -> None:
+    found = rates(5, schedule=schedule, warmup=4)
+    assert found[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
