@@ -126,9 +126,9 @@ def test_train_on_pairs_of_ones_own(diptych: Command, recipe_file: Path, tmp_pat
         lines.append(f"{number}.jpg,picture of shade {number % 5},{split}")
     (tmp_path / "shop.csv").write_text("\n".join(lines))
     done = diptych(
-        "train", recipe_file, "--data", tmp_path / "shop.csv", "--images", tmp_path / "pictures",
+        "train", "scenes", "--data", tmp_path / "shop.csv", "--images", tmp_path / "pictures",
         "--reader-option", "image_column=picture", "--reader-option", "caption_column=words",
-        "--set", "stages.0.epochs=1", "--set", "batches.size=7", "--out", tmp_path / "r",
+        "--set", "stages.0.epochs=1", "--set", "batches.size=7", "--set", "model.width=16", "--out", tmp_path / "r",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert diptych("evaluate", tmp_path / "r").code == 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,11 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import report_to
 from diptych.data.readers.karpathy import read_karpathy
+from diptych.data.scenes import VERSION, described, make_scenes, read_scenes, scenes
 from diptych.data.scenes import chunks as chunks_module
-from diptych.data.scenes import described, make_scenes, read_scenes, scenes
 from diptych.data.scenes import make as make_module
 from diptych.data.scenes.chunks import Chunk, make_chunk, make_chunks
 
@@ -140,6 +142,43 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     chunk = Chunk(0, 1, 32, "train", 0, 1, 0, str(tmp_path))
     with pytest.raises(DiptychError, match=r"exit code 7.*workers=1"):
         list(make_chunks([chunk, chunk], workers=2))
+
+
+def test_a_process_that_died_before_it_was_asked_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks_module, "_PROGRAM", "raise SystemExit(3)")
+    process = chunks_module._start()
+    process.wait()
+    with pytest.raises(DiptychError, match="exit code 3"):
+        chunks_module._ask(process, Chunk(0, 1, 32, "train", 0, 1, 0, str(tmp_path)))
+    chunks_module._stop(process)
+
+
+def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_path: Path) -> None:
+    program = (
+        "import os, signal\n"
+        "from diptych.data.scenes import chunks, make_scenes\n"
+        "make_chunk = chunks.make_chunk\n"
+        "def killed(chunk):\n"
+        "    if chunk.split != 'train': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return make_chunk(chunk)\n"
+        "chunks.make_chunk = killed\n"
+        f"make_scenes({str(tmp_path / 'made')!r}, 140, 6, 6, seed=3, k=3, size=32, workers=1)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "made").exists()
+    again = make_scenes(tmp_path / "made", 140, 6, 6, seed=3, k=3, size=32, workers=1)
+    assert every_byte(again) == every_byte(small)
+
+
+def test_what_a_seed_means_does_not_change_unnoticed(small: Path) -> None:
+    """If this fails on purpose, raise VERSION, so that nobody's cache holds the scenes of before."""
+    collection = read_scenes(small)
+    told = fingerprint(collection.captions, collection.records, collection.caption_records)
+    assert (VERSION, told) == (1, "ca453d4a34bac794")
 
 
 def test_a_script_needs_no_guard(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 
 import pytest
@@ -12,15 +13,20 @@ from diptych.data.scenes.facts import (
     DESCRIBABLE,
     FACT_VALUES,
     NEVER_DESCRIBED,
+    PLACES,
     SHARED,
     TOPICS,
     Described,
     described,
 )
 from diptych.data.scenes.world import (
+    _MAIN_STRETCH,
+    _OTHER_STRETCH,
+    _RADII,
     SPLITS,
     SceneObject,
     World,
+    _sample_spots,
     generator,
     home_split,
     place,
@@ -139,8 +145,7 @@ def test_values_of_every_key_are_all_met() -> None:
         for key, value in world_of(3, "train", index).facts().items():
             met[key][value] += 1
     for key, values in FACT_VALUES.items():
-        if key == "second.size" or not key.endswith(".size"):  # the fourth-largest is rarely large
-            assert set(met[key]) == set(values), key
+        assert set(met[key]) == set(values), key
     backgrounds = met["background"]
     assert max(backgrounds.values()) < 1.6 * min(backgrounds.values())
 
@@ -168,3 +173,13 @@ def test_described_by_hand() -> None:
     assert described(facts, []) == Described((), (), (), ("a", "b", "c", "d"))
     with pytest.raises(DataError, match="caption 1 states 'x'"):
         described(facts, [["a"], ["x"]])
+
+
+@pytest.mark.parametrize("main_place", PLACES)
+def test_the_most_crowded_world_still_fits(main_place: str) -> None:
+    """Positions are drawn until they fit, so they must: four large objects, the largest they get."""
+    large = _RADII["large"]
+    radii = [large * max(_MAIN_STRETCH), *[large * max(_OTHER_STRETCH)] * 3]
+    chance = random.Random(0)
+    fits = [_sample_spots(chance, radii, main_place) is not None for _ in range(60)]
+    assert sum(fits) > 15

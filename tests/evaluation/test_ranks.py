@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -168,22 +170,58 @@ def test_a_collapsed_model_of_any_size_ties_everywhere() -> None:
     assert not found["t2i"].above.any()
 
 
-def test_a_nearly_collapsed_model_is_told_apart_exactly() -> None:
+def nearly_equal(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    return (1 + 1e-6 * random.normal(size=(size, width))).astype(np.float32)
+
+
+def equal(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    return np.tile(random.normal(size=width).astype(np.float32), (size, 1))
+
+
+def equal_but_for_what_nobody_looks_at(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    rows = equal(random, size, width)
+    if size == 60:  # images
+        rows[:, -1] = 0
+    else:
+        rows[:, -1] = random.normal(size=size)
+    return rows
+
+
+def the_same_sum_in_another_order(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    if size == 60:  # images; products of 48 bits, so that sums are rounded
+        return np.full((size, width), 1 / 3, np.float32)
+    return random.permuted(equal(random, size, width), axis=1)
+
+
+def the_same_sum_in_another_order_of_different_rows(
+    random: np.random.Generator, size: int, width: int
+) -> np.ndarray:
+    rows = the_same_sum_in_another_order(random, size, width)
+    rows[:, -1] = random.normal(size=size) if size == 60 else 0
+    return rows
+
+
+def binary_codes(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    return random.choice([-1.0, 1.0], size=(size, width)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        nearly_equal,
+        equal,
+        equal_but_for_what_nobody_looks_at,
+        the_same_sum_in_another_order,
+        the_same_sum_in_another_order_of_different_rows,
+        binary_codes,
+    ],
+)
+def test_degenerate_models_are_counted_exactly(make: Callable[..., np.ndarray]) -> None:
     random = np.random.default_rng(5)
-    images = (1 + 1e-6 * random.normal(size=(60, 32))).astype(np.float32)
-    texts = (1 + 1e-6 * random.normal(size=(300, 32))).astype(np.float32)
+    images, texts = make(random, 60, 101), make(random, 300, 101)
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(60), 5), 60)
     found = ranks_from_rows(images, texts, truth, every=True, block=3_000)
     assert listed(found) == counted_slowly(exact_scores(images, texts), truth, every=True)
-
-
-def test_binary_codes_tie_exactly_without_being_equal() -> None:
-    random = np.random.default_rng(6)
-    images = random.choice([-1.0, 1.0], size=(50, 24)).astype(np.float32)
-    texts = random.choice([-1.0, 1.0], size=(250, 24)).astype(np.float32)
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(50), 5), 50)
-    found = ranks_from_rows(images, texts, truth, every=True)
-    assert listed(found) == counted_slowly(images @ texts.T, truth, every=True)
 
 
 @settings(max_examples=25)

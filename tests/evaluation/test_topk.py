@@ -41,6 +41,14 @@ def test_agrees_with_a_full_sort_whatever_the_block(data: st.DataObject) -> None
     assert scores.tolist() == expected_scores
 
 
+def test_sums_that_differ_in_the_last_digit_only() -> None:
+    random = np.random.default_rng(1)
+    queries = np.full((4, 101), 1 / 3, np.float32)  # products of 48 bits, so that sums are rounded
+    gallery = random.permuted(np.tile(random.normal(size=101).astype(np.float32), (300, 1)), axis=1)
+    rows, scores = top_k(queries, gallery, 7)
+    assert (rows.tolist(), scores.tolist()) == slowly(queries, gallery, 7)
+
+
 def test_the_whole_gallery_is_searched_only_where_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[int] = []
     search = module._search_all

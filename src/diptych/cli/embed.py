@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.cli.console import next_step, progress, say
+from diptych.cli.console import next_step, say
 from diptych.cli.options import (
     Data,
     Images,
@@ -13,6 +13,7 @@ from diptych.cli.options import (
     SkipBadImages,
     Split,
 )
+from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, encoded_of
 
 __all__ = ["embed"]

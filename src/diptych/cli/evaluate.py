@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import (
     Data,
     Images,
@@ -18,7 +19,11 @@ from diptych.cli.options import (
     Source,
     Split,
 )
+from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, encoded_of
+
+if TYPE_CHECKING:
+    from diptych.evaluation import Result
 
 __all__ = ["evaluate"]
 
@@ -64,12 +69,29 @@ def evaluate(
         result = evaluate_encoded(
             encoded, target, measure or DEFAULT_MEASURES, protocol=protocol, ties=ties, samples=samples
         )
-    columns = ("measure", "image→text", "text→image", "both", "chance", "95 % interval")
-    table = [tuple(row) for row in result.table()]
-    print_table(
-        "", columns if samples else columns[:-1], [row[: len(columns) - (not samples)] for row in table]
-    )
+    ends = " (95 %)" if samples else ""
+    columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
+    print_table("", columns, _rows(result), caption="shares in per cent, ranks from 1, rsum of both directions")
     say(result.protocol_line())
     say(f"with values per query and TREC files in {target}")
     is_run = (Path(source) / "run.json").is_file()
     next_step(f"diptych report {source}" if is_run else f"diptych index {folder}")
+
+
+def _rows(result: Result) -> Iterator[tuple[str, str, str, str]]:
+    """One row per measure; what is of both directions together stands in the first column."""
+    from diptych.evaluation import measure as declared
+
+    for name in dict.fromkeys(name for given in result.scores.values() for name in given):
+        show = declared(name).show
+        cells: dict[str, str] = {}
+        chances = []
+        for direction, given in result.scores.items():
+            if name in given:
+                score = given[name]
+                cells[direction] = show(score.value)
+                if score.low is not None and score.high is not None:
+                    cells[direction] += f" ({show(score.low)}–{show(score.high)})"
+                chances.append(show(score.chance))
+        first = cells.get("i2t", cells.get("both", ""))
+        yield name, first, cells.get("t2i", ""), " / ".join(dict.fromkeys(chances))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.console import next_step, progress, say
+from diptych.cli.console import next_step, say
 from diptych.cli.options import (
     Data,
     Images,
@@ -19,6 +19,7 @@ from diptych.cli.options import (
     Split,
     parse_values,
 )
+from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, encoded_of
 from diptych.core.errors import UsageError
 

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.console import next_step, progress, say
+from diptych.cli.console import next_step, say
 from diptych.cli.options import OutFolder, Split
+from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, encoded_of
 
 __all__ = ["report"]
@@ -21,11 +22,8 @@ def report(
 ) -> None:
     """Write a run's report: curves, the test table, best and worst retrievals with pictures, the recipe.
 
-    Evaluates the run first where that has not been done.
-
     Example: [bold]diptych report runs/flickr8k[/bold]
     """
-    from diptych.evaluation import Result
     from diptych.report import content_of_run, write_report
     from diptych.training.run import Run
     from diptych.training.testing import evaluate_encoded
@@ -33,11 +31,8 @@ def report(
     opened = Run.open(run)
     with progress():
         encoded, origin, _ = encoded_of(str(run), DataChoice(), split)
-        folder = run / "evaluation" / f"{encoded.about['dataset']}-{origin.split or 'all'}"
-        if (folder / "evaluation.json").is_file():
-            result = Result.open(folder)
-        else:
-            result = evaluate_encoded(encoded, folder)
+        # Measured anew: it takes a moment, and cannot be of other weights or other measures.
+        result = evaluate_encoded(encoded)
         content = content_of_run(opened, result, encoded, origin.collection())
         target = write_report(content, out or run / "report.html")
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")

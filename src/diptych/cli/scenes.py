@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.console import next_step, progress, say
+from diptych.cli.console import next_step, say
 from diptych.cli.options import OutFolder
+from diptych.cli.progress import progress
 
 __all__ = ["scenes"]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, print_table, say
+from diptych.cli.progress import progress
 from diptych.cli.sources import Origin, encoder_of
 from diptych.core.errors import DataError, UsageError
 

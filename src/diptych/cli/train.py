@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.console import is_main_process, next_step, progress, say
+from diptych.cli.console import is_main_process, next_step, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import (
     Data,
@@ -18,6 +18,7 @@ from diptych.cli.options import (
     SkipBadImages,
     parse_values,
 )
+from diptych.cli.progress import progress
 from diptych.core.errors import UsageError
 
 __all__ = ["train"]
@@ -84,7 +85,7 @@ def train(
             raise UsageError("no recipe given", f"a TOML file, or one of: {', '.join(recipe_names())}")
         overrides = parse_values(set_, "--set")
         if data is not None:
-            overrides["data.path"] = str(data.resolve())
+            overrides |= {"data.path": str(data.resolve()) if data.exists() else str(data), "data.scenes": None}
         options = parse_values(reader_option, "--reader-option")
         if images is not None:
             options["images"] = str(images.resolve())

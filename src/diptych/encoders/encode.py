@@ -33,7 +33,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-_IMAGE_BLOCK = 256
+_IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
 
 

@@ -23,10 +23,10 @@ def found_within(
     """
     total = negatives + positives
     places = np.clip(np.asarray(cutoff) - before, 0, total)
-    missed = np.where(places > negatives, 0.0, 1.0)
+    missed = np.ones(len(places))
     # The same product has `places` factors or, read the other way, `positives` factors.
     other, steps = np.maximum(places, positives), np.minimum(places, positives)
-    for step in range(int(steps[missed > 0].max(initial=0))):
+    for step in range(int(steps.max(initial=0))):
         factor = (total - other - step) / np.maximum(total - step, 1)
         missed = np.where(step < steps, missed * np.maximum(factor, 0.0), missed)
     return 1.0 - missed

@@ -20,6 +20,8 @@ __all__ = ["Counts", "TileCounter"]
 _WORD = 8
 # A tile of which more than this share lies inside the rounding band is computed again in float64.
 _NEAR_SHARE = 1 / 64
+# Up to this share of a tile, looking at single scores is quicker than comparing the whole tile again.
+_FEW_SHARE = 1 / 64
 _CAREFUL_SCORES = 250_000  # scores computed carefully at once: some 40 bytes each
 
 
@@ -115,22 +117,34 @@ class TileCounter:
         self._without_positives(tile, images, texts)
         counts: list[Counts] = []
         for name, layer, part in self._parts(tile, images, texts):
-            thresholds = self._thresholds[name]
-            whole, mask = self._mask(0, part.shape)
-            near_whole, near = self._mask(1, part.shape)
-            np.greater(part, _along(name, thresholds.high[layer.entries]), out=mask)
-            np.greater_equal(part, _along(name, thresholds.low[layer.entries]), out=near)
-            above = _count(name, whole, part.shape)
-            near_whole ^= whole
-            found = np.flatnonzero(near_whole)
-            if len(found) > max(_NEAR_SHARE * part.size, 64):
+            above, row, column = self._compare(name, layer, part)
+            if len(row) > max(_NEAR_SHARE * part.size, 64):
                 return None
             nothing = np.zeros(len(above), dtype=np.int64)
             counts.append(Counts(name, layer.entries, above, nothing, nothing))
-            if len(found):
-                row, column = np.divmod(found, near_whole.shape[1])
+            if len(row):
                 counts.append(self._decide(name, layer, images, texts, row, column))
         return counts
+
+    def _compare(
+        self, name: Direction, layer: Layer, part: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How many certainly score above each query's positive, and where it cannot be said."""
+        thresholds = self._thresholds[name]
+        low, high = thresholds.low[layer.entries], thresholds.high[layer.entries]
+        whole, mask = self._mask(0, part.shape)
+        np.greater_equal(part, _along(name, low), out=mask)
+        not_below = _count(name, whole, part.shape)
+        if not_below.sum() <= _FEW_SHARE * part.size:  # a trained model: look at these few one by one
+            row, column = np.divmod(np.flatnonzero(whole), whole.shape[1])
+            query = row if name == "i2t" else column
+            near = part[row, column] <= high[query]
+            return not_below - np.bincount(query[near], minlength=len(high)), row[near], column[near]
+        above_whole, above = self._mask(1, part.shape)
+        np.greater(part, _along(name, high), out=above)
+        whole ^= above_whole
+        row, column = np.divmod(np.flatnonzero(whole), whole.shape[1])
+        return _count(name, above_whole, part.shape), row, column
 
     def _decide(
         self, name: Direction, layer: Layer, images: slice, texts: slice, row: np.ndarray, column: np.ndarray

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from diptych.core.errors import MismatchError
 from diptych.data.collection import Collection
 from diptych.encoders.encode import EncodedCollection
 from diptych.evaluation import Measure, Result, measure, top_k
@@ -33,16 +32,7 @@ def content_of_run(
         result: of its best encoder on ``encoded``, with ranks per query.
         encoded: what was evaluated.
         collection: the same pictures and captions, to be shown.
-
-    Raises:
-        MismatchError: the evaluation is of other weights than the embeddings.
     """
-    evaluated = result.protocol.about["encoder"]
-    if evaluated != encoded.images.encoder:
-        raise MismatchError(
-            f"the evaluation is of encoder {evaluated}, the embeddings are of {encoded.images.encoder}",
-            f"evaluate again: diptych evaluate {run.folder}",
-        )
     recipe = run.recipe
     best, worst = _examples(result, encoded, collection)
     notes = list(collection.notes)

@@ -48,7 +48,7 @@ def gather_rows(rows: Tensor) -> Tensor:
     """
     if not (distributed.is_available() and distributed.is_initialized()) or distributed.get_world_size() == 1:
         return rows
-    gathered: Tensor = _Gather.apply(rows)  # type: ignore[no-untyped-call]
+    gathered: Tensor = _Gather.apply(rows)
     return gathered
 
 

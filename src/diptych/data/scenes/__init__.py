@@ -1,4 +1,10 @@
-"""Scenes: generated pictures with captions whose every fact is known."""
+"""Scenes: generated pictures with captions whose every fact is known.
+
+``facts`` says what can be true, ``world`` samples it, ``captions`` (with ``words``) tells it, ``draw``
+(with ``outlines`` and ``backgrounds``) shows it, ``make`` (with ``chunks``) writes a dataset of it and
+``read`` reads that as a Collection. The first four take a generator and nothing else from outside, so
+another kind of dataset can be made of the same objects and pictures beside this one.
+"""
 
 from diptych.data.scenes.facts import (
     DESCRIBABLE,

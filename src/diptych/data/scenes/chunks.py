@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,8 @@ def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str
     with ExitStack() as stack:
         idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         for _ in range(workers):
-            process = stack.enter_context(_start())
-            stack.callback(process.terminate)
+            process = _start()
+            stack.callback(_stop, process)
             idle.put(process)
 
         def ask(chunk: Chunk) -> list[dict[str, Any]]:
@@ -121,6 +121,15 @@ def _start() -> subprocess.Popen[str]:
         encoding="utf-8",
         env={**os.environ, "PYTHONPATH": path},
     )
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(BrokenPipeError):  # a request that the process did not live to read
+                stream.close()
+    process.wait()
 
 
 def _ask(process: subprocess.Popen[str], chunk: Chunk) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ class _Parameters:
 
 def make_scenes(
     folder: Path | str | None = None,
-    n_train: int = 3000,
+    n_train: int = 4000,
     n_val: int = 500,
     n_test: int = 500,
     *,

@@ -58,7 +58,7 @@ def read_scenes(folder: Path | str) -> Collection:
 
 
 def scenes(
-    n_train: int = 3000,
+    n_train: int = 4000,
     n_val: int = 500,
     n_test: int = 500,
     *,
