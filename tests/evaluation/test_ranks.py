@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from slow_ranking import exact_scores
 
 from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.core.progress import report_to
 from diptych.evaluation import DIRECTIONS, GroundTruth, Ranks, ranks_from_rows, ranks_from_scores
 from diptych.evaluation import ranks as module
 from diptych.evaluation.tiles import TileCounter
@@ -296,6 +297,43 @@ def test_not_finite() -> None:
         ranks_from_rows(broken, rows, truth)
     with pytest.raises(NumericalError, match="image row 1 and text row 0 is -inf"):
         ranks_from_scores(np.array([[0, 1], [-np.inf, 1]]), truth)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_progress_adds_up_to_all_scores(threads: int) -> None:
+    seen: list[tuple[str, int | None, str]] = []
+    steps: list[int] = []
+
+    class Bar:
+        def advance(self, done: int = 1, note: str = "") -> None:
+            steps.append(done)
+
+    class Reporter:
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Bar:
+            seen.append((description, total, unit))
+            return Bar()
+
+        def finish(self, task: object) -> None:
+            seen.append(("finished", None, ""))
+
+    rows = np.eye(10, dtype=np.float32)
+    with report_to(Reporter()):
+        ranks_from_rows(
+            rows, rows, GroundTruth.from_caption_image(np.arange(10), 10), block=7, threads=threads
+        )
+    assert seen == [("ranks", 100, "scores"), ("finished", None, "")]
+    assert len(steps) > 2
+    assert sum(steps) == 100
+
+
+def test_an_error_in_one_worker_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: TileCounter, images: slice, texts: slice) -> None:
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(TileCounter, "count", fail)
+    rows = np.eye(10, dtype=np.float32)
+    with pytest.raises(MemoryError, match="no more"):
+        ranks_from_rows(rows, rows, GroundTruth.from_caption_image(np.arange(10), 10), block=7, threads=2)
 
 
 def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Where the run goes; a finished one is shown again.")
     ] = Path("demo"),
-    quick: Annotated[bool, typer.Option(help="A minute less, and a lower score.")] = False,
+    quick: Annotated[bool, typer.Option(help="Half the training, and a lower score.")] = False,
 ) -> None:
     """Generate scenes, train, evaluate, index, search and report: the main job in one command.
 
@@ -33,7 +33,7 @@ def demo(
     if (out / "run.json").is_file():
         train(resume=out)
     else:
-        train("scenes", out=out, set_=["stages.0.epochs=4"] if quick else None)
+        train("scenes", out=out, set_=["stages.0.epochs=1"] if quick else None)
     say("\n2/5  evaluating it on scenes it has not seen")
     evaluate(str(out))
     say("\n3/5  indexing their pictures")

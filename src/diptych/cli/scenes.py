@@ -15,7 +15,7 @@ __all__ = ["scenes"]
 
 def scenes(
     out: OutFolder = None,
-    train: Annotated[int, typer.Option(help="Pictures to train on.")] = 3000,
+    train: Annotated[int, typer.Option(help="Pictures to train on.")] = 4000,
     val: Annotated[int, typer.Option(help="Pictures to validate on.")] = 300,
     test: Annotated[int, typer.Option(help="Pictures to test on.")] = 500,
     captions: Annotated[int, typer.Option("--captions", "-k", help="Captions per picture.")] = 5,

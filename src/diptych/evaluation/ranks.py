@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -184,25 +184,29 @@ def _ranks(
     }
     rows, columns, tiles = _tiles(truth.n_images, truth.n_texts, block)
     workers = min(threads or available_threads(), len(tiles))
-    lock = threading.Lock()
-
-    def work(share: Sequence[tuple[slice, slice]]) -> Iterator[int]:
-        counter = TileCounter(source, tallies, rows, columns)
-        for images, texts in share:
-            counts = counter.count(images, texts)
-            with lock:
-                for part in counts:
-                    tallies[part.direction].add(part.entries, part.above, part.tied, part.later)
-            yield (images.stop - images.start) * (texts.stop - texts.start)
-
+    lock, stop = threading.Lock(), threading.Event()
     with task("ranks", truth.n_images * truth.n_texts, "scores") as bar:
+
+        def work(share: Sequence[tuple[slice, slice]]) -> None:
+            counter = TileCounter(source, tallies, rows, columns)
+            for images, texts in share:
+                if stop.is_set():
+                    return
+                counts = counter.count(images, texts)
+                with lock:
+                    for part in counts:
+                        tallies[part.direction].add(part.entries, part.above, part.tied, part.later)
+                    bar.advance((images.stop - images.start) * (texts.stop - texts.start))
+
         if workers == 1:
-            for done in work(tiles):
-                bar.advance(done)
+            work(tiles)
         else:
             with ThreadPoolExecutor(workers) as pool:
-                for total in pool.map(lambda at: sum(work(tiles[at::workers])), range(workers)):
-                    bar.advance(total)
+                try:
+                    list(pool.map(work, [tiles[first::workers] for first in range(workers)]))
+                except BaseException:  # an error or Ctrl-C: the others finish their tile, not their share
+                    stop.set()
+                    raise
     return {name: _finish(tallies[name]) for name in DIRECTIONS}
 
 

@@ -20,6 +20,7 @@ __all__ = ["top_k"]
 
 _SPARE = 16  # candidates beyond k
 _QUERIES = 500
+_CAREFUL_NUMBERS = 1 << 20  # float64 numbers of the gallery held at once
 
 
 def top_k(
@@ -71,10 +72,11 @@ def top_k(
         if candidates.shape[1] == len(gallery):
             continue
         # What was left out scores at most `worst` + band; it must be less than the k-th best.
-        sure = worst < scores[here][:, -1] - band
-        for query in np.flatnonzero(~sure):
-            close = rounding_band(queries.shape[1], np.dtype(np.float64), norms[query : query + 1], widest)
-            rows[begin + query], scores[begin + query] = _search_all(part[query], gallery, k, float(close[0]))
+        unsure = np.flatnonzero(~(worst < scores[here][:, -1] - band))
+        close = rounding_band(queries.shape[1], np.dtype(np.float64), norms, widest)
+        for some in np.array_split(unsure, -(-len(unsure) * len(gallery) // block) or 1):
+            again = begin + some
+            rows[again], scores[again] = _search_all(queries[again], gallery, k, close[some])
     return rows, scores
 
 
@@ -109,16 +111,26 @@ def _best_of(
     return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
-def _search_all(query: np.ndarray, gallery: np.ndarray, k: int, band: float) -> tuple[np.ndarray, np.ndarray]:
-    """One query against everything, in float64, then exactly within the float64 bound."""
-    step = max(1, (1 << 20) // max(1, len(query)))
-    wide = query.astype(np.float64)
-    near = np.concatenate(
-        [gallery[begin : begin + step].astype(np.float64) @ wide for begin in range(0, len(gallery), step)]
-    )
-    least = np.partition(near, len(near) - k)[-k]
-    candidates = np.flatnonzero(near >= least - 2 * band)
-    first, of = distinct(gallery[candidates])
-    exact = pair_scores(query[None], gallery, np.zeros(len(first), dtype=np.int64), candidates[first])[of]
-    order = np.lexsort((candidates, -exact))[:k]
-    return candidates[order], exact[order]
+def _search_all(
+    queries: np.ndarray, gallery: np.ndarray, k: int, band: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Some queries against everything, in float64, then exactly within the float64 bound."""
+    rows = np.empty((len(queries), k), dtype=np.int64)
+    scores = np.empty((len(queries), k), dtype=np.float64)
+    near = np.empty((len(queries), len(gallery)))
+    wide = queries.astype(np.float64)
+    step = max(1, _CAREFUL_NUMBERS // max(1, queries.shape[1]))
+    for begin in range(0, len(gallery), step):
+        near[:, begin : begin + step] = wide @ gallery[begin : begin + step].astype(np.float64).T
+    candidates = first = of = np.empty(0, dtype=np.int64)
+    for query, values in enumerate(near):
+        least = np.partition(values, len(values) - k)[-k] - 2 * band[query]
+        found = np.flatnonzero(values >= least)
+        if not np.array_equal(found, candidates):  # in a collapsed model every query finds the same
+            candidates = found
+            first, of = distinct(gallery[candidates])
+        this = np.full(len(first), query)
+        exact = pair_scores(queries, gallery, this, candidates[first])[of]
+        order = np.argsort(-exact, kind="stable")[:k]  # candidates ascend, so the lower row comes first
+        rows[query], scores[query] = candidates[order], exact[order]
+    return rows, scores
