@@ -27,7 +27,9 @@ def main() -> None:
     for module in (start, recall, search, training):
         print(f"{module.__name__.split('.')[1]} …", flush=True)
         lines.extend(module.measure())
-        print(*(f"  {line.what}: {line.measured} (aim {line.aim})" for line in lines[-3:]), sep="\n", flush=True)
+        print(
+            *(f"  {line.what}: {line.measured} (aim {line.aim})" for line in lines[-3:]), sep="\n", flush=True
+        )
     table = render(lines, _machine())
     write_text(Path(__file__).parents[1] / "docs" / "benchmarks.md", table)
     print(f"\n{table}\nwritten to docs/benchmarks.md")

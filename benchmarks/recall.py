@@ -41,10 +41,14 @@ def _child() -> None:
             np.matmul(images[start : start + 500], texts.T, out=product_block)
 
     before = _peak_mb()
-    result = evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum", "medr", "meanr"), bootstrap=0)
+    result = evaluate(
+        images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum", "medr", "meanr"), bootstrap=0
+    )
     above = _peak_mb() - before
     recall, bare = interleaved(
-        7, lambda: evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum"), bootstrap=0), product
+        7,
+        lambda: evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum"), bootstrap=0),
+        product,
     )
     print(json.dumps({"ratio": ratio(recall, bare), "megabytes": above, "rsum": result.values()["rsum"],
                       "seconds": sorted(recall)[3]}))  # fmt: skip
@@ -52,9 +56,12 @@ def _child() -> None:
 
 def measure() -> list[Line]:
     """In a process of its own, so that its peak memory is its own."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.recall"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.recall"], check=True, capture_output=True, text=True
+    )
     found = json.loads(done.stdout)
-    how = f"{N_IMAGES:,} × {N_IMAGES * PER_IMAGE:,} × {WIDTH}, R@1/5/10 both ways and medians; product into one 500-row buffer"
+    size = f"{N_IMAGES:,} × {N_IMAGES * PER_IMAGE:,} × {WIDTH}"
+    how = f"{size}, R@1/5/10 both ways; product into one 500-row buffer"
     return [
         Line(
             "recall both ways ÷ bare product",

@@ -51,5 +51,7 @@ def render(lines: list[Line], machine: str) -> str:
         "| what | measured | aim | | how |",
         "|---|---|---|---|---|",
     ]
-    rows += [f"| {line.what} | {line.measured} | {line.aim} | {'✓' if line.holds else '✗'} | {line.how} |" for line in lines]
+    for line in lines:
+        mark = "✓" if line.holds else "✗"
+        rows.append(f"| {line.what} | {line.measured} | {line.aim} | {mark} | {line.how} |")
     return "\n".join(rows) + "\n"

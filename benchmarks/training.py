@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def _seconds_per_epoch(folder: Path, cached: bool, epochs: int) -> float:
 
     fit(run, collection, accelerator="cpu", features_root=folder / "features", should_stop=tick)
     steps = len(ticks) // epochs
-    per_step = statistics.median(b - a for a, b in zip(ticks, ticks[1:], strict=False))
+    per_step = statistics.median(b - a for a, b in pairwise(ticks))
     return per_step * steps
 
 
@@ -54,4 +55,6 @@ def measure() -> list[Line]:
     found = read / cached
     how = "frozen ResNet-50 at 224 px, GRU 1024, batch 64, one caption per picture in a batch; median step × steps"
     speeds = f"{60 / read:.1f} → {60 / cached:.0f} epochs a minute (64 pictures)"
-    return [Line("epochs per minute, cached ÷ reading", f"{found:.0f}× ({speeds})", "≥ 50×", found >= 50, how)]
+    return [
+        Line("epochs per minute, cached ÷ reading", f"{found:.0f}× ({speeds})", "≥ 50×", found >= 50, how)
+    ]

@@ -27,7 +27,9 @@ def dataset(folder: Path, *, caption: str = "a thing", images: int = 30) -> Path
         split = "train" if number < 20 else "val" if number < 25 else "test"
         Image.new("RGB", (32, 32), (8 * number, 0, 0)).save(folder / "images" / f"{number}.png")
         text = caption if number == 3 else f"a thing of shade {number}"
-        entries.append({"filename": f"{number}.png", "split": split, "sentences": [{"raw": text, "sentid": number}]})
+        entries.append(
+            {"filename": f"{number}.png", "split": split, "sentences": [{"raw": text, "sentid": number}]}
+        )
     (folder / "dataset.json").write_text(json.dumps({"images": entries, "dataset": "things"}))
     return folder
 
@@ -68,7 +70,9 @@ def test_json_that_is_not_karpathys(diptych: Command, recipe_file: Path, tmp_pat
     refused(train(diptych, recipe_file, tmp_path, tmp_path / "r"), 1, "is not Karpathy's JSON")
 
 
-def test_a_split_that_does_not_exist(diptych: Command, run_folder: Path, recipe_file: Path, tmp_path: Path) -> None:
+def test_a_split_that_does_not_exist(
+    diptych: Command, run_folder: Path, recipe_file: Path, tmp_path: Path
+) -> None:
     refused(diptych("evaluate", run_folder, "--split", "tset"), 2, "'tset'", "did you mean 'test'?")
     done = diptych("train", recipe_file, "--out", tmp_path / "r", "--set", "data.validation=dev")
     refused(done, 2, "unknown split of scenes 'dev'", "known: test, train, val")
@@ -80,7 +84,9 @@ def test_unknown_recipe_keys(diptych: Command, recipe_file: Path, tmp_path: Path
     refused(diptych("train", "nonsense"), 2, "unknown recipe 'nonsense'")
     refused(diptych("train"), 2, "no recipe given")
     refused(diptych("train", recipe_file, "--set", "novalue"), 2, "is not KEY=VALUE")
-    refused(diptych("train", recipe_file, "--set", "objective.name=fancy", "--out", tmp_path / "r"), 2, "'fancy'")
+    refused(
+        diptych("train", recipe_file, "--set", "objective.name=fancy", "--out", tmp_path / "r"), 2, "'fancy'"
+    )
 
 
 def test_a_run_of_another_version(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
@@ -147,7 +153,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(recipe_file: Path, tmp_path: Path) -
         [*command, "--set", "stages.0.epochs=5000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 120
-    while not (tmp_path / "r" / "metrics.jsonl").exists() or not (tmp_path / "r" / "metrics.jsonl").read_text():
+    while (
+        not (tmp_path / "r" / "metrics.jsonl").exists() or not (tmp_path / "r" / "metrics.jsonl").read_text()
+    ):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)

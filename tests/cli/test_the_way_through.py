@@ -19,7 +19,9 @@ def test_scenes(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_train_then_resume_a_finished_run(diptych: Command, tmp_path: Path, recipe_file: Path) -> None:
-    done = diptych("train", recipe_file, "--out", tmp_path / "r", "--set", "stages.0.epochs=1", "--accelerator", "cpu")
+    done = diptych(
+        "train", recipe_file, "--out", tmp_path / "r", "--set", "stages.0.epochs=1", "--accelerator", "cpu"
+    )
     assert done.code == 0, done.err
     assert "best validation rsum" in done.out
     assert f"next: diptych evaluate {tmp_path / 'r'}" in done.out
@@ -37,13 +39,26 @@ def test_evaluate_a_run(diptych: Command, run_folder: Path) -> None:
     for word in ("R@1", "R@10", "rsum", "chance", "16 images", "80 texts", "split test"):
         assert word in done.out, word
     folder = run_folder / "evaluation" / "scenes-test"
-    assert {"evaluation.json", "t2i.run", "t2i.qrels", "i2t.run", "i2t.qrels"} <= {p.name for p in folder.iterdir()}
+    assert {"evaluation.json", "t2i.run", "t2i.qrels", "i2t.run", "i2t.qrels"} <= {
+        p.name for p in folder.iterdir()
+    }
     assert json.loads((folder / "evaluation.json").read_text())
 
 
-def test_evaluate_another_split_with_chosen_measures(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
+def test_evaluate_another_split_with_chosen_measures(
+    diptych: Command, run_folder: Path, tmp_path: Path
+) -> None:
     done = diptych(
-        "evaluate", run_folder, "--split", "val", "--measure", "R@3", "--measure", "mAP@5", "--out", tmp_path / "e"
+        "evaluate",
+        run_folder,
+        "--split",
+        "val",
+        "--measure",
+        "R@3",
+        "--measure",
+        "mAP@5",
+        "--out",
+        tmp_path / "e",
     )
     assert done.code == 0, done.err
     assert "R@3" in done.out
@@ -69,7 +84,9 @@ def test_embed_index_search(diptych: Command, run_folder: Path, tmp_path: Path, 
         assert picture.size[0] > 300
 
 
-def test_search_captions_with_a_picture(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
+def test_search_captions_with_a_picture(
+    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
     assert diptych("index", run_folder, "--of", "texts", "--out", tmp_path / "i").code == 0
     picture = next((scenes_folder / "test").glob("*.png"))
     found = diptych("search", tmp_path / "i", picture, "-k", 100)
@@ -78,9 +95,13 @@ def test_search_captions_with_a_picture(diptych: Command, run_folder: Path, scen
     assert "texts for" in found.out
 
 
-def test_another_encoder_is_refused(diptych: Command, run_folder: Path, recipe_file: Path, tmp_path: Path) -> None:
+def test_another_encoder_is_refused(
+    diptych: Command, run_folder: Path, recipe_file: Path, tmp_path: Path
+) -> None:
     assert diptych("index", run_folder, "--out", tmp_path / "i").code == 0
-    other = diptych("train", recipe_file, "--out", tmp_path / "r", "--set", "seed=5", "--set", "stages.0.epochs=1")
+    other = diptych(
+        "train", recipe_file, "--out", tmp_path / "r", "--set", "seed=5", "--set", "stages.0.epochs=1"
+    )
     assert other.code == 0
     refused = diptych("search", tmp_path / "i", "a red star", "--model", tmp_path / "r")
     assert refused.code == 1

@@ -71,7 +71,9 @@ def evaluate(
         )
     ends = " (95 %)" if samples else ""
     columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
-    print_table("", columns, _rows(result), caption="shares in per cent, ranks from 1, rsum of both directions")
+    print_table(
+        "", columns, _rows(result), caption="shares in per cent, ranks from 1, rsum of both directions"
+    )
     say(result.protocol_line())
     say(f"with values per query and TREC files in {target}")
     is_run = (Path(source) / "run.json").is_file()

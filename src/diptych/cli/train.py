@@ -85,7 +85,10 @@ def train(
             raise UsageError("no recipe given", f"a TOML file, or one of: {', '.join(recipe_names())}")
         overrides = parse_values(set_, "--set")
         if data is not None:
-            overrides |= {"data.path": str(data.resolve()) if data.exists() else str(data), "data.scenes": None}
+            overrides |= {
+                "data.path": str(data.resolve()) if data.exists() else str(data),
+                "data.scenes": None,
+            }
         options = parse_values(reader_option, "--reader-option")
         if images is not None:
             options["images"] = str(images.resolve())

@@ -73,8 +73,11 @@ def top_k(
             continue
         # What was left out scores at most `worst` + band; it must be less than the k-th best.
         unsure = np.flatnonzero(~(worst < scores[here][:, -1] - band))
+        if not len(unsure):
+            continue
         close = rounding_band(queries.shape[1], np.dtype(np.float64), norms, widest)
-        for some in np.array_split(unsure, -(-len(unsure) * len(gallery) // block) or 1):
+        parts = -(-len(unsure) * len(gallery) // block)
+        for some in np.array_split(unsure, min(parts, len(unsure))):
             again = begin + some
             rows[again], scores[again] = _search_all(queries[again], gallery, k, close[some])
     return rows, scores
