@@ -43,3 +43,13 @@ def cached_recipe(scenes_folder: Path) -> Recipe:
         {"epochs": 2, "learning_rate": 5e-4, "train": ["text.*", "objective.*"]},
     ]
     return tiny(scenes_folder, features={"views": 2}, stages=stages)
+
+
+@pytest.fixture
+def staged_recipe(scenes_folder: Path) -> Recipe:
+    """A frozen backbone first, then everything with a tenth of the learning rate for the backbone."""
+    stages = [
+        {"epochs": 1, "learning_rate": 1e-3},
+        {"epochs": 1, "learning_rate": 5e-4, "train": ["*"], "backbone_scale": 0.1},
+    ]
+    return tiny(scenes_folder, stages=stages, augmentation={"scale": [0.5, 1.0]})

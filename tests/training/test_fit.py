@@ -52,7 +52,7 @@ def same(first: Run, second: Run) -> None:
     assert first.header == second.header
 
 
-@pytest.mark.parametrize("kind", ["recipe", "cached_recipe"])
+@pytest.mark.parametrize("kind", ["recipe", "cached_recipe", "staged_recipe"])
 @pytest.mark.parametrize("stop_at", [1, 10, 13])
 def test_a_resumed_run_ends_with_the_same_bits(
     kind: str, stop_at: int, tmp_path: Path, request: pytest.FixtureRequest
@@ -87,6 +87,34 @@ def test_each_stage_trains_what_it_says(cached_recipe: Recipe, tmp_path: Path) -
     changed = {key for key in after_first if not np.array_equal(after_first[key], after_second[key])}
     assert {key.split(".")[0] for key in changed} == {"text", "objective"}
     assert not any(key.startswith("image.backbone.") for key in after_first)
+
+
+def test_a_backbone_is_unfrozen_in_its_stage(staged_recipe: Recipe, tmp_path: Path) -> None:
+    states = []
+    for stop_at in (1, 9, 1):  # within the first stage, at its end, after one step of the second
+        with pytest.raises(Interrupted):
+            trained(tmp_path / "run", staged_recipe, tmp_path, stop_at=stop_at)
+        states.append(load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors"))
+
+    def changed(first: int, second: int) -> set[str]:
+        pairs = ((key, states[first][key], states[second][key]) for key in states[first])
+        return {
+            key.split(".")[1] for key, a, b in pairs if key.startswith("image") and not np.array_equal(a, b)
+        }
+
+    assert changed(0, 1) == {"head"}
+    assert changed(1, 2) == {"head", "backbone"}
+
+
+def test_mixed_precision_trains(recipe: Recipe, tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", recipe.model_copy(update={"precision": "bf16-mixed"}), tmp_path)
+    losses = [line["loss"] for line in run.metrics() if "loss" in line]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    assert all(
+        value.dtype == np.float32
+        for value in load_file(run.best / "model.safetensors").values()
+        if value.ndim
+    )
 
 
 def test_accumulation_takes_fewer_steps(recipe: Recipe, tmp_path: Path) -> None:

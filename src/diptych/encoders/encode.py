@@ -23,13 +23,7 @@ from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
 
-__all__ = [
-    "EncodedCollection",
-    "encode_captions",
-    "encode_collection",
-    "encode_pictures",
-    "without_bad_images",
-]
+__all__ = ["EncodedCollection", "encode_collection", "without_bad_images"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,57 +31,20 @@ _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
 
 
-def encode_pictures(
-    encoder: DualEncoder, collection: Collection, folder: Path | str, about: dict[str, Any]
-) -> Embeddings:
-    """Embed every picture of ``collection`` into ``folder``.
-
-    Raises:
-        ImageError: a picture cannot be read; the message names it.
-        NumericalError: a row is not finite.
-    """
-
-    def blocks() -> Iterator[np.ndarray]:
-        pictures = read_ahead(collection.image, range(collection.n_images))
-        with task("embedding pictures", collection.n_images, "pictures") as bar:
-            for batch in batched(pictures, _IMAGE_BLOCK):
-                yield encoder.encode_images(batch)
-                bar.advance(len(batch))
-
-    return Embeddings.stream(
-        folder,
-        collection.image_ids,
-        encoder.width,
-        blocks(),
-        encoder=encoder.fingerprint,
-        data=about["data"],
-        kind="image",
-        about=about,
-    )
+def _picture_blocks(encoder: DualEncoder, collection: Collection) -> Iterator[np.ndarray]:
+    pictures = read_ahead(collection.image, range(collection.n_images))
+    with task("embedding pictures", collection.n_images, "pictures") as bar:
+        for batch in batched(pictures, _IMAGE_BLOCK):
+            yield encoder.encode_images(batch)
+            bar.advance(len(batch))
 
 
-def encode_captions(
-    encoder: DualEncoder, collection: Collection, folder: Path | str, about: dict[str, Any]
-) -> Embeddings:
-    """Embed every caption of ``collection`` into ``folder``."""
-
-    def blocks() -> Iterator[np.ndarray]:
-        with task("embedding captions", collection.n_captions, "captions") as bar:
-            for start in range(0, collection.n_captions, _TEXT_BLOCK):
-                texts = list(collection.captions[start : start + _TEXT_BLOCK])
-                yield encoder.encode_texts(texts)
-                bar.advance(len(texts))
-
-    return Embeddings.stream(
-        folder,
-        collection.caption_ids,
-        encoder.width,
-        blocks(),
-        encoder=encoder.fingerprint,
-        data=about["data"],
-        kind="text",
-        about=about,
-    )
+def _caption_blocks(encoder: DualEncoder, collection: Collection) -> Iterator[np.ndarray]:
+    with task("embedding captions", collection.n_captions, "captions") as bar:
+        for start in range(0, collection.n_captions, _TEXT_BLOCK):
+            texts = list(collection.captions[start : start + _TEXT_BLOCK])
+            yield encoder.encode_texts(texts)
+            bar.advance(len(texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +111,20 @@ def encode_collection(
     if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
         return EncodedCollection.open(folder)
     (folder / "about.json").unlink(missing_ok=True)
-    encode_pictures(encoder, collection, folder / "images", about)
-    encode_captions(encoder, collection, folder / "texts", about)
+    for kind, ids, blocks in (
+        ("image", collection.image_ids, _picture_blocks(encoder, collection)),
+        ("text", collection.caption_ids, _caption_blocks(encoder, collection)),
+    ):
+        Embeddings.stream(
+            folder / f"{kind}s",
+            ids,
+            encoder.width,
+            blocks,
+            encoder=encoder.fingerprint,
+            data=about["data"],
+            kind=kind,
+            about=about,
+        )
     with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
         np.save(handle, collection.caption_image)
     # Written last: a folder with it is complete.

@@ -227,7 +227,7 @@ class Result:
             for name, values in given.items()
         }
         arrays |= {f"{direction} {_RANKS}": values for direction, values in self.ranks.items()}
-        with atomic_folder(folder) as temporary:
+        with atomic_folder(folder, "evaluation.json") as temporary:
             write_json(temporary / "evaluation.json", self.to_dict())
             np.savez_compressed(temporary / "per_query.npz", allow_pickle=False, **arrays)
         return folder
