@@ -23,6 +23,7 @@ from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json, write_json, write_text
+from diptych.core.version import __version__
 from diptych.training.recipe import Recipe, parse_recipe
 
 __all__ = ["FORMAT", "Run", "environment"]
@@ -83,8 +84,6 @@ class Run:
 
     def set_state(self, state: str, **more: Any) -> None:
         """Write run.json."""
-        from diptych import __version__
-
         header = {"format": FORMAT, "diptych": __version__, "name": self.recipe.name, "state": state}
         write_json(self.folder / "run.json", {**header, **more})
 
@@ -141,8 +140,6 @@ def environment() -> dict[str, Any]:
     from importlib import metadata
 
     import torch
-
-    from diptych import __version__
 
     names = (
         "torch",
