@@ -101,10 +101,11 @@ def encode_collection(
         StorageError: the write failed.
     """
     folder = Path(folder)
+    data = fingerprint(collection.text_fingerprint, picture_contents(collection))
     about = {
         "dataset": collection.name,
         "split": split,
-        "data": fingerprint(collection.text_fingerprint, picture_contents(collection)),
+        "data": data,
         "encoder": encoder.describe(),
         "notes": list(collection.notes),
     }
@@ -121,7 +122,7 @@ def encode_collection(
             encoder.width,
             blocks,
             encoder=encoder.fingerprint,
-            data=about["data"],
+            data=data,
             kind=kind,
             about=about,
         )
