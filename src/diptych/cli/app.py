@@ -17,6 +17,7 @@ from diptych.cli.scenes import scenes
 from diptych.cli.search import search
 from diptych.cli.train import train
 from diptych.core.errors import DiptychError
+from diptych.core.memory import keep_freed_memory
 
 __all__ = ["app", "main"]
 
@@ -37,6 +38,7 @@ for verb in (demo, scenes, train, embed, evaluate, index, search, report, info):
 
 def main() -> None:
     """Run the command line; errors of ours are one line and a hint, exit code 1 or 2."""
+    keep_freed_memory()
     try:
         app(prog_name="diptych")
     except DiptychError as error:

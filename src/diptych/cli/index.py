@@ -69,5 +69,5 @@ def index(
     if "recall" in built.about:
         recall = built.about["recall"]
         say(f"recall@{recall['k']} against exact on {recall['queries']} queries: {recall['value']:.3f}")
-    query = '"a red star"' if of == "images" else "picture.jpg"
+    query = '"what to look for"' if of == "images" else "picture.jpg"
     next_step(f"diptych search {target} {query}")
