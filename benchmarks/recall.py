@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
-import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -28,8 +29,13 @@ def _inputs() -> tuple[np.ndarray, np.ndarray, GroundTruth]:
     return images, texts, GroundTruth.from_caption_image(np.repeat(np.arange(N_IMAGES), PER_IMAGE), N_IMAGES)
 
 
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def _peak_mb(forget: bool = False) -> float:
+    """Peak resident megabytes; ``forget`` first lets the kernel forget what was higher before."""
+    if forget:
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def _child() -> None:
@@ -40,7 +46,7 @@ def _child() -> None:
         for start in range(0, N_IMAGES, 500):
             np.matmul(images[start : start + 500], texts.T, out=product_block)
 
-    before = _peak_mb()
+    before = _peak_mb(forget=True)
     result = evaluate(
         images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum", "medr", "meanr"), bootstrap=0
     )
@@ -75,7 +81,7 @@ def measure() -> list[Line]:
             f"{found['megabytes']:.0f} MB",
             "≤ 300 MB",
             found["megabytes"] <= 300,
-            "resident set, a process of its own",
+            "peak resident set, freed memory handed back before, a process of its own",
         ),
     ]
 

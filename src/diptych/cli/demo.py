@@ -39,10 +39,10 @@ def demo(
     say("\n3/5  indexing their pictures")
     index(str(out))
     say("\n4/5  searching")
-    search(out / "index-images-exact", "a large red star", k=5, sheet=out / "search.png")
+    search(out / "index-images-exact", "a green cross", k=5, sheet=out / "search.png")
     say("\n5/5  writing the report")
     report(out)
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
     next_step(
-        f'open {out / "report.html"}, or: diptych search {out / "index-images-exact"} "a small green ring"'
+        f'open {out / "report.html"}, or: diptych search {out / "index-images-exact"} "a red triangle"'
     )

@@ -126,7 +126,8 @@ def ranks_from_rows(
         image_ids: for messages.
         text_ids: for messages.
         block: scores held at once by one worker.
-        threads: workers; all available cores by default.
+        threads: workers; one and a quarter of the available cores by default, for the product itself
+            runs on all of them and the others only count meanwhile.
 
     Returns:
         Per direction, the ranks.
@@ -183,7 +184,7 @@ def _ranks(
         "t2i": Tally(truth.t2i, scores[by_text], every),
     }
     rows, columns, tiles = _tiles(truth.n_images, truth.n_texts, block)
-    workers = min(threads or available_threads(), len(tiles))
+    workers = min(threads or 1 + available_threads() // 4, len(tiles))
     lock, stop = threading.Lock(), threading.Event()
     with task("ranks", truth.n_images * truth.n_texts, "scores") as bar:
 
