@@ -25,7 +25,9 @@ print(faults() - before)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc hands memory back block by block")
 def test_pages_are_not_asked_for_again() -> None:
     def faults(*arguments: str) -> int:
-        done = subprocess.run([sys.executable, "-c", CODE, *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", CODE, *arguments], capture_output=True, text=True, check=True
+        )
         return int(done.stdout)
 
     # 80 MB in 4 kB pages is 19,531 faults a time; huge pages make it fewer, keeping them makes it none.

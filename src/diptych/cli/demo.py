@@ -43,6 +43,4 @@ def demo(
     say("\n5/5  writing the report")
     report(out)
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
-    next_step(
-        f'open {out / "report.html"}, or: diptych search {out / "index-images-exact"} "a red triangle"'
-    )
+    next_step(f'open {out / "report.html"}, or: diptych search {out / "index-images-exact"} "a red triangle"')
