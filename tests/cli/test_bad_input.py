@@ -165,3 +165,13 @@ def test_ctrl_c_saves_and_says_how_to_go_on(recipe_file: Path, tmp_path: Path) -
     assert "stopped after step" in err
     assert f"diptych train --resume {tmp_path / 'r'}" in err
     assert "Traceback" not in err
+
+
+def test_what_a_hint_names_exists(diptych: Command, recipe_file: Path, tmp_path: Path) -> None:
+    data = dataset(tmp_path / "d", caption="...")
+    done = train(diptych, recipe_file, data, tmp_path / "r")
+    hint = "--reader-option skip_bad_captions=true"
+    refused(done, 1, hint)
+    again = train(diptych, recipe_file, data, tmp_path / "r", *hint.split())
+    assert again.code == 0, again.err
+    assert "1 empty captions left out" in again.out

@@ -23,11 +23,12 @@ def checked_caption(text: str, name: str) -> str:
     stripped = text.strip()
     if not any(character.isalnum() for character in stripped):
         raise CaptionError(
-            f"{name} is empty: {text[:40]!r}", "correct it, or leave it out with --skip-bad-captions"
+            f"{name} is empty: {text[:40]!r}",
+            "correct it, or leave it out with --reader-option skip_bad_captions=true",
         )
     if len(stripped) > MAX_CHARACTERS:
         raise CaptionError(
             f"{name} has {len(stripped):,} characters, more than the {MAX_CHARACTERS:,} allowed",
-            "shorten it, or leave it out with --skip-bad-captions",
+            "shorten it, or leave it out with --reader-option skip_bad_captions=true",
         )
     return stripped

@@ -125,7 +125,7 @@ def read_huggingface(
             if name not in columns:
                 raise UsageError(
                     f"{path} has no {what} column {name!r}",
-                    f"its columns: {', '.join(columns)}; name one with {what}_column=",
+                    f"its columns: {', '.join(columns)}; name one with --reader-option {what}_column=NAME",
                 )
         if split_column is not None and split_column not in columns:
             raise UsageError(f"{path} has no column {split_column!r}", f"its columns: {', '.join(columns)}")

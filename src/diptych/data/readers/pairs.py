@@ -62,7 +62,7 @@ def _column(fields: dict[str, Any], given: str | None, known: tuple[str, ...], w
                 return name
     raise UsageError(
         f"{file} has no {what} column {given!r}" if given else f"{file} has no {what} column",
-        f"its columns: {', '.join(map(str, fields))}; name one with {what}_column=",
+        f"its columns: {', '.join(map(str, fields))}; name one with --reader-option {what}_column=NAME",
     )
 
 
