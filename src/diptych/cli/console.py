@@ -50,15 +50,22 @@ def fail(error: DiptychError) -> int:
     return error.exit_code
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> None:
-    """Print a table: first column left, the others right."""
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: Sequence[str] = (),
+    caption: str = "",
+) -> None:
+    """Print a table; the columns in ``numbers`` are aligned to the right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)

@@ -72,7 +72,11 @@ def evaluate(
     ends = " (95 %)" if samples else ""
     columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
     print_table(
-        "", columns, _rows(result), caption="shares in per cent, ranks from 1, rsum of both directions"
+        "",
+        columns,
+        _rows(result),
+        numbers=columns[1:],
+        caption="shares in per cent, ranks from 1, rsum of both directions",
     )
     say(result.protocol_line())
     say(f"with values per query and TREC files in {target}")

@@ -65,7 +65,9 @@ def search(
     table = [
         (str(place), f"{item.score:.3f}", item.name, item.caption) for place, item in enumerate(retrieved, 1)
     ]
-    print_table(title, ("rank", "score", "id", "caption"), table, caption=hits.note)
+    print_table(
+        title, ("rank", "score", "id", "caption"), table, numbers=("rank", "score"), caption=hits.note
+    )
     if sheet is not None:
         shown = read_image(Path(query)) if is_picture else query
         write_contact_sheet(sheet, shown, retrieved)
