@@ -47,13 +47,11 @@ def _child() -> None:
             np.matmul(images[start : start + 500], texts.T, out=product_block)
 
     before = _peak_mb(forget=True)
-    result = evaluate(
-        images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum", "medr", "meanr"), bootstrap=0
-    )
+    result = evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum", "medr", "meanr"))
     above = _peak_mb() - before
     recall, bare = interleaved(
         7,
-        lambda: evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum"), bootstrap=0),
+        lambda: evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum")),
         product,
     )
     print(json.dumps({"ratio": ratio(recall, bare), "megabytes": above, "rsum": result.values()["rsum"],

@@ -162,6 +162,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(recipe_file: Path, tmp_path: Path) -
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert "stopping at the next safe point" in err
     assert "stopped after step" in err
     assert f"diptych train --resume {tmp_path / 'r'}" in err
     assert "Traceback" not in err

@@ -51,6 +51,10 @@ def test_the_curves_are_what_was_logged(made: Made, run_folder: Path) -> None:
     assert list(curves.steps) == list(range(1, 21))
     assert list(curves.loss) == [line["loss"] for line in lines if "loss" in line]
     assert list(curves.epochs) == [1, 2]
+    # 16 images with 5 captions each: a picture misses the first k of 80 captions with all of its five.
+    misses = [np.prod([(80 - k - i) / (80 - i) for i in range(5)]) for k in (1, 5, 10)]
+    expected = 100 * sum(1 - miss for miss in misses) + 100 * (1 + 5 + 10) / 16
+    assert curves.chance_rsum == pytest.approx(expected)
     assert curves.best_epoch == Run.open(run_folder).header["best_epoch"]
 
 

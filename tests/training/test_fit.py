@@ -71,7 +71,9 @@ def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
     losses = [line["loss"] for line in run.metrics() if "loss" in line]
     assert len(losses) == 20
     assert np.mean(losses[-5:]) < 0.95 * np.mean(losses[:5])
-    assert DualEncoder.load(run.best).width == 16
+    encoder = DualEncoder.load(run.best)
+    assert encoder.width == 16
+    assert encoder.describe()["temperature"] == pytest.approx(0.07, rel=0.05)
     lines = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines if "epoch" in line] == [1, 2]
     assert lines[0]["temperature"] == pytest.approx(0.07, rel=1e-3)

@@ -46,8 +46,7 @@ def test_metrics_survive_a_cut_line_and_can_be_rewound(tmp_path: Path, recipe: R
     run.rewind_metrics(2)
     run.log(step=3, loss=0.0)
     assert [line["step"] for line in run.metrics()] == [1, 2, 3]
-    assert begun(tmp_path / "empty", recipe).metrics().__next__ is not None
-    assert list(Run.open(tmp_path / "empty").metrics()) == []
+    assert list(begun(tmp_path / "empty", recipe).metrics()) == []
 
 
 def test_the_environment_names_no_machine(tmp_path: Path, recipe: Recipe) -> None:

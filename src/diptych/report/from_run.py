@@ -102,6 +102,7 @@ def _curves(run: Run) -> Curves | None:
         epochs=[line["epoch"] for line in epochs],
         validation_rsum=[line["validation"]["rsum"] for line in epochs],
         best_epoch=run.header.get("best_epoch"),
+        chance_rsum=epochs[0]["validation"]["chance"] if epochs else None,
     )
 
 

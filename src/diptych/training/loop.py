@@ -198,7 +198,9 @@ class Loop:
         if rsum > place.best:
             place.best, place.best_epoch, place.waited = rsum, place.epoch, 0
             if self.fabric.is_global_zero:
-                self.encoder.temperature = self.trainee.objective.logged().get("temperature")
+                with torch.no_grad():  # learned or fixed, where the objective has one
+                    temperature = getattr(self.trainee.objective, "temperature", None)
+                self.encoder.temperature = None if temperature is None else float(temperature)
                 self.encoder.save(self.run.best)
         else:
             place.waited += 1

@@ -40,7 +40,7 @@ class Validation:
             self._features = FeatureStore.of(encoder.model.image, collection, root, options).rows[:, 0]
 
     def measure(self) -> dict[str, float]:
-        """``rsum`` and, per direction, R@1, R@5 and R@10, all in per cent."""
+        """``rsum``, its ``chance`` level and, per direction, R@1, R@5 and R@10, all in per cent."""
         if self._features is not None:
             images = self._encoder.project_features(self._features)
         else:
@@ -49,7 +49,8 @@ class Validation:
             )
         texts = self._encoder.encode_texts(self._collection.captions)
         result = evaluate(images, texts, self._truth, _MEASURES)
-        values = {"rsum": result.value("rsum")}
+        rsum = result.score("rsum")
+        values = {"rsum": rsum.value, "chance": rsum.chance}
         for direction in DIRECTIONS:
             for name in _RECALLS:
                 values[f"{direction} {name}"] = 100 * result.value(name, direction)
