@@ -1,14 +1,20 @@
-"""``make bench``: measure everything, print the table, write docs/benchmarks.md."""
+"""``make bench``: measure everything, print the table, write docs/benchmarks.md.
+
+``python -m benchmarks objectives search`` measures those alone and prints them; the document stays as it is.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
+import sys
 from pathlib import Path
 
-from benchmarks import recall, search, start, training
 from benchmarks.table import Line, render
 from diptych.core.files import write_text
+
+MODULES = ("start", "recall", "search", "training", "objectives")
 
 
 def _machine() -> str:
@@ -21,19 +27,24 @@ def _machine() -> str:
     )
 
 
-def main() -> None:
-    """Run every benchmark in turn."""
+def main(chosen: list[str]) -> None:
+    """Run the chosen benchmarks, or every one in turn."""
+    unknown = sorted(set(chosen) - set(MODULES))
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(MODULES)}")
     lines: list[Line] = []
-    for module in (start, recall, search, training):
-        print(f"{module.__name__.split('.')[1]} …", flush=True)
-        lines.extend(module.measure())
-        print(
-            *(f"  {line.what}: {line.measured} (aim {line.aim})" for line in lines[-3:]), sep="\n", flush=True
-        )
+    for name in chosen or MODULES:
+        print(f"{name} …", flush=True)
+        found = importlib.import_module(f"benchmarks.{name}").measure()
+        print(*(f"  {line.what}: {line.measured} (aim {line.aim})" for line in found), sep="\n", flush=True)
+        lines.extend(found)
     table = render(lines, _machine())
+    if chosen:
+        print(f"\n{table}")
+        return
     write_text(Path(__file__).parents[1] / "docs" / "benchmarks.md", table)
     print(f"\n{table}\nwritten to docs/benchmarks.md")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

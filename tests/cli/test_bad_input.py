@@ -80,7 +80,7 @@ def test_a_split_that_does_not_exist(
 
 def test_unknown_recipe_keys(diptych: Command, recipe_file: Path, tmp_path: Path) -> None:
     done = diptych("train", recipe_file, "--out", tmp_path / "r", "--set", "batches.sise=7")
-    refused(done, 2, "unknown key 'batches.sise'", "known there: captions_per_image, plan, size")
+    refused(done, 2, "unknown key 'batches.sise'", "known there: captions_per_image, chunk, plan, size")
     refused(diptych("train", "nonsense"), 2, "unknown recipe 'nonsense'")
     refused(diptych("train"), 2, "no recipe given")
     refused(diptych("train", recipe_file, "--set", "novalue"), 2, "is not KEY=VALUE")

@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
 from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig, pad_tokens
+from diptych.encoders.tower import ProjectionConfig
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VOCABULARY = Vocabulary([*SPECIAL, *(f"word{i}" for i in range(26))])
@@ -119,3 +121,76 @@ def test_a_state_that_does_not_fit_needs_a_head() -> None:
     assert tower(hidden_state=4, head="linear")(torch.tensor([[1, 2]]), torch.tensor([2])).shape == (1, 8)
     with pytest.raises(UsageError, match="is odd"):
         tower(width=7, bidirectional=True)
+
+
+LTD_NAMES = {"fc.projector.0": "head.1", "fc.projector.2": "head.4", "bn": "head.5"}
+
+
+@pytest.mark.parametrize("form", ["infonce", "triplet"])
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_agrees_with_the_published_two_directional_tower(form: str, mode: str) -> None:
+    golden = np.load(GOLDEN / "ltd_bigru_caption_encoder.npz", allow_pickle=False)
+    model = CaptionTower(
+        CaptionTowerConfig(
+            word_width=6,
+            bidirectional=True,
+            head="mlp",
+            hidden=10,
+            bias=False,
+            batch_norm=form == "triplet",
+            compat="last-token",
+        ),
+        10,
+        Vocabulary([*SPECIAL, *(f"word{i}" for i in range(16))]),
+    ).double()
+    weights = {}
+    for key in golden.files:
+        if key.startswith(f"{form}.w."):
+            name = key.removeprefix(f"{form}.w.")
+            layer, _, kind = name.rpartition(".")
+            weights[f"{LTD_NAMES.get(layer, layer)}.{kind}"] = torch.tensor(golden[key])
+    model.load_state_dict(weights)
+    rows = model.train(mode == "train")(torch.tensor(golden["token_ids"]), torch.tensor(golden["lengths"]))
+    np.testing.assert_allclose(rows.detach(), golden[f"{form}.embedding_{mode}_mode"], atol=1e-9)
+
+
+def test_a_projection_stands_on_the_state_without_unit_length_between() -> None:
+    torch.manual_seed(0)
+    projection = ProjectionConfig(base=6, hidden=5, bias=False)
+    model = CaptionTower(CaptionTowerConfig(word_width=6), 3, VOCABULARY, projection=projection)
+    base = CaptionTower(CaptionTowerConfig(word_width=6), 6, VOCABULARY)
+    own = {name: value for name, value in model.state_dict().items() if not name.startswith("projection.")}
+    base.load_state_dict(own)  # a base model's weights fit exactly, and the other way round
+    tokens, lengths = torch.tensor([[1, 5, 6, 2]]), torch.tensor([4])
+    state = base.rnn(base.embed(tokens))[0][0, -1]
+    first, second = model.projection[0].weight, model.projection[2].weight
+    by_hand = nn.functional.normalize(second @ torch.relu(first @ state), dim=0)
+    torch.testing.assert_close(model(tokens, lengths)[0], by_hand)
+    assert [name for name, _ in model.named_parameters() if name.startswith("projection.")] == [
+        "projection.0.weight",
+        "projection.2.weight",
+    ]
+
+
+def test_order_embeddings_have_no_negative_entries() -> None:
+    torch.manual_seed(0)
+    plain = CaptionTower(CaptionTowerConfig(word_width=6), 8, VOCABULARY)
+    torch.manual_seed(0)
+    absolute = CaptionTower(CaptionTowerConfig(word_width=6), 8, VOCABULARY, absolute=True)
+    tokens, lengths = torch.tensor([[1, 5, 6, 2]]), torch.tensor([4])
+    assert (plain(tokens, lengths) < 0).any()
+    torch.testing.assert_close(absolute(tokens, lengths), plain(tokens, lengths).abs())
+
+
+def test_batch_norm_needs_a_head() -> None:
+    with pytest.raises(ValidationError, match="batch_norm is of a head"):
+        CaptionTowerConfig(batch_norm=True)
+
+
+def test_inputs_are_batches_of_the_towers_own_words() -> None:
+    model = tower(max_tokens=4)
+    inputs = model.inputs(["word0 word1 word2", "word3", "zebra"])
+    tokens, lengths = inputs.batch(np.array([2, 0]))
+    assert tokens.tolist() == [[1, UNKNOWN, 2, 0], [1, 4, 5, 2]]
+    assert lengths.tolist() == [3, 4]
+    assert inputs.lengths.tolist() == [4, 3, 3]

@@ -60,3 +60,19 @@ def test_another_version_or_damage_is_named(tmp_path: Path) -> None:
     (folder / "rows.npy").write_bytes(b"short")
     with pytest.raises(StorageError, match=r"rows\.npy cannot be opened"):
         Embeddings.open(folder)
+
+
+def test_how_rows_are_compared_travels_with_them(tmp_path: Path) -> None:
+    assert Embeddings(list("abcd"), ROWS, **ABOUT).similarity == "cosine"  # type: ignore[arg-type]
+    Embeddings(list("abcd"), ROWS, **ABOUT, similarity="order").save(tmp_path / "e")  # type: ignore[arg-type]
+    assert Embeddings.open(tmp_path / "e").similarity == "order"
+    streamed = Embeddings.stream(tmp_path / "s", list("abcd"), 3, [ROWS], **ABOUT, similarity="order")  # type: ignore[arg-type]
+    assert streamed.similarity == "order"
+
+
+def test_folders_of_before_there_was_another_similarity(tmp_path: Path) -> None:
+    folder = Embeddings(list("abcd"), ROWS, **ABOUT).save(tmp_path / "e")  # type: ignore[arg-type]
+    header = read_json(folder / "embeddings.json")
+    del header["similarity"]
+    write_json(folder / "embeddings.json", header)
+    assert Embeddings.open(folder).similarity == "cosine"

@@ -2,17 +2,25 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from diptych.core.errors import ImageError, StorageError, UsageError
+from diptych.core.errors import ImageError, MismatchError, StorageError, UsageError
 from diptych.core.files import read_json, write_json
+from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
+from diptych.data.regions import RegionSource
+from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import EncodedCollection, encode_collection, without_bad_images
+from diptych.encoders.region_tower import RegionTowerConfig
+from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 
 class Shades(DualEncoder):
@@ -107,3 +115,47 @@ def test_bad_pictures_are_named_or_left_out(scenes_folder: Path, tmp_path: Path)
     same, none = without_bad_images(good)
     assert same is good
     assert none == []
+
+
+def region_encoder(regions: int = 2) -> TwoTowerEncoder:
+    torch.manual_seed(0)
+    config = ModelConfig(
+        width=6,
+        image=RegionTowerConfig(regions=regions, feature_width=3),
+        text=CaptionTowerConfig(min_count=1),
+    )
+    vocabulary = Vocabulary.build(["a red star"], 1)
+    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
+
+
+def featured(collection: Collection, scale: float = 1.0) -> Collection:
+    """The collection with two regions of three features per picture instead of pictures."""
+    values = np.random.default_rng(0).normal(size=(collection.n_images, 2, 3)).astype(np.float32) * scale
+    return replace(
+        collection, source=RegionSource([values], "r.npy"), source_rows=np.arange(collection.n_images)
+    )
+
+
+def test_region_features_are_encoded_and_their_content_counts(scenes_folder: Path, tmp_path: Path) -> None:
+    collection = featured(read_collection(scenes_folder).split("val"))
+    encoder = region_encoder()
+    encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
+    items = [collection.item(row) for row in range(16)]
+    np.testing.assert_allclose(encoded.images.rows, encoder.encode_images(items), atol=1e-6)
+    other = encode_collection(encoder, featured(collection, 2.0), tmp_path / "f", "val")
+    assert other.about["data"] != encoded.about["data"]
+    assert without_bad_images(collection)[0] is collection
+
+
+def test_pictures_and_regions_are_not_taken_for_each_other(scenes_folder: Path, tmp_path: Path) -> None:
+    pictures = read_collection(scenes_folder).split("val")
+    with pytest.raises(MismatchError, match="the encoder takes regions, scenes holds pictures") as caught:
+        encode_collection(region_encoder(), pictures, tmp_path / "e")
+    assert "regions=FILE.npy" in caught.value.fix
+    with pytest.raises(MismatchError, match="the encoder takes pictures, scenes holds regions"):
+        encode_collection(Shades(), featured(pictures), tmp_path / "e")
+    with pytest.raises(ImageError, match="image 0 is a Image, not a matrix of region features"):
+        region_encoder().encode_images([pictures.image(0)])
+    with pytest.raises(ImageError, match=r"image 0 has region features of shape \(2, 3\), not \(4, 3\)"):
+        encode_collection(region_encoder(4), featured(pictures), tmp_path / "e")
+    assert not (tmp_path / "e" / "about.json").exists()

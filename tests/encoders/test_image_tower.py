@@ -2,13 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
-from diptych.core.errors import MismatchError, StorageError, UnknownNameError
+from diptych.core.errors import ImageError, MismatchError, StorageError, UnknownNameError
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
+from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.tower import ProjectionConfig
 
 PICTURES = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -88,3 +92,40 @@ def test_the_feature_width_is_what_comes_out(backbone: str) -> None:
     model = ImageTower(ImageTowerConfig(backbone=backbone, backbone_options=options), 8).eval()
     assert model.features(PICTURES).shape == (4, model.feature_width)
     assert model(PICTURES).shape == (4, 8)
+
+
+def test_head_options_and_projection_reach_the_layers() -> None:
+    model = tower(hidden=5, bias=False, batch_norm=True)
+    assert [name for name, _ in model.head.named_parameters()] == [
+        "1.weight",
+        "4.weight",
+        "5.weight",
+        "5.bias",
+    ]
+    torch.manual_seed(0)
+    projected = ImageTower(
+        ImageTowerConfig(backbone="test_resnet"), 3, projection=ProjectionConfig(base=8, hidden=5)
+    ).eval()
+    base = tower().eval()
+    own = {k: v for k, v in projected.state_dict().items() if not k.startswith("projection.")}
+    base.load_state_dict(own)
+    features = base.features(PICTURES)
+    between = base.head(nn.functional.normalize(features, dim=1))
+    expected = nn.functional.normalize(projected.projection(between), dim=1)
+    torch.testing.assert_close(projected(PICTURES), expected)
+    assert projected(PICTURES).shape == (4, 3)
+
+
+def test_order_embeddings_have_no_negative_entries() -> None:
+    torch.manual_seed(0)
+    absolute = ImageTower(ImageTowerConfig(backbone="test_resnet"), 8, absolute=True).eval()
+    torch.testing.assert_close(absolute(PICTURES), tower().eval()(PICTURES).abs())
+
+
+def test_a_picture_is_prepared_as_its_preprocessing_says() -> None:
+    model = tower(preprocessing=Preprocessing(size=16, resize=16))
+    picture = Image.new("L", (20, 30), 99)
+    assert np.array_equal(model.prepare(picture, 0), model.config.preprocessing(picture.convert("RGB")))
+    with pytest.raises(ImageError, match=r"image 4 is a float32 array of shape \(36, 2048\)") as caught:
+        model.prepare(np.zeros((36, 2048), np.float32), 4)
+    assert "region tower" in caught.value.fix

@@ -78,3 +78,64 @@ def test_tiny_and_thin_pictures_have_crops(size: tuple[int, int]) -> None:
 def test_unknown_keys_are_errors() -> None:
     with pytest.raises(ValidationError, match="sise"):
         Preprocessing(sise=3)  # type: ignore[call-arg]
+
+
+WHOLE = Augmentation(scale=(1.0, 1.0), ratio=(1.0, 1.0), flip=0.0)
+
+
+def erased(augmentation: Augmentation, seed: int) -> np.ndarray:
+    """(size, size) boolean: what is gone of a picture without a black pixel."""
+    picture = Image.new("RGB", (40, 40), (200, 100, 50))
+    values = Preprocessing(size=40, resize=40).augmented(picture, augmentation, np.random.default_rng(seed))
+    gone: np.ndarray = (values == 0).all(axis=0)
+    return gone
+
+
+def test_a_rectangle_of_the_right_size_and_shape_is_erased() -> None:
+    augmentation = WHOLE.model_copy(update={"erasing": 1.0})
+    shapes = []
+    for seed in range(200):
+        gone = erased(augmentation, seed)
+        rows, columns = np.flatnonzero(gone.any(axis=1)), np.flatnonzero(gone.any(axis=0))
+        height, width = len(rows), len(columns)
+        assert gone.sum() == height * width == (np.ptp(rows) + 1) * (np.ptp(columns) + 1)
+        shapes.append((height, width))
+    areas = np.array([h * w for h, w in shapes]) / 1600
+    ratios = np.array([h / w for h, w in shapes])
+    # Sides are whole pixels, so that a range is exceeded by what rounding one pixel makes.
+    assert 0.015 < areas.min() < 0.06 < 0.25 < areas.max() < 0.37
+    assert 0.2 < ratios.min() < 0.5 < 2 < ratios.max() < 4.2
+
+
+def test_erasing_is_as_frequent_as_said() -> None:
+    augmentation = WHOLE.model_copy(update={"erasing": 0.2})
+    share = np.mean([erased(augmentation, seed).any() for seed in range(1000)])
+    assert abs(share - 0.2) < 0.06  # five standard deviations
+
+
+def test_crop_and_flip_do_not_depend_on_erasing() -> None:
+    preprocessing, picture = Preprocessing(size=24, resize=24), noise(50, 40)
+    for seed in range(10):
+        without = preprocessing.augmented(picture, Augmentation(), np.random.default_rng(seed))
+        certain = Augmentation(erasing=1.0)
+        with_it = preprocessing.augmented(picture, certain, np.random.default_rng(seed))
+        kept = with_it != 0
+        assert kept.any()
+        assert np.array_equal(with_it[kept], without[kept])
+        assert not kept.all()
+
+
+def test_without_erasing_the_generator_is_left_as_it_was_before_erasing_was_known() -> None:
+    used, expected = np.random.default_rng(5), np.random.default_rng(5)
+    Preprocessing(size=8, resize=8).augmented(noise(8, 8), WHOLE, used)
+    for _ in range(5):  # area, shape, left, top, flip
+        expected.random()
+    assert used.random() == expected.random()
+
+
+@pytest.mark.parametrize(
+    "values", [{"erasing_area": (0.0, 0.5)}, {"erasing_area": (0.1, 2.0)}, {"erasing_ratio": (3.3, 0.3)}]
+)
+def test_ranges_of_erasing_are_ranges(values: dict[str, tuple[float, float]]) -> None:
+    with pytest.raises(ValidationError, match="is not a range"):
+        Augmentation.model_validate(values)

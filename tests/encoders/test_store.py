@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from diptych.core.errors import NumericalError, StorageError
+from diptych.core.errors import NumericalError, StorageError, UsageError
 from diptych.core.files import read_json
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
+from diptych.data.regions import RegionSource
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.preprocessing import Augmentation, Preprocessing
+from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 from diptych.encoders.store import FeatureOptions, FeatureStore
 
 
@@ -112,3 +115,22 @@ def test_a_full_disk_is_one_line(collection: Collection, tmp_path: Path) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert FeatureStore.of(tower(), collection, tmp_path, FeatureOptions()).rows.shape[0] == 16
+
+
+def test_erasing_is_part_of_the_key_of_views_alone(collection: Collection, tmp_path: Path) -> None:
+    def folder(views: int, **augmentation: float) -> Path:
+        options = FeatureOptions(views=views, augmentation=Augmentation(**augmentation))
+        return FeatureStore.of(tower(), collection, tmp_path, options).folder
+
+    assert folder(0) == folder(0, erasing=0.2)
+    assert folder(1) != folder(1, erasing=0.2)
+
+
+def test_region_features_are_not_cached_again(collection: Collection, tmp_path: Path) -> None:
+    regions = RegionTower(RegionTowerConfig(regions=2, feature_width=3), 8)
+    with pytest.raises(UsageError, match="the tower takes regions, scenes holds pictures"):
+        FeatureStore.of(regions, collection, tmp_path, FeatureOptions())
+    source = RegionSource([np.zeros((16, 2, 3), np.float32)], "r.npy")
+    featured = replace(collection, source=source, source_rows=np.arange(16))
+    with pytest.raises(UsageError, match="the tower takes pictures, scenes holds regions"):
+        FeatureStore.of(tower(), featured, tmp_path, FeatureOptions())

@@ -2,18 +2,23 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from pydantic import ValidationError
 
-from diptych.core.errors import CaptionError, ImageError, NumericalError, StorageError
+from diptych.core.errors import CaptionError, ImageError, MismatchError, NumericalError, StorageError
+from diptych.core.files import read_json, write_json
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.target_tower import TargetTowerConfig
+from diptych.encoders.targets import TargetOptions, make_target_model
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 CAPTIONS = ["a red star", "a blue ring left of a star", "a", "zebra"]
@@ -117,3 +122,146 @@ def test_a_damaged_folder_is_named(tmp_path: Path, name: str) -> None:
     file.unlink()
     with pytest.raises(StorageError, match="m"):
         DualEncoder.load(tmp_path / "m")
+
+
+KINDS = [
+    (image, text, projection)
+    for image in ("pictures", "regions")
+    for text in ("gru", "targets")
+    for projection in (False, True)
+]
+LSA_CAPTIONS = [*CAPTIONS, "two red rings", "a blue star", "green square"]
+
+
+def of_kind(image: str, text: str, projection: bool = False, similarity: str = "cosine") -> TwoTowerEncoder:
+    torch.manual_seed(0)
+    images: dict[str, dict[str, Any]] = {
+        "pictures": {"backbone": "test_resnet", "preprocessing": {"size": 32, "resize": 32}},
+        "regions": {"kind": "regions", "regions": 3, "feature_width": 5, "layers": 2},
+    }
+    texts: dict[str, dict[str, Any]] = {
+        "gru": {"word_width": 6, "min_count": 1},
+        "targets": {"kind": "targets", "targets": {"kind": "lsa", "width": 4}, "head": "mlp", "hidden": 32},
+    }
+    config = ModelConfig.model_validate(
+        {
+            "width": 8,
+            "image": images[image],
+            "text": texts[text],
+            "projection": {"base": 6, "hidden": 32} if projection else None,
+            "similarity": similarity,
+        }
+    )
+    source = (
+        make_target_model(config.text.targets, LSA_CAPTIONS)
+        if isinstance(config.text, TargetTowerConfig)
+        else Vocabulary.build(CAPTIONS, 1)
+    )
+    return TwoTowerEncoder(TwoTowerModel(config, source), source, name="tiny")
+
+
+def items(encoder: TwoTowerEncoder) -> list[Any]:
+    if encoder.takes == "pictures":
+        return pictures()
+    return list(np.random.default_rng(0).normal(size=(5, 3, 5)).astype(np.float32))
+
+
+@pytest.mark.parametrize(("image", "text", "projection"), KINDS)
+def test_every_kind_of_tower_is_saved_and_loaded(
+    image: str, text: str, projection: bool, tmp_path: Path
+) -> None:
+    model = of_kind(image, text, projection)
+    model.save(tmp_path / "m")
+    loaded = DualEncoder.load(tmp_path / "m", device="cpu")
+    assert isinstance(loaded, TwoTowerEncoder)
+    assert loaded.takes == image
+    assert loaded.fingerprint == model.fingerprint
+    assert loaded.describe() == model.describe()
+    assert loaded.model.config == model.model.config
+    rows = loaded.encode_images(items(model)), loaded.encode_texts(CAPTIONS)
+    for ours, theirs in zip(
+        rows, (model.encode_images(items(model)), model.encode_texts(CAPTIONS)), strict=True
+    ):
+        assert ours.shape[1] == 8
+        assert np.array_equal(ours, theirs)
+        np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(model.encode_texts(CAPTIONS, batch_size=1), rows[1], atol=1e-6)
+    np.testing.assert_allclose(model.encode_images(iter(items(model)), batch_size=2), rows[0], atol=1e-6)
+
+
+def test_fingerprints_tell_kinds_and_sources_apart() -> None:
+    found = [of_kind(*kind).fingerprint for kind in KINDS]
+    found.append(of_kind("pictures", "gru", similarity="order").fingerprint)
+    assert len(set(found)) == len(found)
+    other = of_kind("pictures", "targets")
+    source = make_target_model(TargetOptions(kind="lsa", width=4), [*LSA_CAPTIONS, "a cube"])
+    assert TwoTowerEncoder(other.model, source).fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize("image", ["pictures", "regions"])
+def test_order_embeddings_say_so_and_have_no_signs(image: str) -> None:
+    plain, order = of_kind(image, "gru"), of_kind(image, "gru", similarity="order")
+    assert (plain.similarity, order.similarity) == ("cosine", "order")
+    assert order.describe()["similarity"] == "order"
+    for name in ("encode_images", "encode_texts"):
+        given = items(plain) if name == "encode_images" else CAPTIONS
+        without, signed = getattr(order, name)(given), getattr(plain, name)(given)
+        assert (signed < 0).any()
+        np.testing.assert_allclose(without, np.abs(signed), atol=1e-6)
+
+
+@pytest.mark.parametrize(("image", "text"), [("pictures", "gru"), ("regions", "gru")])
+def test_a_base_models_weights_are_those_below_a_projection(image: str, text: str) -> None:
+    projected = of_kind(image, text, projection=True)
+    config = projected.model.config.model_copy(update={"width": 6, "projection": None})
+    base = TwoTowerModel(config, projected.source).state_dict()
+    above = {name: value.shape for name, value in projected.model.state_dict().items()}
+    assert {name: above.get(name) for name in base} == {name: value.shape for name, value in base.items()}
+    assert sorted(set(above) - set(base)) == [
+        f"{side}.projection.{name}"
+        for side in ("image", "text")
+        for name in ("0.weight", "2.bias", "2.weight")
+    ]
+
+
+def test_a_folder_from_before_there_were_kinds_is_read(tmp_path: Path) -> None:
+    model = encoder()
+    model.save(tmp_path / "m")
+    config = read_json(tmp_path / "m" / "model.json")
+    for key in ("projection", "similarity"):
+        del config[key]
+    for side in ("image", "text"):
+        for key in ("kind", "bias", "batch_norm"):
+            del config[side][key]
+    write_json(tmp_path / "m" / "model.json", config)
+    loaded = DualEncoder.load(tmp_path / "m", device="cpu")
+    assert loaded.fingerprint == model.fingerprint
+    assert np.array_equal(loaded.encode_texts(CAPTIONS), model.encode_texts(CAPTIONS))
+
+
+@pytest.mark.parametrize(
+    ("values", "place", "message"),
+    [
+        ({"image": {"regions": 36}}, ("image", "regions"), "Extra inputs"),
+        ({"image": {"kind": "regions", "backbone": "x"}}, ("image", "backbone"), "Extra inputs"),
+        ({"image": {"kind": "region"}}, ("image",), "unknown kind 'region', known: pictures, regions"),
+        ({"text": {"kind": ["gru"]}}, ("text",), r"unknown kind \['gru'\], known: gru, targets"),
+        ({"text": {"kind": "targets", "targets": {"knid": 1}}}, ("text", "targets", "knid"), "Extra inputs"),
+        ({"text": 3}, ("text",), "valid dictionary or instance of CaptionTowerConfig"),
+        ({"projection": {"base": 1}}, ("projection", "base"), "greater than or equal to 2"),
+    ],
+)
+def test_what_is_wrong_in_a_tower_is_named_at_its_place(
+    values: dict[str, Any], place: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message) as caught:
+        ModelConfig.model_validate(values)
+    assert [error["loc"] for error in caught.value.errors()] == [place]
+
+
+def test_a_source_of_the_other_kind_is_refused() -> None:
+    gru, target = of_kind("pictures", "gru"), of_kind("pictures", "targets")
+    with pytest.raises(MismatchError, match="a target tower takes a target model, got a vocabulary of"):
+        TwoTowerModel(target.model.config, gru.source)
+    with pytest.raises(MismatchError, match="a GRU tower takes a vocabulary, got a LatentSemanticAnalysis"):
+        TwoTowerModel(gru.model.config, target.source)

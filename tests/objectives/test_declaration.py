@@ -2,31 +2,216 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from score_batches import Batch, random_batch, repeated
 
-from diptych.core.errors import RecipeError, UsageError
-from diptych.objectives import OBJECTIVES, infonce
+from diptych.core.errors import NumericalError, RecipeError, UsageError
+from diptych.objectives import OBJECTIVES, Objective, Within, infonce
 from diptych.objectives.declaration import checked
 
 EYE = torch.eye(2, dtype=torch.bool)
+NAMES = OBJECTIVES.names()
+SEEDS = st.integers(0, 10_000)
+# How the two directions make one loss, where it is not their mean.
+BOTH_WAYS = {
+    "convse": lambda i2t, t2i, shape: i2t + t2i,
+    "convse++": lambda i2t, t2i, shape: i2t + t2i,
+    "mvn": lambda i2t, t2i, shape: (shape[0] * i2t + shape[1] * t2i) / sum(shape),
+    "siglip": lambda i2t, t2i, shape: i2t,
+    "triplet": lambda i2t, t2i, shape: i2t + t2i,
+    "triplet-hardest": lambda i2t, t2i, shape: i2t + t2i,
+}
 
 
-@pytest.mark.parametrize("name", OBJECTIVES.names())
-def test_every_objective_prefers_right_pairs_to_wrong_ones(name: str) -> None:
+def build(name: str, **options: object) -> Objective:
+    return OBJECTIVES.get(name)(**options).double()
+
+
+def loss(objective: Objective, batch: Batch) -> torch.Tensor:
+    return objective(batch.scores, batch.positives, batch.within if objective.needs_within else None)
+
+
+def per_query(objective: Objective, batch: Batch) -> torch.Tensor:
+    inside = batch.within.images if objective.needs_within else None
+    return objective.per_query(batch.scores, batch.positives, inside)
+
+
+def test_every_loss_of_the_papers_is_there() -> None:
+    wanted = {"triplet", "triplet-hardest", "nt-xent", "infonce", "mvn", "smoothap", "convse", "convse++"}
+    assert wanted | {"ifm", "infonce-ifm", "siglip", "cosine-distance"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_prefers_right_pairs_to_wrong_ones(name: str) -> None:
     kind = OBJECTIVES.get(name)
     objective = kind()
     right, wrong = torch.eye(4), torch.eye(4).flip(0)
+    within = Within(torch.eye(4), torch.eye(4))
     positives = torch.eye(4, dtype=torch.bool)
-    assert objective(right, positives) < objective(wrong, positives)
-    assert objective(right, positives).shape == ()
+    assert objective(right, positives, within) < objective(wrong, positives, within)
+    assert objective(right, positives, within).shape == ()
     assert kind.citation
 
 
-@pytest.mark.parametrize("name", OBJECTIVES.names())
-def test_every_objective_names_an_option_it_does_not_have(name: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_names_an_option_it_does_not_have(name: str) -> None:
     with pytest.raises(RecipeError, match="has no option 'colour'") as caught:
         OBJECTIVES.get(name)(colour=1)
     for option in OBJECTIVES.get(name).options:
         assert option in caught.value.fix
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("choice", [{"direction": "up"}, {"reduction": "none"}, {"compat": "all"}])
+def test_refuses_a_choice_there_is_not_when_built(name: str, choice: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="'up'|'none'|'all'"):
+        build(name, **choice)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20)
+@given(seed=SEEDS)
+def test_the_order_of_a_batch_changes_nothing(name: str, seed: int) -> None:
+    batch = random_batch(seed)
+    order = torch.Generator().manual_seed(seed)
+    rows, columns = (torch.randperm(n, generator=order) for n in batch.scores.shape)
+    shuffled = Batch(
+        batch.scores[rows][:, columns],
+        batch.positives[rows][:, columns],
+        Within(batch.within.images[rows][:, rows], batch.within.texts[columns][:, columns]),
+    )
+    objective = build(name)
+    torch.testing.assert_close(loss(objective, shuffled), loss(objective, batch))
+    torch.testing.assert_close(per_query(objective, shuffled), per_query(objective, batch)[rows])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20)
+@given(seed=SEEDS)
+def test_a_querys_loss_depends_on_its_row_alone(name: str, seed: int) -> None:
+    batch = random_batch(seed)
+    objective = build(name)
+    for query in range(len(batch.scores)):
+        scores = batch.scores.clone().requires_grad_()
+        inside = batch.within.images.clone().requires_grad_()
+        values = objective.per_query(scores, batch.positives, inside if objective.needs_within else None)
+        values[query].backward()
+        others = torch.arange(len(scores)) != query
+        for given_scores in (scores, inside) if objective.needs_within else (scores,):
+            assert given_scores.grad is not None
+            assert not given_scores.grad[others].any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("compat", ["none", "pairs"])
+@settings(max_examples=20)
+@given(seed=SEEDS)
+def test_queries_add_up_to_the_loss(name: str, compat: str, seed: int) -> None:
+    batch = random_batch(seed)
+    one_way = build(name, direction="i2t", reduction="sum", compat=compat)
+    torch.testing.assert_close(loss(one_way, batch), per_query(one_way, batch).sum())
+    other_way = build(name, direction="t2i", reduction="sum", compat=compat)
+    turned = Batch(batch.scores.T, batch.positives.T, Within(batch.within.texts, batch.within.images))
+    torch.testing.assert_close(loss(other_way, batch), per_query(one_way, turned).sum())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20)
+@given(seed=SEEDS)
+def test_two_directions_make_one_loss(name: str, seed: int) -> None:
+    batch = random_batch(seed)
+    i2t, t2i, both = (loss(build(name, direction=way), batch) for way in ("i2t", "t2i", "both"))
+    expected = BOTH_WAYS.get(name, lambda i2t, t2i, shape: (i2t + t2i) / 2)(i2t, t2i, batch.scores.shape)
+    torch.testing.assert_close(both, expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20)
+@given(seed=SEEDS)
+def test_published_pairs_are_a_batch_of_pairs(name: str, seed: int) -> None:
+    batch = random_batch(seed)
+    torch.testing.assert_close(loss(build(name, compat="pairs"), batch), loss(build(name), repeated(batch)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(4))
+def test_gradients_are_those_of_finite_differences(name: str, seed: int) -> None:
+    batch = random_batch(seed)
+    tempered = "temperature" in OBJECTIVES.get(name).options
+    objective = build(name, **({"temperature": 0.3} if tempered else {}))
+    inputs = [batch.scores, *(batch.within if objective.needs_within else ())]
+
+    def of(scores: torch.Tensor, *within: torch.Tensor) -> torch.Tensor:
+        return objective(scores, batch.positives, Within(*within) if within else None)
+
+    assert torch.autograd.gradcheck(of, [value.clone().requires_grad_() for value in inputs], eps=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_batch_gives_the_same_bits(name: str) -> None:
+    found = []
+    for _ in range(2):
+        batch = random_batch(7, largest=40)
+        scores = batch.scores.float().requires_grad_()
+        within = Within(batch.within.images.float(), batch.within.texts.float())
+        value = OBJECTIVES.get(name)()(scores, batch.positives, within)
+        value.backward()
+        found.append((value, scores.grad))
+    assert torch.equal(found[0][0], found[1][0])
+    assert found[0][1] is not None
+    assert torch.equal(found[0][1], found[1][1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_far_apart_stay_finite(name: str) -> None:
+    batch = random_batch(3)
+    scores = (1000 * batch.scores.float()).requires_grad_()
+    within = Within(1000 * batch.within.images.float(), 1000 * batch.within.texts.float())
+    value = OBJECTIVES.get(name)()(scores, batch.positives, within)
+    value.backward()
+    assert torch.isfinite(value)
+    assert scores.grad is not None
+    assert torch.isfinite(scores.grad).all()
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"cosine-distance", "siglip"}))
+def test_a_query_without_negatives_has_nothing_to_learn(name: str) -> None:
+    objective = build(name)
+    scores = torch.tensor([[0.1, 0.9, 0.4], [0.2, 0.3, 0.5]], dtype=torch.float64, requires_grad=True)
+    positives = torch.tensor([[True, True, True], [False, True, False]])
+    inside = torch.tensor([[1.0, 0.2], [0.2, 1.0]], dtype=torch.float64, requires_grad=True)
+    value = objective.per_query(scores, positives, inside if objective.needs_within else None)[0]
+    value.backward()
+    assert value.item() == 0.0
+    assert scores.grad is not None
+    assert not scores.grad.any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_refuses_what_teaches_nothing(name: str) -> None:
+    objective = build(name)
+    one = torch.ones(1, 1, dtype=torch.float64)
+    within = Within(one, one)
+    if objective.needs_negatives:
+        with pytest.raises(UsageError, match="1 images and 1 texts without a negative"):
+            objective(one, one.bool(), within)
+        with pytest.raises(UsageError, match="without a negative"):
+            objective.per_query(one, one.bool(), one)
+        with pytest.raises(UsageError, match="a batch of one pair"):
+            build(name, compat="pairs")(one, one.bool(), within)
+    else:
+        assert torch.isfinite(objective(one, one.bool(), within))
+    batch = random_batch(0)
+    wrong = batch.scores.clone()
+    wrong[0, 1] = torch.nan
+    with pytest.raises(NumericalError, match="image 0 and text 1 of the batch is nan"):
+        loss(objective, batch._replace(scores=wrong))
+    lonely = batch.positives.clone()
+    lonely[1] = False
+    lonely[0] = True
+    with pytest.raises(UsageError, match="image 1 of the batch has no positive"):
+        loss(objective, batch._replace(positives=lonely))
 
 
 @pytest.mark.parametrize(
@@ -45,11 +230,34 @@ def test_every_objective_names_an_option_it_does_not_have(name: str) -> None:
             torch.tensor([[True, False], [True, False]]),
             "text 1 of the batch has no positive",
         ),
+        (torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool), "1 images and 1 texts without a negative"),
+        (torch.zeros(1, 5), torch.ones(1, 5, dtype=torch.bool), "1 images and 5 texts without a negative"),
     ],
 )
 def test_what_makes_no_sense_is_refused(scores: torch.Tensor, positives: torch.Tensor, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         checked(scores, positives)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_score_that_is_no_number_is_named(value: float) -> None:
+    scores = torch.zeros(2, 3)
+    scores[1, 2] = value
+    with pytest.raises(NumericalError, match=rf"image 1 and text 2 of the batch is {value}"):
+        checked(scores, torch.tensor([[True, False, True], [False, True, False]]))
+
+
+def test_numbers_too_large_to_add_are_numbers() -> None:
+    scores = torch.full((2, 2), 3e38)
+    assert torch.equal(checked(scores, EYE)[0], scores)
+
+
+def test_one_pair_is_no_batch_as_published_either() -> None:
+    with pytest.raises(UsageError, match="a batch of one pair"):
+        checked(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool), "pairs")
+    scores, positives = checked(torch.tensor([[1.0, 2.0]]), torch.ones(1, 2, dtype=torch.bool), "pairs")
+    assert scores.tolist() == [[1.0, 2.0], [1.0, 2.0]]
+    assert torch.equal(positives, EYE)
 
 
 @pytest.mark.parametrize("choice", [{"direction": "up"}, {"reduction": "most"}, {"compat": "all"}])

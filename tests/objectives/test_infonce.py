@@ -9,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import NumericalError, UsageError
 from diptych.objectives import infonce
-from diptych.objectives.infonce import InfoNCE
+from diptych.objectives.infonce import InfoNCE, NTXent
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -80,6 +80,21 @@ def test_agrees_with_the_published_code() -> None:
     )
 
 
+def test_nt_xent_agrees_with_the_published_code() -> None:
+    golden = np.load(GOLDEN / "ntxent_ecir.npz", allow_pickle=False)
+    images = torch.tensor(golden["img"], requires_grad=True)
+    captions = torch.tensor(golden["cap"], requires_grad=True)
+    scores, positives = images @ captions.T, torch.eye(len(images), dtype=torch.bool)
+    loss = NTXent()(scores, positives)
+    loss.backward()
+    assert loss.item() == pytest.approx(float(golden["loss"]), abs=1e-9)
+    for direction in ("i2t", "t2i"):
+        one_way = NTXent(float(golden["tau"]), direction=direction)(scores, positives)
+        assert one_way.item() == pytest.approx(float(golden[f"loss_{direction}"]), abs=1e-9)
+    np.testing.assert_allclose(images.grad, golden["grad_img"], atol=1e-9)
+    np.testing.assert_allclose(captions.grad, golden["grad_cap"], atol=1e-9)
+
+
 def test_large_scores_neither_overflow_nor_vanish() -> None:
     scores = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], requires_grad=True)
     loss = infonce(scores, torch.eye(2, dtype=torch.bool), 1e-4)
@@ -90,11 +105,12 @@ def test_large_scores_neither_overflow_nor_vanish() -> None:
     assert wrong.item() == pytest.approx(20_000)
 
 
-def test_without_negatives_there_is_nothing_to_learn() -> None:
-    scores = torch.randn(1, 3, requires_grad=True)
-    loss = infonce(scores, torch.ones(1, 3, dtype=torch.bool))
-    loss.backward()
-    assert loss.item() == 0.0
+def test_a_query_without_negatives_has_nothing_to_learn() -> None:
+    scores = torch.randn(2, 3, requires_grad=True)
+    positives = torch.tensor([[True, True, True], [False, True, False]])
+    losses = infonce(scores, positives, direction="i2t", reduction="none")
+    losses[0].backward()
+    assert losses[0].item() == 0.0
     assert scores.grad is not None
     assert scores.grad.abs().max() == 0.0
 
@@ -111,6 +127,17 @@ def test_learned_temperature_has_a_gradient_and_a_ceiling() -> None:
     assert objective.logged()["temperature"] == pytest.approx(0.01)
 
 
+def test_a_temperature_at_its_ceiling_still_learns() -> None:
+    scores, positives = random_case(0)
+    # The pairs are told apart badly, so 1/τ should come down; it starts at, and beyond, the ceiling.
+    for start in (0.01, 0.001):
+        objective = InfoNCE(start, learn_temperature=True)
+        optimizer = torch.optim.SGD(objective.parameters(), lr=0.1)
+        objective(-scores.float() * positives, positives).backward()
+        optimizer.step()
+        assert objective.logged()["temperature"] > 0.0101
+
+
 def test_fixed_temperature_is_no_parameter() -> None:
     objective = InfoNCE(0.005, direction="i2t", reduction="sum")
     scores, positives = random_case(1)
@@ -121,9 +148,20 @@ def test_fixed_temperature_is_no_parameter() -> None:
     )
 
 
+def test_a_learned_temperature_that_diverged_is_named() -> None:
+    objective = InfoNCE(learn_temperature=True)
+    assert objective.log_scale is not None
+    with torch.no_grad():
+        objective.log_scale.fill_(torch.nan)
+    scores, positives = random_case(0)
+    for use in (objective, objective.per_query):
+        with pytest.raises(NumericalError, match="the learned temperature is nan"):
+            use(scores, positives)
+
+
 @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
 def test_impossible_temperatures(temperature: float) -> None:
-    with pytest.raises(UsageError, match="temperature"):
+    with pytest.raises(UsageError, match=f"temperature {temperature}"):
         infonce(torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), temperature)
-    with pytest.raises(UsageError, match="temperature"):
+    with pytest.raises(UsageError, match=f"temperature {temperature}"):
         InfoNCE(temperature)

@@ -50,6 +50,27 @@ def staged_recipe(scenes_folder: Path) -> Recipe:
     """A frozen backbone first, then everything with a tenth of the learning rate for the backbone."""
     stages = [
         {"epochs": 1, "learning_rate": 1e-3},
-        {"epochs": 1, "learning_rate": 5e-4, "train": ["*"], "backbone_scale": 0.1},
+        {"epochs": 1, "learning_rate": 5e-4, "train": ["*"], "scales": {"image.backbone.*": 0.1}},
     ]
     return tiny(scenes_folder, stages=stages, augmentation={"scale": [0.5, 1.0]})
+
+
+@pytest.fixture
+def constrained_recipe(scenes_folder: Path) -> Recipe:
+    """A latent target decoder under a constraint, noisy captions, averaged weights, AdamP, batch norm."""
+    model = tiny(scenes_folder).model.model_dump(mode="json")
+    model["image"] |= {"batch_norm": True, "hidden": 24}
+    return tiny(
+        scenes_folder,
+        model=model,
+        features={"views": 1},
+        caption_augmentation={},
+        reconstruction={
+            "targets": {"kind": "lsa", "width": 12},
+            "hidden": [16, 16],
+            "constraint": {"bound": 0.3, "learning_rate": 0.5},
+        },
+        averaging={"share": 0.5, "checkpoints": 2},
+        optimizer={"name": "adamp"},
+        stages=[{"epochs": 2, "learning_rate": 1e-3, "schedule": "cosine", "per": "epoch"}],
+    )

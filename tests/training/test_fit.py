@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from diptych.core.errors import Interrupted, MismatchError, NumericalError, StorageError
+from diptych.core.errors import Interrupted, MismatchError, NumericalError, RecipeError, StorageError
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.training.checkpoint import read_place
@@ -52,7 +52,7 @@ def same(first: Run, second: Run) -> None:
     assert first.header == second.header
 
 
-@pytest.mark.parametrize("kind", ["recipe", "cached_recipe", "staged_recipe"])
+@pytest.mark.parametrize("kind", ["recipe", "cached_recipe", "staged_recipe", "constrained_recipe"])
 @pytest.mark.parametrize("stop_at", [1, 10, 13])
 def test_a_resumed_run_ends_with_the_same_bits(
     kind: str, stop_at: int, tmp_path: Path, request: pytest.FixtureRequest
@@ -214,3 +214,40 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
         trained(run.folder, long, tmp_path / "f", stop_at=5)
     steps = [line["step"] for line in run.metrics() if "loss" in line]
     assert steps == list(range(1, place.step + 6))
+
+
+def test_a_constraint_is_logged_and_its_multiplier_climbs(constrained_recipe: Recipe, tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", constrained_recipe, tmp_path)
+    lines = [line for line in run.metrics() if "loss" in line]
+    bound = 0.3
+    for line in lines:
+        whole = line["contrastive"] + line["multiplier"] * (line["reconstruction"] / bound - 1)
+        assert line["loss"] == pytest.approx(whole)
+    assert lines[0]["multiplier"] == 1.0
+    # The first step of the ascent is not dampened: λ rises by learning rate × (L_rec / η − 1).
+    assert lines[1]["multiplier"] == pytest.approx(1 + 0.5 * (lines[0]["reconstruction"] / bound - 1))
+    assert lines[-1]["reconstruction"] < lines[0]["reconstruction"]
+
+
+@pytest.mark.parametrize("compat", ["none", "time-axis"])
+def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path, compat: str) -> None:
+    section = {"kind": "input", "beta": 0.5, "word_width": 6, "compat": compat}
+    recipe = Recipe.model_validate({**cached_recipe.model_dump(), "reconstruction": section})
+    run = trained(tmp_path / "run", recipe, tmp_path)
+    lines = [line for line in run.metrics() if "loss" in line]
+    assert "multiplier" not in lines[0]
+    assert lines[0]["loss"] == pytest.approx(lines[0]["contrastive"] + 0.5 * lines[0]["reconstruction"])
+    assert lines[9]["reconstruction"] < lines[0]["reconstruction"]
+
+
+def test_in_modality_scores_are_supplied(cached_recipe: Recipe, tmp_path: Path) -> None:
+    recipe = cached_recipe.model_copy(update={"objective": {"name": "mvn"}})
+    run = trained(tmp_path / "run", recipe, tmp_path)
+    losses = [line["loss"] for line in run.metrics() if "loss" in line]
+    assert losses[-1] < losses[0]
+
+
+def test_too_few_steps_for_averaging_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
+    recipe = Recipe.model_validate({**cached_recipe.model_dump(), "averaging": {}})
+    with pytest.raises(RecipeError, match="which has only 10 steps"):
+        trained(tmp_path / "run", recipe, tmp_path)

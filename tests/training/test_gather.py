@@ -58,3 +58,21 @@ def test_two_processes_train_as_one(objective: str, cached_recipe: Recipe, tmp_p
     a, b = (load_file(run.folder / "checkpoint" / "weights.safetensors") for run in (one, two))
     for key in a:
         np.testing.assert_allclose(a[key], b[key], atol=1e-4, err_msg=key)
+
+
+@pytest.mark.parametrize("chunk", [None, 5])
+def test_two_processes_reconstruct_as_one(chunk: int | None, cached_recipe: Recipe, tmp_path: Path) -> None:
+    """Shares of different sizes, a decoder, a multiplier, and chunks whose gradients are summed by hand."""
+    values = cached_recipe.model_dump()
+    values["model"]["text"]["dropout"] = 0.0
+    values["batches"] |= {"size": 23, "plan": "captions", "chunk": chunk}
+    values["reconstruction"] = {
+        "targets": {"kind": "lsa", "width": 8},
+        "hidden": [8, 8],
+        "constraint": {"bound": 0.3, "learning_rate": 0.1},
+    }
+    recipe = Recipe.model_validate(values)
+    one, two = run_in(tmp_path / "one", recipe, 1), run_in(tmp_path / "two", recipe, 2)
+    for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm"):
+        first, second = ([line[key] for line in run.metrics() if "loss" in line] for run in (one, two))
+        np.testing.assert_allclose(first, second, rtol=1e-3, err_msg=key)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from diptych.training.recipe import Stage
+from diptych.training.sections import Stage
 from diptych.training.schedule import learning_rate
 
 
@@ -32,3 +34,12 @@ def test_cosine_ends_at_its_final_share() -> None:
 def test_warm_up_is_linear_and_ends_at_the_top(schedule: str) -> None:
     found = rates(5, schedule=schedule, warmup=4)
     assert found[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+def test_a_cosine_can_move_once_per_epoch() -> None:
+    stage = Stage(epochs=4, learning_rate=2.0, schedule="cosine", per="epoch")
+    rates = [learning_rate(stage, step, steps_per_epoch=3) for step in range(12)]
+    assert rates[:3] == [2.0, 2.0, 2.0]
+    assert rates[6] == pytest.approx(1.0)
+    # As the field's per-epoch schedulers: half way down after half of the epochs, never quite at 0.
+    assert rates[-1] == pytest.approx(1 + math.cos(math.pi * 3 / 4))

@@ -7,6 +7,8 @@ import sys
 import typer
 
 from diptych.cli import console
+from diptych.cli.cocos import cocos
+from diptych.cli.compare import compare
 from diptych.cli.demo import demo
 from diptych.cli.embed import embed
 from diptych.cli.evaluate import evaluate
@@ -15,6 +17,7 @@ from diptych.cli.info import info
 from diptych.cli.report import report
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
+from diptych.cli.study import study
 from diptych.cli.train import train
 from diptych.core.errors import DiptychError
 from diptych.core.memory import keep_freed_memory
@@ -32,8 +35,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-for verb in (demo, scenes, train, embed, evaluate, index, search, report, info):
+for verb in (demo, scenes, train, embed, evaluate, compare, cocos, index, search, report, info):
     app.command(verb.__name__)(verb)
+app.add_typer(study)
 
 
 def main() -> None:

@@ -18,9 +18,11 @@ from diptych.cli.options import (
     SkipBadImages,
     Source,
     Split,
+    parse_values,
 )
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, encoded_of
+from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.evaluation import Result
@@ -37,6 +39,21 @@ def evaluate(
         typer.Option(help="E.g. R@5, mAP@10, R-precision; see diptych info. Repeatable.", show_default=False),
     ] = None,
     protocol: Annotated[str, typer.Option(help="full, coco-1k, coco-5k or folds(n).")] = "full",
+    positives: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Extended positives, FORMAT:PATH, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE; see diptych info. "
+            "Repeatable: one table each.",
+            show_default=False,
+        ),
+    ] = None,
+    positives_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KEY=VALUE for the positives, e.g. threshold=4 or originals=true. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     ties: Annotated[str, typer.Option(help="expected, pessimistic, optimistic or compat.")] = "expected",
     samples: Annotated[
         int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
@@ -56,19 +73,56 @@ def evaluate(
       [bold]diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --protocol coco-1k --out clip[/bold]
 
       [bold]diptych evaluate embedded --measure R@1 --measure mAP@5[/bold]
+
+      [bold]diptych evaluate runs/coco --positives cxc:crisscrossed/data --measure rsum --measure R-precision[/bold]
     """
     from diptych.evaluation import DEFAULT_MEASURES
-    from diptych.training.testing import evaluate_encoded
+    from diptych.training.testing import evaluate_encoded, positives_of
 
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
     with progress():
         embeddings = None if out is None else out / "embeddings"
         encoded, origin, folder = encoded_of(source, choice, split, embeddings)
+        options = parse_values(positives_option, "--positives-option")
         name = f"{encoded.about['dataset']}-{origin.split or 'all'}"
-        target = Path(source) / "evaluation" / name if out is None else out / "evaluation"
-        result = evaluate_encoded(
-            encoded, target, measure or DEFAULT_MEASURES, protocol=protocol, ties=ties, samples=samples
+        base = Path(source) / "evaluation" / name if out is None else out / "evaluation"
+        found = []
+        for kind, target in _targets(base, positives):
+            result = evaluate_encoded(
+                encoded,
+                target,
+                measure or DEFAULT_MEASURES,
+                positives=None if kind is None else positives_of(encoded, kind, **options),
+                protocol=protocol,
+                ties=ties,
+                samples=samples,
+            )
+            found.append((target, result))
+    for target, result in found:
+        _show(result, samples)
+        say(result.protocol_line())
+        say(f"with values per query and TREC files in {target}")
+    is_run = (Path(source) / "run.json").is_file()
+    is_order = encoded.similarity != "cosine"
+    next_step(f"diptych report {source}" if is_run else f"diptych {'info' if is_order else 'index'} {folder}")
+
+
+def _targets(base: Path, positives: list[str] | None) -> list[tuple[str | None, Path]]:
+    """What is evaluated, and the folder of each: one per format of positives."""
+    if not positives:
+        return [(None, base)]
+    names = [kind.partition(":")[0] for kind in positives]
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"--positives names one format twice: {', '.join(positives)}",
+            "evaluate one after the other with --out",
         )
+    return [
+        (kind, base.with_name(f"{base.name}-{name}")) for kind, name in zip(positives, names, strict=True)
+    ]
+
+
+def _show(result: Result, samples: int) -> None:
     ends = " (95 %)" if samples else ""
     columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
     print_table(
@@ -78,10 +132,6 @@ def evaluate(
         numbers=columns[1:],
         caption="shares in per cent, ranks from 1, rsum of both directions",
     )
-    say(result.protocol_line())
-    say(f"with values per query and TREC files in {target}")
-    is_run = (Path(source) / "run.json").is_file()
-    next_step(f"diptych report {source}" if is_run else f"diptych index {folder}")
 
 
 def _rows(result: Result) -> Iterator[tuple[str, str, str, str]]:

@@ -33,6 +33,7 @@ def info(
 def _environment() -> None:
     from importlib import metadata
 
+    from diptych.data.extended_positives import EXTENDED_POSITIVES
     from diptych.data.readers import READERS
     from diptych.encoders.family import FAMILIES
     from diptych.evaluation import MEASURES
@@ -57,6 +58,7 @@ def _environment() -> None:
         ("encoder families", FAMILIES),
         ("objectives (objective.name)", OBJECTIVES),
         ("measures (--measure)", MEASURES),
+        ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),
         ("index engines (--engine)", ENGINES),
     ):
         print_table(title, ("name", "what it is"), [(item.name, item.description) for item in registry])
@@ -70,7 +72,7 @@ def _about(path: Path) -> list[tuple[str, object]]:
 
         run = Run.open(path)
         rows: list[tuple[str, object]] = [("kind", "run"), *run.header.items()]
-        rows += [("objective", run.recipe.objective["name"]), ("backbone", run.recipe.model.image.backbone)]
+        rows += [("objective", run.recipe.objective["name"]), ("image tower", run.recipe.model.image.summary)]
         return [*rows, ("encoder", run.best if run.best.is_dir() else "none yet")]
     if (path / "embeddings.json").is_file():
         from diptych.encoders.embeddings import Embeddings

@@ -63,7 +63,7 @@ class Origin:
 
     def collection(self) -> Collection:
         """The collection that was embedded."""
-        from diptych.training.recipe import Data
+        from diptych.training.sections import Data
         from diptych.training.source import collection_of
 
         collection = collection_of(Data.model_validate(self.data))

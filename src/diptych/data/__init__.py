@@ -3,6 +3,7 @@
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection, ImageSource
 from diptych.data.readers import READERS, read_collection
+from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary, words
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "BatchPlan",
     "Collection",
     "ImageSource",
+    "RegionSource",
     "Vocabulary",
     "read_collection",
     "words",

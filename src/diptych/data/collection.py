@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.fingerprint import fingerprint
+from diptych.data.regions import RegionSource
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -123,9 +124,26 @@ class Collection:
         """The picture of image row ``row``, upright, RGB.
 
         Raises:
-            ImageError: it is missing or cannot be decoded; the message names it.
+            ImageError: it is missing or cannot be decoded, or there are region features alone; the
+                message names it.
         """
         return self.source.read(int(self.source_rows[row]))
+
+    @property
+    def holds(self) -> Literal["pictures", "regions"]:
+        """What :meth:`item` gives, and so what an encoder of this collection has to take."""
+        return "regions" if isinstance(self.source, RegionSource) else "pictures"
+
+    def item(self, row: int) -> Image | np.ndarray:
+        """What an encoder takes of image row ``row``: its (regions, d) float32 features where the
+        collection has them, else its picture.
+
+        Raises:
+            ImageError: it is missing or cannot be decoded; the message names it.
+        """
+        if isinstance(self.source, RegionSource):
+            return self.source.regions(int(self.source_rows[row]))
+        return self.image(row)
 
     def images(self) -> Iterator[Image]:
         """All pictures in order, one at a time."""
@@ -200,4 +218,7 @@ class Collection:
             else f"{counts.min()}–{counts.max()} captions per image"
         )
         splits = ", ".join(f"{name} {size:,}" for name, size in self.split_sizes.items())
-        return f"{self.name}: {self.n_images:,} images, {self.n_captions:,} captions ({per_image}); {splits}"
+        images = "images" if self.holds == "pictures" else "images as region features"
+        return (
+            f"{self.name}: {self.n_images:,} {images}, {self.n_captions:,} captions ({per_image}); {splits}"
+        )

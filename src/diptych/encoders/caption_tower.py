@@ -11,27 +11,34 @@ Sources: Faghri et al., VSE++, BMVC 2018; Bleeker, Yates, de Rijke, 2022, for th
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary
-from diptych.encoders.heads import make_head, unit_rows
+from diptych.data.vocabulary import UNKNOWN, Vocabulary
+from diptych.encoders.caption_inputs import TokenInputs, pad_tokens
+from diptych.encoders.heads import make_head
+from diptych.encoders.tower import ProjectionConfig, Tower
 
 __all__ = ["CaptionTower", "CaptionTowerConfig", "pad_tokens"]
+
+logger = logging.getLogger(__name__)
 
 
 class CaptionTowerConfig(BaseModel):
     """What a caption tower is made of.
 
     Attributes:
+        kind: ``gru``.
         word_width: length of a word embedding.
         word_vectors: an .npz file with ``words`` and ``vectors`` that word embeddings start from.
         bidirectional: read captions in both directions, half the state each.
@@ -40,6 +47,8 @@ class CaptionTowerConfig(BaseModel):
             when not given.
         pool: ``last``, ``mean`` or ``max`` over tokens.
         hidden: width of the MLP head's hidden layer.
+        bias: whether the head's layers have one.
+        batch_norm: normalise the head's output over the batch, before unit length.
         head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
         dropout: of word embeddings and of the pooled state, in training.
         word_dropout: probability that a word becomes ``<unk>``, in training.
@@ -51,6 +60,7 @@ class CaptionTowerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
     word_vectors: str | None = None
     bidirectional: bool = False
@@ -59,6 +69,8 @@ class CaptionTowerConfig(BaseModel):
     pool: Literal["last", "mean", "max"] = "last"
     head: Literal["none", "linear", "mlp"] = "none"
     hidden: int = Field(1024, ge=1)
+    bias: bool = True
+    batch_norm: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
     word_dropout: float = Field(0.0, ge=0, lt=1)
     max_tokens: int = Field(100, ge=3)
@@ -66,18 +78,14 @@ class CaptionTowerConfig(BaseModel):
     vocabulary_splits: tuple[str, ...] = ("train",)
     compat: Literal["none", "last-token"] = "none"
 
-
-def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Token ids of captions ``rows`` as a padded (n, longest) int64 tensor, and their lengths (n,)."""
-    lengths = starts[rows + 1] - starts[rows]
-    longest = int(lengths.max())
-    places = starts[rows][:, None] + np.arange(longest)
-    inside = np.arange(longest) < lengths[:, None]
-    tokens = np.where(inside, flat[np.minimum(places, len(flat) - 1)], PADDING)
-    return torch.from_numpy(tokens.astype(np.int64)), torch.from_numpy(lengths)
+    @model_validator(mode="after")
+    def _needs_head(self) -> CaptionTowerConfig:
+        if self.batch_norm and self.head == "none":
+            raise ValueError("batch_norm is of a head, and head is 'none'")
+        return self
 
 
-class CaptionTower(nn.Module):
+class CaptionTower(Tower):
     """Token ids to unit rows.
 
     Args:
@@ -85,20 +93,30 @@ class CaptionTower(nn.Module):
         width: d of the shared space.
         vocabulary: whose ids it takes.
         load_weights: read ``config.word_vectors``; off when a saved model's own weights follow.
+        projection: on top of the head or state; none when not given.
+        absolute: see :class:`Tower`.
 
     Raises:
         UsageError: a state that does not fit the shared space while there is no head.
     """
 
     def __init__(
-        self, config: CaptionTowerConfig, width: int, vocabulary: Vocabulary, load_weights: bool = True
+        self,
+        config: CaptionTowerConfig,
+        width: int,
+        vocabulary: Vocabulary,
+        load_weights: bool = True,
+        *,
+        projection: ProjectionConfig | None = None,
+        absolute: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(width, projection, absolute)
         self.config = config
-        state = config.hidden_state or width
-        if config.head == "none" and state != width:
+        self.vocabulary = vocabulary
+        state = config.hidden_state or self.base
+        if config.head == "none" and state != self.base:
             raise UsageError(
-                f"hidden_state {state} differs from the shared width {width} and there is no head",
+                f"hidden_state {state} differs from the shared width {self.base} and there is no head",
                 "set model.text.head = 'linear', or leave hidden_state out",
             )
         if config.bidirectional and state % 2:
@@ -118,7 +136,20 @@ class CaptionTower(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.head: nn.Module = nn.Identity()
         if config.head != "none":
-            self.head = make_head(state, width, config.hidden if config.head == "mlp" else None)
+            hidden = config.hidden if config.head == "mlp" else None
+            self.head = make_head(state, self.base, hidden, 0.0, config.bias, config.batch_norm)
+
+    def inputs(self, texts: Sequence[str]) -> TokenInputs:
+        """``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
+        inputs = TokenInputs(*self.vocabulary.encode_all(texts, self.config.max_tokens))
+        cut = int(np.count_nonzero(inputs.lengths == self.config.max_tokens))
+        if cut:
+            logger.info("%d of %d texts reach or exceed %d tokens", cut, len(texts), self.config.max_tokens)
+        return inputs
+
+    def describe(self) -> dict[str, Any]:
+        """What a number depends on: the longest text and the size of the vocabulary."""
+        return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
@@ -128,7 +159,7 @@ class CaptionTower(nn.Module):
         words = self.dropout(self.embed(tokens))
         packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
-        return unit_rows(self.head(self.dropout(self._pool(outputs, lengths.to(outputs.device)))))
+        return self.finish(self.head(self.dropout(self._pool(outputs, lengths.to(outputs.device)))))
 
     def _pool(self, outputs: Tensor, lengths: Tensor) -> Tensor:
         """(n, t, state) → (n, state)."""

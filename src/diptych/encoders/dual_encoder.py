@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -69,6 +69,20 @@ class DualEncoder(ABC):
         """d, the length of one row."""
 
     @property
+    def takes(self) -> Literal["pictures", "regions"]:
+        """What :meth:`encode_images` wants: ``"pictures"``, or ``"regions"`` matrices of features."""
+        return "pictures"
+
+    @property
+    def similarity(self) -> Literal["cosine", "order"]:
+        """How an image's row and a text's row are compared.
+
+        ``"cosine"`` is the product of unit rows. ``"order"`` rows have no negative entries and are
+        compared by order violation, which tells the two sides apart.
+        """
+        return "cosine"
+
+    @property
     @abstractmethod
     def fingerprint(self) -> str:
         """Name by content: weights, image preprocessing, tokenizer and text cut.
@@ -82,7 +96,8 @@ class DualEncoder(ABC):
         """What has to be printed beside every number this encoder produced, as JSON-able values.
 
         Keys: ``family``, ``name``, ``width``, ``image`` (preprocessing), ``text`` (limit and cut),
-        ``activation``, ``normalisation``, ``temperature``, ``fingerprint``.
+        ``activation``, ``normalisation``, ``temperature``, ``fingerprint``; ``similarity`` where it
+        need not be the cosine.
         """
 
     @abstractmethod

@@ -29,6 +29,8 @@ class Embeddings:
         data: fingerprint of what was encoded.
         kind: ``"image"`` or ``"text"``.
         about: whatever else should travel with them (dataset, split, counts).
+        similarity: how a row of pictures and a row of texts are compared: ``"cosine"`` (the product of
+            unit rows) or ``"order"``.
     """
 
     ids: Sequence[str]
@@ -37,6 +39,7 @@ class Embeddings:
     data: str
     kind: str
     about: dict[str, Any]
+    similarity: str = "cosine"
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or len(self.rows) != len(self.ids):
@@ -71,7 +74,7 @@ class Embeddings:
         with atomic_folder(folder, "embeddings.json") as temporary:
             np.save(temporary / "rows.npy", np.ascontiguousarray(self.rows, dtype=np.float32))
             write_json(temporary / "ids.json", list(self.ids))
-            _write_header(temporary, self.kind, self.encoder, self.data, self.about)
+            _write_header(temporary, self.kind, self.encoder, self.data, self.about, self.similarity)
         return folder
 
     @classmethod
@@ -100,6 +103,7 @@ class Embeddings:
             data=header["data"],
             kind=header["kind"],
             about=header["about"],
+            similarity=header.get("similarity", "cosine"),  # folders of before there was another
         )
 
     @classmethod
@@ -114,6 +118,7 @@ class Embeddings:
         data: str,
         kind: str,
         about: dict[str, Any],
+        similarity: str = "cosine",
     ) -> Embeddings:
         """Write ``blocks`` of rows as they come, holding one at a time, and open the result.
 
@@ -135,10 +140,12 @@ class Embeddings:
             rows.flush()  # type: ignore[attr-defined]
             del rows
             write_json(temporary / "ids.json", list(ids))
-            _write_header(temporary, kind, encoder, data, about)
+            _write_header(temporary, kind, encoder, data, about, similarity)
         return cls.open(folder)
 
 
-def _write_header(folder: Path, kind: str, encoder: str, data: str, about: dict[str, Any]) -> None:
+def _write_header(
+    folder: Path, kind: str, encoder: str, data: str, about: dict[str, Any], similarity: str
+) -> None:
     header = {"format": _FORMAT, "kind": kind, "encoder": encoder, "data": data, "about": about}
-    write_json(folder / "embeddings.json", header)
+    write_json(folder / "embeddings.json", {**header, "similarity": similarity})

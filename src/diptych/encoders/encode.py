@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import ImageError, StorageError
+from diptych.core.errors import ImageError, MismatchError, StorageError
 from diptych.core.files import atomic_path, read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task, track
@@ -32,7 +32,7 @@ _TEXT_BLOCK = 8192
 
 
 def _picture_blocks(encoder: DualEncoder, collection: Collection) -> Iterator[np.ndarray]:
-    pictures = read_ahead(collection.image, range(collection.n_images))
+    pictures = read_ahead(collection.item, range(collection.n_images))
     with task("embedding pictures", collection.n_images, "pictures") as bar:
         for batch in batched(pictures, _IMAGE_BLOCK):
             yield encoder.encode_images(batch)
@@ -63,6 +63,11 @@ class EncodedCollection:
     caption_image: np.ndarray
     about: dict[str, Any]
 
+    @property
+    def similarity(self) -> str:
+        """How a picture's row and a caption's row are compared: ``"cosine"`` or ``"order"``."""
+        return self.images.similarity
+
     @classmethod
     def open(cls, folder: Path | str) -> EncodedCollection:
         """Memory-map what :func:`encode_collection` wrote.
@@ -76,6 +81,11 @@ class EncodedCollection:
         if images.encoder != texts.encoder:
             raise StorageError(
                 f"{folder}: pictures were embedded by {images.encoder}, captions by {texts.encoder}",
+                "embed again",
+            )
+        if images.similarity != texts.similarity:
+            raise StorageError(
+                f"{folder}: pictures are compared by {images.similarity}, captions by {texts.similarity}",
                 "embed again",
             )
         caption_image = np.load(folder / "caption_image.npy", allow_pickle=False)
@@ -96,11 +106,17 @@ def encode_collection(
         split: what to call the part in ``about``.
 
     Raises:
+        MismatchError: an encoder of pictures and a collection of region features, or the other way round.
         ImageError: a picture cannot be read; the message names it.
         NumericalError: a row is not finite.
         StorageError: the write failed.
     """
     folder = Path(folder)
+    if encoder.takes != collection.holds:
+        raise MismatchError(
+            f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
+            "read the data with the reader's option regions=FILE.npy, or without it",
+        )
     data = fingerprint(collection.text_fingerprint, picture_contents(collection))
     about = {
         "dataset": collection.name,
@@ -125,6 +141,7 @@ def encode_collection(
             data=data,
             kind=kind,
             about=about,
+            similarity=encoder.similarity,
         )
     with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
         np.save(handle, collection.caption_image)
@@ -141,7 +158,7 @@ def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
 
     def problem(row: int) -> str | None:
         try:
-            collection.image(row)
+            collection.item(row)
         except ImageError as error:
             return error.message
         return None

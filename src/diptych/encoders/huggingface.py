@@ -30,11 +30,11 @@ from diptych.encoders.foreign import (
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.text_rules import TEXT_RULES
 
-__all__ = ["HuggingFaceEncoder"]
+__all__ = ["NO_EFFECT", "HuggingFaceEncoder", "quiet"]
 
 logger = logging.getLogger(__name__)
 
-_NO_EFFECT = frozenset(
+NO_EFFECT = frozenset(
     (
         *("_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "architectures"),
         *("auto_map", "image_processor_type", "dtype", "torch_dtype", "_attn_implementation_autoset"),
@@ -49,7 +49,7 @@ _NO_EFFECT = frozenset(
 
 
 @contextmanager
-def _quiet(bars: bool) -> Iterator[None]:
+def quiet(bars: bool) -> Iterator[None]:
     """Silence transformers' reports (ours are exceptions), and its progress bars unless ``bars``."""
     from transformers.utils import logging as reports
 
@@ -127,7 +127,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         settings = saved_settings(given) if folder else {}
         safetensors = _weights_format(folder) if folder else None
         try:
-            with _quiet(bars=folder is None):
+            with quiet(bars=folder is None):
                 config = transformers.AutoConfig.from_pretrained(where, **common)
                 if config.model_type not in TEXT_RULES:
                     raise UsageError(
@@ -203,13 +203,13 @@ class HuggingFaceEncoder(PretrainedEncoder):
         return [len(ids) for ids in tokens["input_ids"]]
 
     def _preprocessing(self) -> dict[str, Any]:
-        settings = without_keys(self.image_processor.to_dict(), _NO_EFFECT)
+        settings = without_keys(self.image_processor.to_dict(), NO_EFFECT)
         # Through JSON, so that tuples and enumerations compare as they are written.
         plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))
         return {"processor": type(self.image_processor).__name__, **plain}
 
     def _content(self) -> list[Any]:
-        config = without_keys(self.model.config.to_dict(), _NO_EFFECT)
+        config = without_keys(self.model.config.to_dict(), NO_EFFECT)
         return [config, tokenizer_content(self.tokenizer), self.rule.padding, self.rule.mask]
 
     def _about(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         }
 
     def _write(self, folder: Path) -> None:
-        with _quiet(bars=False):
+        with quiet(bars=False):
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
             self.image_processor.save_pretrained(folder)

@@ -1,6 +1,6 @@
 """Image tower: any timm backbone, frozen or fine-tuned, and VSE++'s projection.
 
-    backbone → pooled features f → [f / ‖f‖] → head → unit length
+    backbone → pooled features f → [f / ‖f‖] → head → [projection] → unit length
 
 Source: Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives, BMVC 2018.
 """
@@ -8,15 +8,18 @@ Source: Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Neg
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from diptych.core.errors import MismatchError, UnknownNameError
 from diptych.encoders.heads import make_head, unit_rows
+from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tensors import load_tensors
+from diptych.encoders.tower import ProjectionConfig, Tower
 
 __all__ = ["ImageTower", "ImageTowerConfig"]
 
@@ -25,6 +28,7 @@ class ImageTowerConfig(BaseModel):
     """What an image tower is made of.
 
     Attributes:
+        kind: ``pictures``.
         backbone: a timm model name (``timm.list_models()``).
         backbone_options: keyword arguments for ``timm.create_model``, e.g. ``{pad_type = "same"}``.
         pretrained: let timm fetch its pretrained weights from the hub.
@@ -33,12 +37,15 @@ class ImageTowerConfig(BaseModel):
         normalise_features: divide the pooled features by their length before the head (VSE++).
         hidden: width of the MLP head's hidden layer; a linear head when not given.
         dropout: before each linear layer of the head.
+        bias: whether the head's layers have one.
+        batch_norm: normalise the head's output over the batch, before unit length.
         freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained;
             needed where they are folded away or batches are small.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    kind: Literal["pictures"] = "pictures"
     backbone: str = "resnet50"
     backbone_options: dict[str, Any] = Field(default_factory=dict)
     pretrained: bool = False
@@ -47,10 +54,17 @@ class ImageTowerConfig(BaseModel):
     normalise_features: bool = True
     hidden: int | None = None
     dropout: float = Field(0.0, ge=0, lt=1)
+    bias: bool = True
+    batch_norm: bool = False
     freeze_batch_norm: bool = False
 
+    @property
+    def summary(self) -> str:
+        """One phrase for tables."""
+        return self.backbone
 
-class ImageTower(nn.Module):
+
+class ImageTower(Tower):
     """Pictures to unit rows.
 
     Args:
@@ -58,14 +72,26 @@ class ImageTower(nn.Module):
         width: d of the shared space.
         load_weights: read ``config.weights`` or fetch pretrained ones; off when a saved model's own
             weights follow.
+        projection: on top of the head; none when not given.
+        absolute: see :class:`Tower`.
 
     Raises:
         UnknownNameError: timm has no such backbone.
         StorageError, MismatchError: the weights file is missing or of another model.
     """
 
-    def __init__(self, config: ImageTowerConfig, width: int, load_weights: bool = True) -> None:
-        super().__init__()
+    takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
+
+    def __init__(
+        self,
+        config: ImageTowerConfig,
+        width: int,
+        load_weights: bool = True,
+        *,
+        projection: ProjectionConfig | None = None,
+        absolute: bool = False,
+    ) -> None:
+        super().__init__(width, projection, absolute)
         import timm
 
         if not timm.is_model(config.backbone):
@@ -84,7 +110,21 @@ class ImageTower(nn.Module):
         self.feature_width = int(self.backbone.num_features)
         if hasattr(self.backbone, "head_hidden_size") and self.backbone.head_hidden_size:
             self.feature_width = int(self.backbone.head_hidden_size)
-        self.head = make_head(self.feature_width, width, config.hidden, config.dropout)
+        self.head = make_head(
+            self.feature_width, self.base, config.hidden, config.dropout, config.bias, config.batch_norm
+        )
+
+    def prepare(self, item: Any, position: int) -> np.ndarray:
+        """A picture as (3, size, size) float32; ``position`` is what errors call it.
+
+        Raises:
+            ImageError: not a picture, or one of an extreme shape.
+        """
+        return self.config.preprocessing(as_picture(item, position))
+
+    def describe(self) -> dict[str, Any]:
+        """What a number depends on: the backbone and what it sees."""
+        return {"backbone": self.config.backbone, **self.config.preprocessing.model_dump(mode="json")}
 
     def features(self, pictures: Tensor) -> Tensor:
         """(n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
@@ -95,7 +135,7 @@ class ImageTower(nn.Module):
         """(n, feature_width) → (n, width) unit rows."""
         if self.config.normalise_features:
             features = unit_rows(features)
-        return unit_rows(self.head(features))
+        return self.finish(self.head(features))
 
     def forward(self, pictures: Tensor) -> Tensor:
         """(n, 3, size, size) → (n, width) unit rows."""

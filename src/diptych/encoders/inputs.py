@@ -12,7 +12,7 @@ from diptych.core.errors import CaptionError, ImageError, UsageError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["MAX_ASPECT", "as_picture", "check_texts"]
+__all__ = ["MAX_ASPECT", "as_picture", "as_regions", "check_texts"]
 
 MAX_ASPECT = 500
 """Pictures longer than this many times their shorter side are refused: preprocessing that scales
@@ -37,7 +37,8 @@ def as_picture(item: Any, position: int) -> Image:
         if item.dtype != np.uint8 or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)):
             raise ImageError(
                 f"image {position} is a {item.dtype} array of shape {item.shape}",
-                "this encoder takes pictures: Pillow images or (height, width, 3) uint8 arrays",
+                "this encoder takes pictures: Pillow images or (height, width, 3) uint8 arrays; "
+                "region features are for an encoder with a region tower",
             )
         if item.size == 0:
             raise ImageError(f"image {position} has no pixels: its shape is {item.shape}")
@@ -54,6 +55,37 @@ def as_picture(item: Any, position: int) -> Image:
             f"crop it to at most {MAX_ASPECT} times its shorter side",
         )
     return to_rgb(item)
+
+
+def as_regions(item: Any, position: int, regions: int, width: int) -> np.ndarray:
+    """Turn one item into a (regions, width) float32 matrix of region features.
+
+    Args:
+        item: a matrix of floating-point numbers.
+        position: what to call it in errors.
+        regions, width: the shape it must have.
+
+    Raises:
+        ImageError: anything else, another shape, NaN or infinity.
+    """
+    if not isinstance(item, np.ndarray) or item.dtype.kind != "f":
+        what = f"a {item.dtype} array" if isinstance(item, np.ndarray) else f"a {type(item).__name__}"
+        raise ImageError(
+            f"image {position} is {what}, not a matrix of region features",
+            f"this encoder takes ({regions}, {width}) float arrays: read the data with the reader's "
+            "option regions, or use an encoder that takes pictures",
+        )
+    if item.shape != (regions, width):
+        raise ImageError(
+            f"image {position} has region features of shape {item.shape}, not ({regions}, {width})",
+            "set model.image.regions and model.image.feature_width to those of the data",
+        )
+    if not np.isfinite(item).all():
+        row, column = np.argwhere(~np.isfinite(item))[0]
+        raise ImageError(
+            f"image {position}: feature {column} of region {row} is {item[row, column]}", "extract it again"
+        )
+    return item.astype(np.float32)
 
 
 def check_texts(texts: Sequence[str]) -> Sequence[str]:

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -21,10 +21,16 @@ __all__ = ["Augmentation", "Preprocessing"]
 class Augmentation(BaseModel):
     """Random resized crop and horizontal flip, as VSE++ and most of its successors train.
 
+    PCME and Bleeker et al. 2022 also erase a rectangle of every fifth picture (``erasing = 0.2``).
+
     Attributes:
         scale: smallest and largest share of the picture's area that a crop covers.
         ratio: narrowest and widest crop, width over height.
         flip: probability of a horizontal flip. Captions that say "left" then lie: set 0 for those.
+        erasing: probability that a rectangle is set to 0, the mean colour, after normalisation
+            (Zhong et al. 2020).
+        erasing_area: smallest and largest share of the crop that is erased.
+        erasing_ratio: flattest and tallest rectangle, height over width.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,6 +38,17 @@ class Augmentation(BaseModel):
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     flip: float = Field(0.5, ge=0, le=1)
+    erasing: float = Field(0.0, ge=0, le=1)
+    erasing_area: tuple[float, float] = (0.02, 1 / 3)
+    erasing_ratio: tuple[float, float] = (0.3, 3.3)
+
+    @model_validator(mode="after")
+    def _ranges(self) -> Augmentation:
+        for name, highest in (("erasing_area", 1.0), ("erasing_ratio", math.inf)):
+            low, high = getattr(self, name)
+            if not 0 < low <= high <= highest:
+                raise ValueError(f"{name} ({low}, {high}) is not a range of positive shares, smaller first")
+        return self
 
 
 class Preprocessing(BaseModel):
@@ -62,9 +79,13 @@ class Preprocessing(BaseModel):
     def augmented(
         self, picture: Image, augmentation: Augmentation, random: np.random.Generator
     ) -> np.ndarray:
-        """A random crop and flip, resized and normalised: (3, size, size)."""
+        """A random crop and flip, resized, normalised and perhaps erased in part: (3, size, size)."""
         box = _random_box(picture.size, augmentation, random)
-        return self._cut(picture, box, flip=bool(random.random() < augmentation.flip))
+        pixels = self._cut(picture, box, flip=bool(random.random() < augmentation.flip))
+        # Nothing is drawn without erasing: crops and flips are those of before it was known.
+        if augmentation.erasing and random.random() < augmentation.erasing:
+            _erase(pixels, augmentation, random)
+        return pixels
 
     def _cut(self, picture: Image, box: tuple[float, float, float, float], flip: bool) -> np.ndarray:
         from PIL import Image as pillow
@@ -95,3 +116,17 @@ def _random_box(
     h = min(float(height), width / augmentation.ratio[0])
     left, top = (width - w) / 2, (height - h) / 2
     return left, top, left + w, top + h
+
+
+def _erase(pixels: np.ndarray, augmentation: Augmentation, random: np.random.Generator) -> None:
+    """Set a rectangle of random area, shape and place to 0; nothing when ten tries do not fit."""
+    _, height, width = pixels.shape
+    ratios = augmentation.erasing_ratio
+    for _ in range(10):
+        area = height * width * random.uniform(*augmentation.erasing_area)
+        ratio = math.exp(random.uniform(math.log(ratios[0]), math.log(ratios[1])))
+        h, w = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 1 <= h < height and 1 <= w < width:
+            top, left = random.integers(height - h + 1), random.integers(width - w + 1)
+            pixels[:, top : top + h, left : left + w] = 0.0
+            return

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from diptych.core.errors import NumericalError, StorageError
+from diptych.core.errors import NumericalError, StorageError, UsageError
 from diptych.core.files import create_array, read_json, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.progress import task
@@ -25,6 +25,7 @@ from diptych.data.contents import picture_contents
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.image_tower import ImageTower
 from diptych.encoders.preprocessing import Augmentation
+from diptych.encoders.region_tower import RegionTower
 
 __all__ = ["FeatureOptions", "FeatureStore"]
 
@@ -72,7 +73,11 @@ class FeatureStore:
 
     @classmethod
     def of(
-        cls, tower: ImageTower, collection: Collection, root: Path | str, options: FeatureOptions
+        cls,
+        tower: ImageTower | RegionTower,
+        collection: Collection,
+        root: Path | str,
+        options: FeatureOptions,
     ) -> FeatureStore:
         """Open the store of this tower and these pictures, computing what is not there yet.
 
@@ -83,10 +88,17 @@ class FeatureStore:
             options: views, precision, storage.
 
         Raises:
+            UsageError: the tower or the collection is of region features, which are cached as they are.
             ImageError: a picture cannot be read; the message names it.
             NumericalError: a feature is NaN or infinite; the message names the picture.
             StorageError: the disk is full; what was computed stays and is used by the next try.
         """
+        if isinstance(tower, RegionTower) or collection.holds == "regions":
+            raise UsageError(
+                f"features are cached from pictures; the tower takes {tower.takes}, "
+                f"{collection.name} holds {collection.holds}",
+                "leave [features] out of the recipe: region features are read as they are",
+            )
         contents = picture_contents(collection)
         key = _key(tower, contents, options)
         folder = Path(root) / key
@@ -115,6 +127,10 @@ class FeatureStore:
 def _key(tower: ImageTower, contents: list[str], options: FeatureOptions) -> str:
     weights = {name: value.detach().cpu().numpy() for name, value in tower.backbone.state_dict().items()}
     settings = options.model_dump(mode="json")
+    if not options.augmentation.erasing:
+        # Stores from before erasing was known keep their names.
+        for name in ("erasing", "erasing_area", "erasing_ratio"):
+            del settings["augmentation"][name]
     if options.views == 0:
         settings = {name: settings[name] for name in ("views", "precision", "storage")}
     return fingerprint(

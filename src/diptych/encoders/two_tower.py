@@ -2,72 +2,46 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from torch import nn
+from pydantic import ValidationError
 
 from diptych.core.errors import StorageError
 from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.loading import batched
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig, pad_tokens
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.inputs import check_texts
 from diptych.encoders.pretrained import pick_device
 from diptych.encoders.rows import unit_rows
+from diptych.encoders.target_tower import TargetTowerConfig
+from diptych.encoders.targets.contract import open_target_model
 from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.encoders.two_tower_model import CaptionSource, ModelConfig, TwoTowerModel
 
-__all__ = ["ModelConfig", "TwoTowerEncoder", "TwoTowerModel"]
+__all__ = ["CaptionSource", "ModelConfig", "TwoTowerEncoder", "TwoTowerModel"]
 
-logger = logging.getLogger(__name__)
-
-
-class ModelConfig(BaseModel):
-    """What a two-tower model is made of.
-
-    Attributes:
-        width: d, the length of a row in the shared space.
-        image: the image tower.
-        text: the caption tower.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    width: int = Field(1024, ge=2)
-    image: ImageTowerConfig = ImageTowerConfig()
-    text: CaptionTowerConfig = CaptionTowerConfig()
-
-
-class TwoTowerModel(nn.Module):
-    """Both towers as one module: ``image`` and ``text``.
-
-    Args:
-        config: what it is made of.
-        vocabulary: of the caption tower.
-        load_weights: read backbone weights and word vectors that the config names.
-    """
-
-    def __init__(self, config: ModelConfig, vocabulary: Vocabulary, load_weights: bool = True) -> None:
-        super().__init__()
-        self.config = config
-        self.image = ImageTower(config.image, config.width, load_weights)
-        self.text = CaptionTower(config.text, config.width, vocabulary, load_weights)
+_NO_EFFECT: Any = {
+    "image": {"kind", "weights", "pretrained", "dropout", "bias", "batch_norm"},
+    "text": {"kind", "word_vectors", "dropout", "bias", "batch_norm", "targets"},
+    "projection": True,
+    "similarity": True,
+}
+"""Keys that change no row, or whose effect the fingerprint takes from names and shapes of weights, from
+the target model or from the similarity itself."""
 
 
 class TwoTowerEncoder(DualEncoder):
-    """A trained two-tower model with its vocabulary and preprocessing.
+    """A trained two-tower model with its preprocessing and what makes numbers of captions.
 
     Args:
         model: the towers.
-        vocabulary: whose ids the caption tower takes.
+        source: the vocabulary or target model that the caption tower was made with.
         name: what reports call it.
         temperature: the one it was trained with, where there was one.
     """
@@ -77,12 +51,12 @@ class TwoTowerEncoder(DualEncoder):
     def __init__(
         self,
         model: TwoTowerModel,
-        vocabulary: Vocabulary,
+        source: CaptionSource,
         name: str = "two_tower",
         temperature: float | None = None,
     ) -> None:
         self.model = model
-        self.vocabulary = vocabulary
+        self.source = source
         self.name = name
         self.temperature = temperature
 
@@ -96,17 +70,29 @@ class TwoTowerEncoder(DualEncoder):
         """d, the length of one row."""
         return self.model.config.width
 
+    @property
+    def takes(self) -> Literal["pictures", "regions"]:
+        """``"pictures"`` or ``"regions"``: what :meth:`encode_images` wants."""
+        return self.model.image.takes
+
+    @property
+    def similarity(self) -> Literal["cosine", "order"]:
+        """How rows are compared: as the model was trained."""
+        return self.model.config.similarity
+
     @torch.inference_mode()
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """(n, d) float32 unit rows of Pillow pictures or (height, width, 3) uint8 arrays."""
+        """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays), or of
+        (regions, features) float matrices where the image tower takes regions."""
         self.model.eval()
         blocks = []
         done = 0
-        preprocessing = self.model.config.image.preprocessing
+        prepare = self.model.image.prepare
         for batch in batched(images, batch_size):
-            arrays = [preprocessing(as_picture(item, done + place)) for place, item in enumerate(batch)]
-            pixels = torch.from_numpy(np.stack(arrays)).to(self.device, memory_format=torch.channels_last)
-            rows = self.model.image(pixels).float().cpu().numpy()
+            arrays = np.stack([prepare(item, done + place) for place, item in enumerate(batch)])
+            layout = torch.channels_last if arrays.ndim == 4 else torch.contiguous_format
+            inputs = torch.from_numpy(arrays).to(self.device, memory_format=layout)
+            rows = self.model.image(inputs).float().cpu().numpy()
             blocks.append(unit_rows(rows, "image", np.arange(done, done + len(batch))))
             done += len(batch)
         return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
@@ -127,48 +113,41 @@ class TwoTowerEncoder(DualEncoder):
         """(n, d) float32 unit rows; captions are read in order of length and put back in place."""
         self.model.eval()
         texts = check_texts(texts)
-        limit = self.model.config.text.max_tokens
-        flat, starts = self.vocabulary.encode_all(texts, limit)
-        lengths = np.diff(starts)
-        cut = int(np.count_nonzero(lengths == limit))
-        if cut:
-            logger.info("%d of %d texts reach or exceed %d tokens", cut, len(texts), limit)
+        inputs = self.model.text.inputs(texts)
         rows = np.empty((len(texts), self.width), dtype=np.float32)
-        order = np.argsort(lengths, kind="stable")
+        order = np.argsort(inputs.lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             part = order[start : start + batch_size]
-            tokens, sizes = pad_tokens(flat, starts, part)
-            encoded = self.model.text(tokens.to(self.device), sizes).float().cpu().numpy()
+            first, second = inputs.batch(part)
+            encoded = self.model.text(first.to(self.device), second).float().cpu().numpy()
             rows[part] = unit_rows(encoded, "text", part)
         return rows
 
     @property
     def fingerprint(self) -> str:
-        """Name by content: weights, preprocessing, vocabulary and text cut.
+        """Name by content: weights, preprocessing, vocabulary or target model, and text cut.
 
         Computed anew each time, for weights in training change.
         """
         state = {key: value.detach().cpu().numpy() for key, value in self.model.state_dict().items()}
-        config = self.model.config.model_dump(
-            mode="json",
-            exclude={"image": {"weights", "pretrained", "dropout"}, "text": {"word_vectors", "dropout"}},
+        config = self.model.config.model_dump(mode="json", exclude=_NO_EFFECT)
+        content = (
+            list(self.source.entries) if isinstance(self.source, Vocabulary) else self.source.fingerprint
         )
-        return fingerprint(fingerprint_arrays(state), config, list(self.vocabulary.entries))
+        more = [self.similarity] if self.similarity != "cosine" else []
+        return fingerprint(fingerprint_arrays(state), config, content, *more)
 
     def describe(self) -> dict[str, Any]:
         """What has to be printed beside every number this encoder produced."""
-        config = self.model.config
         return {
             "family": self.family,
             "name": self.name,
             "width": self.width,
-            "image": {
-                "backbone": config.image.backbone,
-                **config.image.preprocessing.model_dump(mode="json"),
-            },
-            "text": {"limit": config.text.max_tokens, "words": len(self.vocabulary), "cut": "end"},
+            "image": self.model.image.describe(),
+            "text": self.model.text.describe(),
             "activation": "none",
             "normalisation": "unit length, eps 1e-12",
+            "similarity": self.similarity,
             "temperature": self.temperature,
             "fingerprint": self.fingerprint,
         }
@@ -179,7 +158,10 @@ class TwoTowerEncoder(DualEncoder):
     def _write(self, folder: Path) -> None:
         save_tensors(self.model.state_dict(), folder / "model.safetensors")
         write_json(folder / "model.json", self.model.config.model_dump(mode="json"))
-        self.vocabulary.save(folder / "vocabulary.json")
+        if isinstance(self.source, Vocabulary):
+            self.source.save(folder / "vocabulary.json")
+        else:
+            self.source.save(folder / "targets")
 
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> TwoTowerEncoder:
@@ -192,8 +174,8 @@ class TwoTowerEncoder(DualEncoder):
         settings = read_json(folder / "diptych.json").get("settings", {})
         try:
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
-            vocabulary = Vocabulary.load(folder / "vocabulary.json")
-            model = TwoTowerModel(config, vocabulary, load_weights=False)
+            source = _source_of(config, folder)
+            model = TwoTowerModel(config, source, load_weights=False)
             model.load_state_dict(load_tensors(folder / "model.safetensors", "train it again"))
         except (ValidationError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
@@ -203,4 +185,11 @@ class TwoTowerEncoder(DualEncoder):
         model.to(pick_device(device))
         model.to(memory_format=torch.channels_last)
         model.eval()
-        return cls(model, vocabulary, **settings)
+        return cls(model, source, **settings)
+
+
+def _source_of(config: ModelConfig, folder: Path) -> CaptionSource:
+    """The vocabulary or target model that was saved beside a model."""
+    if isinstance(config.text, TargetTowerConfig):
+        return open_target_model(folder / "targets")
+    return Vocabulary.load(folder / "vocabulary.json")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from diptych.evaluation.bootstrap import Bootstrap
+from diptych.evaluation.comparison import Comparison, Difference
 from diptych.evaluation.evaluate import evaluate, evaluate_scores
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.evaluation.measuring import DEFAULT_MEASURES, MEASURES, Measure, Sum, measure
 from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
 from diptych.evaluation.ranks import Ranks, ranks_from_rows, ranks_from_scores
 from diptych.evaluation.result import BOTH, Protocol, Result, Score, TableRow
+from diptych.evaluation.seeds import Spread, spread_over_seeds
+from diptych.evaluation.significance import compare
+from diptych.evaluation.similarities import SIMILARITIES, Similarity, similarity
 from diptych.evaluation.ties import TIE_RULES, TieGroups, tie_groups
 from diptych.evaluation.topk import top_k
 from diptych.evaluation.trec import read_qrels, read_run, write_qrels, write_run, write_trec
@@ -19,8 +23,11 @@ __all__ = [
     "DIRECTIONS",
     "MEASURES",
     "PARTITIONS",
+    "SIMILARITIES",
     "TIE_RULES",
     "Bootstrap",
+    "Comparison",
+    "Difference",
     "Direction",
     "GroundTruth",
     "Measure",
@@ -30,9 +37,12 @@ __all__ = [
     "Ranks",
     "Result",
     "Score",
+    "Similarity",
+    "Spread",
     "Sum",
     "TableRow",
     "TieGroups",
+    "compare",
     "evaluate",
     "evaluate_scores",
     "measure",
@@ -41,6 +51,8 @@ __all__ = [
     "ranks_from_scores",
     "read_qrels",
     "read_run",
+    "similarity",
+    "spread_over_seeds",
     "tie_groups",
     "top_k",
     "write_qrels",

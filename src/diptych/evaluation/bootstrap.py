@@ -16,7 +16,7 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.evaluation.aggregates import Aggregate
-from diptych.evaluation.ground_truth import Direction, GroundTruth
+from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
 
 __all__ = ["Bootstrap", "clusters", "interval", "resample"]
 
@@ -83,18 +83,20 @@ def resample(
         bootstrap: how many, and the seed.
         fold: number of the fold, which has draws of its own.
         ground_truth: of the fold.
-        values: per direction and measure, one value per query.
+        values: per direction and measure, one value per query; those that are not asked play no part.
         aggregates: per direction and measure, its statistic.
 
     Returns:
         Per direction and measure, (samples,) float64; NaN for a resample without a query.
     """
     of, size = clusters(ground_truth)
+    asked = {name: ground_truth.queries(name) for name in DIRECTIONS}
     found: dict[tuple[Direction, str], list[np.ndarray]] = {key: [] for key in values}
     widest = max(ground_truth.n_images, ground_truth.n_texts)
     for weights in _weights(bootstrap, fold, size, widest):
         for key, per_query in values.items():
-            found[key].append(aggregates[key].resampled(per_query, of[key[0]], weights))
+            rows = asked[key[0]]
+            found[key].append(aggregates[key].resampled(per_query[rows], of[key[0]][rows], weights))
     return {key: np.concatenate(parts) for key, parts in found.items()}
 
 

@@ -14,6 +14,7 @@ from diptych.evaluation.measures.rank import best_ranks
 from diptych.evaluation.measuring import DEFAULT_MEASURES, Measure, Sum, resolve
 from diptych.evaluation.partitioning import Fold, Partition, partition
 from diptych.evaluation.products import check_rows
+from diptych.evaluation.protocol import protocol_of
 from diptych.evaluation.ranks import (
     DEFAULT_BLOCK,
     Ranks,
@@ -21,7 +22,8 @@ from diptych.evaluation.ranks import (
     ranks_from_rows,
     ranks_from_scores,
 )
-from diptych.evaluation.result import BOTH, Protocol, Result, Score
+from diptych.evaluation.result import BOTH, Result, Score
+from diptych.evaluation.similarities import similarity as similarity_of
 from diptych.evaluation.sources import GivenScores
 from diptych.evaluation.ties import check_rule, tie_groups
 
@@ -37,6 +39,7 @@ def evaluate(
     ground_truth: GroundTruth,
     measures: Iterable[str | Measure | Sum] = DEFAULT_MEASURES,
     *,
+    similarity: str = "cosine",
     protocol: str = "full",
     ties: str = "expected",
     bootstrap: Bootstrap | None = None,
@@ -46,13 +49,15 @@ def evaluate(
     threads: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Measure retrieval in both directions by the inner products of image and text rows.
+    """Measure retrieval in both directions by the scores of image and text rows.
 
     Args:
         images: (n, d) float32 rows, possibly memory-mapped; unit length if cosine is meant.
         texts: (m, d) float32 rows.
         ground_truth: which texts are relevant to which images.
         measures: names such as ``"R@5"`` (any cut-off), or measures.
+        similarity: ``"cosine"``, the inner product, or ``"order"``, that of order embeddings; see
+            :mod:`diptych.evaluation.similarities`.
         protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
         ties: the tie rule; see :mod:`diptych.evaluation.ties`.
         bootstrap: how confidence intervals are made; none by default.
@@ -65,8 +70,9 @@ def evaluate(
     Raises:
         DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
         NumericalError: a row that is not finite, named.
-        UnknownNameError: a measure, protocol or tie rule that does not exist.
+        UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
     """
+    similarity_of(similarity)  # before the work, not after it
     check_sizes(images, texts, ground_truth)
     chosen = partition(protocol)
     if chosen.count > 1:  # so that a message names the row in the whole test set
@@ -80,13 +86,14 @@ def evaluate(
             texts[fold.texts],
             fold.ground_truth,
             every=every,
+            similarity=similarity,
             image_ids=image_ids if whole else None,
             text_ids=text_ids if whole else None,
             block=block,
             threads=threads,
         )
 
-    return _evaluate(rank, ground_truth, measures, chosen, ties, bootstrap, about)
+    return _evaluate(rank, ground_truth, measures, chosen, ties, bootstrap, about, similarity)
 
 
 def evaluate_scores(
@@ -127,6 +134,7 @@ def _evaluate_fold(
     fold: Fold, number: int, ranked: dict[Direction, Ranks], plain: list[Measure], ties: str, how: Bootstrap
 ) -> _Found:
     groups = {name: tie_groups(ranked[name], ties) for name in DIRECTIONS}
+    asked = {name: fold.ground_truth.queries(name) for name in DIRECTIONS}
     cells: list[tuple[Direction, Measure]] = [(name, member) for name in DIRECTIONS for member in plain]
     per_query = {(name, member.name): member.values(groups[name]) for name, member in cells}
     aggregates = {(name, member.name): member.aggregate for name, member in cells}
@@ -134,9 +142,9 @@ def _evaluate_fold(
         fold=fold,
         per_query=per_query,
         best={name: best_ranks(groups[name]) for name in DIRECTIONS},
-        values={key: aggregates[key].of(values) for key, values in per_query.items()},
+        values={key: aggregates[key].of(values[asked[key[0]]]) for key, values in per_query.items()},
         chances={
-            (name, member.name): member.chance(ranked[name].positives, ranked[name].gallery)
+            (name, member.name): member.chance(ranked[name].positives[asked[name]], ranked[name].gallery)
             for name, member in cells
         },
         samples=resample(how, number, fold.ground_truth, per_query, aggregates) if how.samples else {},
@@ -151,6 +159,7 @@ def _evaluate(
     ties: str,
     bootstrap: Bootstrap | None,
     about: Mapping[str, Any] | None,
+    similarity: str = "cosine",
 ) -> Result:
     plain, sums = resolve(asked)
     how = bootstrap or Bootstrap(samples=0)
@@ -161,7 +170,7 @@ def _evaluate(
         for number, fold in enumerate(chosen.folds(truth))
     ]
     return Result(
-        _protocol(truth, chosen, ties, plain, how, about),
+        protocol_of(truth, chosen, ties, plain, how, about, similarity),
         _scores(found, plain, sums, how),
         {
             name: {
@@ -171,14 +180,17 @@ def _evaluate(
             for name in DIRECTIONS
         },
         {name: _whole(truth, name, found, [one.best[name] for one in found]) for name in DIRECTIONS},
+        truth.text_image,
     )
 
 
 def _whole(truth: GroundTruth, name: Direction, found: list[_Found], parts: list[np.ndarray]) -> np.ndarray:
-    """Values per query of all folds, in the order of the whole test set."""
+    """Values per query of all folds, in the order of the whole test set; NaN where it is not asked."""
     values = np.empty(truth.n_images if name == "i2t" else truth.n_texts)
     for one, part in zip(found, parts, strict=True):
         values[one.fold.images if name == "i2t" else one.fold.texts] = part
+    if name in truth.asked:
+        values[~truth.asked[name]] = np.nan
     return values
 
 
@@ -205,34 +217,3 @@ def _scores(
             *(ends or (None, None)),
         )
     return scores
-
-
-def _protocol(
-    truth: GroundTruth,
-    chosen: Partition,
-    ties: str,
-    plain: list[Measure],
-    how: Bootstrap,
-    about: Mapping[str, Any] | None,
-) -> Protocol:
-    def spread(counts: np.ndarray) -> tuple[int, int]:
-        return int(counts.min()), int(counts.max())
-
-    published = ["ties"] if ties == "compat" else []
-    return Protocol(
-        name=chosen.name,
-        n_images=truth.n_images,
-        n_texts=truth.n_texts,
-        texts_per_image=spread(truth.i2t.counts),
-        images_per_text=spread(truth.t2i.counts),
-        galleries=chosen.count,
-        ties=ties,
-        any_of_k=tuple(member.name for member in plain if member.positives == "best"),
-        all_positives=tuple(member.name for member in plain if member.positives == "all"),
-        compat=tuple(published + [member.name for member in plain if member.compat]),
-        without_positive={str(name): count for name, count in truth.without_positive.items()},
-        samples=how.samples,
-        confidence=how.confidence,
-        seed=how.seed,
-        about=dict(about or {}),
-    )

@@ -18,7 +18,8 @@ import numpy as np
 from diptych.core.errors import DataError, UsageError
 from diptych.core.progress import task
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
-from diptych.evaluation.sources import GivenScores, RowProducts, ScoreSource
+from diptych.evaluation.similarities import similarity as similarity_of
+from diptych.evaluation.sources import GivenScores, ScoreSource
 from diptych.evaluation.tallies import Tally
 from diptych.evaluation.tiles import TileCounter
 
@@ -110,6 +111,7 @@ def ranks_from_rows(
     ground_truth: GroundTruth,
     *,
     every: bool = False,
+    similarity: str = "cosine",
     image_ids: Sequence[str] | None = None,
     text_ids: Sequence[str] | None = None,
     block: int = DEFAULT_BLOCK,
@@ -123,6 +125,7 @@ def ranks_from_rows(
         ground_truth: which belong together.
         every: the ranks of all positives instead of each query's best. It takes one more comparison
             of the whole tile for every further positive of the query with the most.
+        similarity: ``"cosine"`` or ``"order"``; see :mod:`diptych.evaluation.similarities`.
         image_ids: for messages.
         text_ids: for messages.
         block: scores held at once by one worker.
@@ -135,9 +138,11 @@ def ranks_from_rows(
     Raises:
         DataError: sizes that disagree, or an empty side.
         NumericalError: a row that is not finite, named.
+        UnknownNameError: no such similarity.
     """
     check_sizes(images, texts, ground_truth)
-    return _ranks(RowProducts(images, texts, image_ids, text_ids), ground_truth, every, block, threads)
+    source = similarity_of(similarity).source(images, texts, image_ids, text_ids)
+    return _ranks(source, ground_truth, every, block, threads)
 
 
 def ranks_from_scores(
@@ -177,6 +182,10 @@ def _ranks(
     for what, value in (("block", block), ("threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{what} is {value}, it must be at least 1")
+    if not truth.symmetric:  # a tile's positives are taken out for both directions at once: two passes
+        return {
+            name: _ranks(source, truth.mirrored(name), every, block, threads)[name] for name in DIRECTIONS
+        }
     scores = source.positives(truth.i2t.queries, truth.i2t.rows)
     by_text = np.lexsort((truth.i2t.queries, truth.i2t.rows))
     tallies: dict[Direction, Tally] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,80 +13,14 @@ from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, read_json, write_json
 from diptych.evaluation.ground_truth import DIRECTIONS
 from diptych.evaluation.measuring import measure
+from diptych.evaluation.protocol import Protocol
 
 __all__ = ["BOTH", "Protocol", "Result", "Score", "TableRow"]
 
 BOTH = "both"  # where a sum over both directions is kept
 _FORMAT = 1
 _RANKS = "ranks"
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """Everything a number depends on besides the embeddings.
-
-    Attributes:
-        name: the protocol's name, e.g. ``"coco-1k"``.
-        n_images: images in the test set.
-        n_texts: texts in the test set.
-        texts_per_image: least and most positives of an image query.
-        images_per_text: least and most positives of a text query.
-        galleries: into how many folds the test set was cut; values are averaged over them.
-        ties: the tie rule.
-        any_of_k: measures for which only the best positive of a query counts.
-        all_positives: measures for which every positive counts.
-        compat: what follows published conventions instead of plain definitions.
-        without_positive: per direction, queries that have none; they score 0 in every mean.
-        samples: bootstrap resamples of images; 0 for no intervals.
-        confidence: coverage of the intervals.
-        seed: of the bootstrap.
-        about: dataset, split, fingerprints, training seed: whatever else the numbers depend on.
-    """
-
-    name: str
-    n_images: int
-    n_texts: int
-    texts_per_image: tuple[int, int]
-    images_per_text: tuple[int, int]
-    galleries: int
-    ties: str
-    any_of_k: tuple[str, ...]
-    all_positives: tuple[str, ...]
-    compat: tuple[str, ...]
-    without_positive: dict[str, int]
-    samples: int
-    confidence: float
-    seed: int
-    about: dict[str, Any] = field(default_factory=dict)
-
-    def line(self) -> str:
-        """One line, to be printed with every number."""
-        per_image = "–".join(str(count) for count in dict.fromkeys(self.texts_per_image))
-        per_text = "–".join(str(count) for count in dict.fromkeys(self.images_per_text))
-        parts = [f"{key} {value}" for key, value in self.about.items()]
-        parts.append(
-            f"{self.name}: {self.n_images:,} images, {self.n_texts:,} texts "
-            f"({per_image} per image, {per_text} per text)"
-        )
-        if self.galleries > 1:
-            parts.append(f"mean of {self.galleries} galleries")
-        if self.any_of_k:
-            parts.append(f"any-of-k for {', '.join(self.any_of_k)}")
-        if self.all_positives:
-            parts.append(f"all positives for {', '.join(self.all_positives)}")
-        parts.append(f"ties {self.ties}")
-        parts += [f"compat {what}" for what in self.compat]
-        parts += [
-            f"{count:,} {direction} queries without a positive count as 0"
-            for direction, count in self.without_positive.items()
-            if count
-        ]
-        if self.samples:
-            parts.append(
-                f"{100 * self.confidence:g} % intervals from {self.samples:,} resamples of images, "
-                f"seed {self.seed}"
-            )
-        return "; ".join(parts)
+_TEXT_IMAGE = "text_image"
 
 
 @dataclass(frozen=True)
@@ -124,14 +58,17 @@ class Result:
     Attributes:
         protocol: what the numbers depend on.
         scores: per direction (``"i2t"``, ``"t2i"``, and ``"both"`` for sums) and measure.
-        per_query: per direction and measure, one float64 per query.
+        per_query: per direction and measure, one float64 per query, NaN for one that was not asked.
         ranks: per direction, the rank of each query's best positive, expected where ties leave it open.
+        text_image: (n_texts,) the image each text was written for, -1 for none: queries that are
+            resampled together.
     """
 
     protocol: Protocol
     scores: dict[str, dict[str, Score]]
     per_query: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     ranks: dict[str, np.ndarray] = field(default_factory=dict)
+    text_image: np.ndarray | None = None
 
     def score(self, name: str, direction: str = BOTH) -> Score:
         """The score of one measure.
@@ -227,6 +164,8 @@ class Result:
             for name, values in given.items()
         }
         arrays |= {f"{direction} {_RANKS}": values for direction, values in self.ranks.items()}
+        if self.text_image is not None:
+            arrays[_TEXT_IMAGE] = self.text_image
         with atomic_folder(folder, "evaluation.json") as temporary:
             write_json(temporary / "evaluation.json", self.to_dict())
             np.savez_compressed(temporary / "per_query.npz", allow_pickle=False, **arrays)
@@ -246,6 +185,7 @@ class Result:
                 arrays = {name: stored[name] for name in stored.files}
         except (OSError, ValueError) as error:
             raise StorageError(f"{folder / 'per_query.npz'} cannot be opened: {error}") from None
+        result = replace(result, text_image=arrays.pop(_TEXT_IMAGE, None))
         for direction in DIRECTIONS:
             result.per_query[direction] = {}
         for key, values in arrays.items():

@@ -21,7 +21,7 @@ import numpy as np
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path
 from diptych.evaluation.ground_truth import DIRECTIONS, GroundTruth, Positives
-from diptych.evaluation.topk import top_k
+from diptych.evaluation.similarities import similarity as similarity_of
 
 __all__ = ["read_qrels", "read_run", "write_qrels", "write_run", "write_trec"]
 
@@ -115,8 +115,9 @@ def write_trec(
     *,
     k: int = 100,
     tag: str = "diptych",
+    similarity: str = "cosine",
 ) -> dict[str, Path]:
-    """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels``.
+    """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels``; queries that are not asked are left out.
 
     Args:
         folder: where to.
@@ -127,26 +128,34 @@ def write_trec(
         text_ids: one per text, without white space.
         k: how deep the runs are; measures that look deeper differ from ours.
         tag: the run's name.
+        similarity: ``"cosine"`` or ``"order"``.
 
     Returns:
         The paths by file name.
 
     Raises:
         DataError: ids that TREC files cannot hold.
+        UnknownNameError: no such similarity.
         StorageError: the write failed.
     """
     folder = Path(folder)
     paths: dict[str, Path] = {}
+    chosen = similarity_of(similarity)
     _check_ids("image", image_ids, ground_truth.n_images)
     _check_ids("text", text_ids, ground_truth.n_texts)
     for name in DIRECTIONS:
         sides = [(images, image_ids), (texts, text_ids)]
         (queries, query_ids), (gallery, gallery_ids) = sides if name == "i2t" else sides[::-1]
-        rows, scores = top_k(queries, gallery, k, query_ids=query_ids, gallery_ids=gallery_ids)
+        asked, positives = ground_truth.queries(name), ground_truth.positives(name)
+        if len(asked) < positives.n_queries:
+            queries, query_ids = queries[asked], [query_ids[row] for row in asked.tolist()]
+            positives = positives.taken(asked)
+        pair = (queries, gallery) if name == "i2t" else (gallery, queries)
+        rows, scores = chosen.best(*pair, name, k)
         for kind in ("run", "qrels"):
             paths[f"{name}.{kind}"] = folder / f"{name}.{kind}"
         write_run(paths[f"{name}.run"], query_ids, gallery_ids, rows, scores, tag)
-        write_qrels(paths[f"{name}.qrels"], query_ids, gallery_ids, ground_truth.positives(name))
+        write_qrels(paths[f"{name}.qrels"], query_ids, gallery_ids, positives)
     return paths
 
 

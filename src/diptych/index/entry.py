@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from diptych.core.errors import UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.index.contract import Index, Vectors
 from diptych.index.engine import ENGINES
@@ -19,7 +20,13 @@ def build_index(
 
     Raises:
         UnknownNameError: no such engine or option.
+        UsageError: order embeddings, which no engine can search.
     """
+    if embeddings.similarity != "cosine":
+        raise UsageError(
+            f"rows compared by {embeddings.similarity!r} cannot be indexed: engines search by the cosine",
+            'measure them with diptych evaluate; to search, train with model.similarity = "cosine"',
+        )
     return ENGINES.get(engine).index.build(embeddings, sample=sample, **options)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from diptych.core.errors import RecipeError, UsageError
+from diptych.core.errors import NumericalError, RecipeError, UsageError
 from diptych.core.registry import Registry
 
 __all__ = [
@@ -20,6 +20,8 @@ __all__ = [
     "Objective",
     "ObjectiveKind",
     "Reduction",
+    "Within",
+    "all_finite",
     "checked",
     "in_directions",
     "reduce",
@@ -30,15 +32,49 @@ Reduction = Literal["mean", "sum", "none"]
 Compat = Literal["none", "pairs"]
 
 
+class Within(NamedTuple):
+    """Scores inside each modality, for objectives that push images from images and texts from texts.
+
+    Attributes:
+        images: (n_images, n_images) scores of images with each other.
+        texts: (n_texts, n_texts) scores of texts with each other.
+    """
+
+    images: Tensor
+    texts: Tensor
+
+
 class Objective(nn.Module):
     """A loss over one score matrix, carrying its hyper-parameters.
 
     Called with ``scores`` (n_images, n_texts) and ``positives``, a boolean matrix of the same shape,
     it gives a scalar. A parameter of it (a learned temperature) is trained with the model.
+
+    Attributes:
+        needs_within: whether it also wants the scores inside each modality; the loop supplies them.
+        needs_negatives: whether a batch in which everything matches everything is an error.
     """
 
-    def forward(self, scores: Tensor, positives: Tensor) -> Tensor:
+    needs_within: ClassVar[bool] = False
+    needs_negatives: ClassVar[bool] = True
+
+    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
         """The loss, a scalar."""
+        raise NotImplementedError
+
+    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
+        """(queries,) the loss of each row as a query, before any mean or sum over queries.
+
+        Query i's value depends on row i alone, so the gradient of their sum with respect to
+        ``scores`` holds, at (i, j), the weight of candidate j in query i's gradient. With
+        ``compat="pairs"`` every positive pair is a query: (pairs,) values, in the order of
+        ``positives.nonzero()``.
+
+        Args:
+            scores: (queries, candidates); give the transposed matrix for texts as queries.
+            positives: (queries, candidates) boolean.
+            within: (queries, queries) scores among the queries, where ``needs_within``.
+        """
         raise NotImplementedError
 
     def logged(self) -> dict[str, float]:
@@ -84,7 +120,9 @@ class ObjectiveKind:
 OBJECTIVES: Registry[ObjectiveKind] = Registry("objective", "diptych.objectives")
 
 
-def checked(scores: Tensor, positives: Tensor, compat: Compat = "none") -> tuple[Tensor, Tensor]:
+def checked(
+    scores: Tensor, positives: Tensor, compat: Compat = "none", needs_negatives: bool = True
+) -> tuple[Tensor, Tensor]:
     """Scores and positives, after seeing that they make sense, and as ``compat`` wants them.
 
     With ``compat="pairs"`` every positive pair becomes a row and a column of its own, and all other
@@ -92,7 +130,9 @@ def checked(scores: Tensor, positives: Tensor, compat: Compat = "none") -> tuple
     (image, caption) pairs in a batch without looking whether an image is there twice.
 
     Raises:
-        UsageError: shapes that differ, or an image or caption without a positive in the batch.
+        UsageError: shapes that differ, an image or caption without a positive in the batch, or a
+            batch without a single negative.
+        NumericalError: a score that is NaN or infinite.
     """
     if scores.shape != positives.shape or scores.dim() != 2:
         raise UsageError(
@@ -108,11 +148,37 @@ def checked(scores: Tensor, positives: Tensor, compat: Compat = "none") -> tuple
         if not bool(covered.all()):
             row = int((~covered).nonzero()[0])
             raise UsageError(f"{side} {row} of the batch has no positive", "leave it out of the batch")
+    all_finite(scores, ("image", "text"))
+    if needs_negatives and compat == "none" and bool(positives.all()):
+        raise UsageError(
+            f"a batch of {scores.shape[0]} images and {scores.shape[1]} texts without a negative",
+            "a contrastive loss needs at least two images that do not share a caption",
+        )
     if compat == "pairs":
         images, texts = positives.nonzero(as_tuple=True)
-        scores = scores[images][:, texts]
+        scores = scores.index_select(0, images).index_select(1, texts)
         positives = torch.eye(len(images), dtype=torch.bool, device=scores.device)
+        if needs_negatives and len(images) < 2:
+            raise UsageError("a batch of one pair has no negative", "use a batch size of at least 2")
     return scores, positives
+
+
+def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
+    """See that no score is NaN or infinite; ``sides`` are the words for a row and a column.
+
+    Raises:
+        NumericalError: one is; the message names its place.
+    """
+    # One pass: NaN and infinity survive a sum. A sum of finite numbers that overflows is looked at again.
+    if bool(torch.isfinite(scores.detach().sum())):
+        return
+    wrong = (~torch.isfinite(scores.detach())).nonzero()
+    if len(wrong):
+        row, column = (int(place) for place in wrong[0])
+        raise NumericalError(
+            f"the score of {sides[0]} {row} and {sides[1]} {column} of the batch is {float(scores[row, column].detach())}",
+            "the model has diverged: lower the learning rate, add warm-up or clipping, or use 32-bit precision",
+        )
 
 
 def reduce(values: Tensor, reduction: Reduction) -> Tensor:

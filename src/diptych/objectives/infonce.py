@@ -1,46 +1,64 @@
-"""InfoNCE: each positive against all negatives, as a soft-max over cosine scores.
+"""InfoNCE and NT-Xent: each positive against all negatives, as a soft-max over cosine scores.
 
 For a query q, a positive p and its negatives N, with temperature τ::
 
     ℓ(q, p) = −log( exp(s_qp/τ) / (exp(s_qp/τ) + Σ_{n ∈ N} exp(s_qn/τ)) )
 
-Other positives of q are in neither sum. A query's loss is the mean over its positives.
+Other positives of q are in neither sum. A query's loss is the mean over its positives; a query for
+which everything in the batch is positive has a loss and a gradient of 0. NT-Xent between modalities is
+the same function; it has its own name and the temperature it was studied with, 0.1.
 
 Sources: van den Oord et al., Representation Learning with Contrastive Predictive Coding, 2018;
-Radford et al., Learning Transferable Visual Models (CLIP), 2021, for the symmetric form.
+Radford et al., Learning Transferable Visual Models (CLIP), 2021, for the symmetric form; Bleeker and
+de Rijke, Do Lessons from Metric Learning Generalize to Image-Caption Retrieval?, ECIR 2022, Eq. 4.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-from diptych.core.errors import NumericalError, UsageError
 from diptych.objectives.declaration import (
     OBJECTIVES,
     Compat,
     Direction,
-    Objective,
     ObjectiveKind,
     Reduction,
+    Within,
     checked,
     in_directions,
-    reduce,
 )
+from diptych.objectives.directed import together
+from diptych.objectives.pairs import mean_per_query
+from diptych.objectives.temperature import Tempered, checked_temperature
 
-__all__ = ["InfoNCE", "infonce"]
+__all__ = ["InfoNCE", "NTXent", "infonce", "infonce_per_query", "log_sum_of_negatives", "softmax_per_query"]
 
 
-def _per_query(logits: Tensor, positives: Tensor) -> Tensor:
-    """(queries,) mean over each query's positives of −log p(positive against its negatives)."""
+def log_sum_of_negatives(logits: Tensor, others: Tensor) -> Tensor:
+    """(queries,) log Σ exp over each row's negatives: the candidates that ``others`` does not mark."""
     # The lowest finite number, not −inf: a query without negatives then has a loss of 0 and a
     # gradient of 0 instead of NaN.
-    lowest = torch.finfo(logits.dtype).min
-    negatives = logits.masked_fill(positives, lowest).logsumexp(dim=1, keepdim=True)
-    pairs = torch.logaddexp(logits, negatives) - logits
-    return pairs.masked_fill(~positives, 0.0).sum(dim=1) / positives.sum(dim=1)
+    return logits.masked_fill(others, torch.finfo(logits.dtype).min).logsumexp(dim=1)
+
+
+def softmax_per_query(logits: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
+    """(queries,) mean over each query's positives of −log p(positive against its negatives).
+
+    Args:
+        logits: (queries, candidates).
+        positives: (queries, candidates) boolean.
+        negatives: (queries,) log Σ exp over the negatives of each query.
+    """
+    queries, places = positives.nonzero(as_tuple=True)
+    pairs = -logsigmoid(logits[queries, places] - negatives[queries])
+    return mean_per_query(pairs, queries, len(logits))
+
+
+def infonce_per_query(logits: Tensor, positives: Tensor) -> Tensor:
+    """(queries,) InfoNCE of each row of ``logits``, scores divided by τ."""
+    return softmax_per_query(logits, positives, log_sum_of_negatives(logits, positives))
 
 
 def infonce(
@@ -64,22 +82,16 @@ def infonce(
         compat: ``pairs`` treats other captions of an image as negatives, as published.
 
     Raises:
-        UsageError: τ ≤ 0, shapes that differ, a query without a positive.
-        NumericalError: a learned τ has become NaN or infinite.
+        UsageError: τ ≤ 0, shapes that differ, a query without a positive, a batch without a negative.
+        NumericalError: a score or a learned τ has become NaN or infinite.
     """
-    value = float(temperature.detach()) if isinstance(temperature, Tensor) else temperature
-    if isinstance(temperature, Tensor) and not math.isfinite(value):
-        raise NumericalError(f"the learned temperature is {value}", "lower the learning rate")
-    if not (value > 0 and math.isfinite(value)):
-        raise UsageError(f"temperature {value}", "give a temperature above 0, such as 0.07")
+    checked_temperature(temperature)
     scores, positives = checked(scores, positives, compat)
-    losses = in_directions(_per_query, scores / temperature, positives, direction)
-    if reduction == "none":
-        return torch.cat(losses)
-    return torch.stack([reduce(loss, reduction) for loss in losses]).mean()
+    losses = in_directions(infonce_per_query, scores / temperature, positives, direction)
+    return together(losses, reduction, "mean")
 
 
-class InfoNCE(Objective):
+class InfoNCE(Tempered):
     """InfoNCE with a fixed or learned temperature.
 
     Args:
@@ -98,23 +110,10 @@ class InfoNCE(Objective):
         reduction: Reduction = "mean",
         compat: Compat = "none",
     ) -> None:
-        super().__init__()
-        if not (temperature > 0 and math.isfinite(temperature)):
-            raise UsageError(f"temperature {temperature}", "give a temperature above 0, such as 0.07")
-        self._fixed = temperature
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature))) if learn_temperature else None
-        self.direction = direction
-        self.reduction = reduction
+        super().__init__(temperature, learn_temperature, direction, reduction, compat)
         self.compat = compat
 
-    @property
-    def temperature(self) -> float | Tensor:
-        """τ, a number or the scalar tensor that is learned."""
-        if self.log_scale is None:
-            return self._fixed
-        return torch.exp(-self.log_scale.clamp(max=math.log(100.0)))
-
-    def forward(self, scores: Tensor, positives: Tensor) -> Tensor:
+    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
         """The loss, a scalar."""
         return infonce(
             scores,
@@ -125,9 +124,24 @@ class InfoNCE(Objective):
             compat=self.compat,
         )
 
-    def logged(self) -> dict[str, float]:
-        """The temperature, when it is learned."""
-        return {} if self.log_scale is None else {"temperature": float(self.temperature.detach())}  # type: ignore[union-attr]
+    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
+        """(queries,) mean over a query's positives."""
+        scores, positives = checked(scores, positives, self.compat)
+        return infonce_per_query(scores / checked_temperature(self.temperature), positives)
+
+
+class NTXent(InfoNCE):
+    """NT-Xent between modalities: InfoNCE at τ = 0.1; options as :class:`InfoNCE`."""
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        learn_temperature: bool = False,
+        direction: Direction = "both",
+        reduction: Reduction = "mean",
+        compat: Compat = "none",
+    ) -> None:
+        super().__init__(temperature, learn_temperature, direction, reduction, compat)
 
 
 OBJECTIVES.add(
@@ -136,5 +150,13 @@ OBJECTIVES.add(
         "each positive against all negatives in a soft-max at temperature τ",
         "van den Oord et al. 2018; Radford et al. 2021",
         InfoNCE,
+    )
+)
+OBJECTIVES.add(
+    ObjectiveKind(
+        "nt-xent",
+        "InfoNCE at τ = 0.1, as in the comparison of metric-learning losses",
+        "Chen et al. 2020; Bleeker and de Rijke 2022, Eq. 4",
+        NTXent,
     )
 )

@@ -5,6 +5,8 @@ For a query q and one of its positives p, with margin α and [x]₊ = max(0, x):
     sum of hinges     Σ_{n ∈ N} [α − s_qp + s_qn]₊
     hardest negative  [α − s_qp + max_{n ∈ N} s_qn]₊
 
+A query without negatives has a loss and a gradient of 0; so has a triplet exactly at the margin.
+
 The default reduction is the sum over all (query, positive) pairs and both directions, as Faghri et
 al. define and train it (VSE++, BMVC 2018, Eq. 4–6): averaging the hardest form from the start lets
 all embeddings collapse to a point, unless the learning rate is small.
@@ -13,38 +15,47 @@ all embeddings collapse to a point, unless the learning rate is small.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from diptych.core.errors import UsageError
 from diptych.objectives.declaration import (
     OBJECTIVES,
     Compat,
     Direction,
-    Objective,
     ObjectiveKind,
     Reduction,
+    Within,
     checked,
     in_directions,
-    reduce,
 )
+from diptych.objectives.directed import Directed, not_negative, together
+from diptych.objectives.pairs import PairBlock, pair_losses, sum_per_query
 
 __all__ = ["Triplet", "TripletHardest", "triplet"]
 
 
-def _sum_of_hinges(scores: Tensor, positives: Tensor, margin: float) -> Tensor:
-    """(pairs,) for each (query, positive) the sum over that query's negatives."""
-    queries, _ = positives.nonzero(as_tuple=True)
-    hinges = (margin + scores[queries] - scores[positives][:, None]).clamp(min=0)
-    return hinges.masked_fill(positives[queries], 0.0).sum(dim=1)
+@dataclass(frozen=True)
+class _Hinges:
+    """For each (query, positive) the sum of the hinges of that query's negatives."""
+
+    margin: float
+
+    def value(self, block: PairBlock) -> Tensor:
+        return (block.rows - (block.own - self.margin)).relu_().masked_fill_(block.relevant, 0.0).sum(dim=1)
+
+    def slope(self, block: PairBlock) -> Tensor:
+        violating = (block.rows > block.own - self.margin).logical_and_(~block.relevant)
+        return violating.to(block.rows.dtype)
 
 
-def _hardest(scores: Tensor, positives: Tensor, margin: float) -> Tensor:
-    """(pairs,) for each (query, positive) the hinge of that query's hardest negative."""
-    queries, _ = positives.nonzero(as_tuple=True)
-    hardest = scores.masked_fill(positives, -math.inf).max(dim=1).values
-    return (margin + hardest[queries] - scores[positives]).clamp(min=0)
+def _pairs(scores: Tensor, positives: Tensor, margin: float, hardest: bool) -> Tensor:
+    """(pairs,) the loss of each (query, positive), row by row."""
+    if not hardest:
+        return pair_losses(_Hinges(margin), scores, positives)
+    queries, places = positives.nonzero(as_tuple=True)
+    negatives = scores.masked_fill(positives, -math.inf).max(dim=1).values
+    return (margin + negatives[queries] - scores[queries, places]).relu()
 
 
 def triplet(
@@ -70,19 +81,17 @@ def triplet(
         compat: ``pairs`` treats other captions of an image as negatives, as published.
 
     Raises:
-        UsageError: α < 0, shapes that differ, a query without a positive.
+        UsageError: α < 0, shapes that differ, a query without a positive, a batch without a negative;
+            on the way back, a second derivative (``create_graph``) of the sum of hinges.
+        NumericalError: a score is NaN or infinite.
     """
-    if not margin >= 0:
-        raise UsageError(f"margin {margin}", "give a margin of at least 0, such as 0.2")
+    not_negative("margin", margin, 0.2)
     scores, positives = checked(scores, positives, compat)
-    form = _hardest if hardest else _sum_of_hinges
-    losses = in_directions(lambda s, p: form(s, p, margin), scores, positives, direction)
-    if reduction == "none":
-        return torch.cat(losses)
-    return torch.stack([reduce(loss, reduction) for loss in losses]).sum()
+    losses = in_directions(lambda s, p: _pairs(s, p, margin, hardest), scores, positives, direction)
+    return together(losses, reduction, "sum")
 
 
-class Triplet(Objective):
+class Triplet(Directed):
     """Sum of hinges over all in-batch negatives.
 
     Args:
@@ -101,15 +110,11 @@ class Triplet(Objective):
         reduction: Reduction = "sum",
         compat: Compat = "none",
     ) -> None:
-        super().__init__()
-        if not margin >= 0:
-            raise UsageError(f"margin {margin}", "give a margin of at least 0, such as 0.2")
-        self.margin = margin
-        self.direction = direction
-        self.reduction = reduction
+        super().__init__(direction, reduction, compat)
+        self.margin = not_negative("margin", margin, 0.2)
         self.compat = compat
 
-    def forward(self, scores: Tensor, positives: Tensor) -> Tensor:
+    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
         """The loss, a scalar."""
         return triplet(
             scores,
@@ -120,6 +125,13 @@ class Triplet(Objective):
             reduction=self.reduction,
             compat=self.compat,
         )
+
+    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
+        """(queries,) sum over a query's positives."""
+        scores, positives = checked(scores, positives, self.compat)
+        queries = positives.nonzero(as_tuple=True)[0]
+        pairs = _pairs(scores, positives, self.margin, self.hardest)
+        return sum_per_query(pairs, queries, len(scores))
 
 
 class TripletHardest(Triplet):

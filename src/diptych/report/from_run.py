@@ -9,7 +9,7 @@ import numpy as np
 
 from diptych.data.collection import Collection
 from diptych.encoders.encode import EncodedCollection
-from diptych.evaluation import Measure, Result, measure, top_k
+from diptych.evaluation import Measure, Result, measure, similarity
 from diptych.evaluation import Score as Measured
 from diptych.report.content import Curves, Headline, ReportContent, Score, TableRow
 from diptych.report.retrievals import Query, Retrieval, Retrieved
@@ -142,12 +142,15 @@ def _retrievals(
     encoded: EncodedCollection,
     collection: Collection,
 ) -> Iterable[Retrieval]:
-    queries, gallery = encoded.texts.rows, encoded.images.rows
-    if direction == "i2t":
-        queries, gallery = gallery, queries
+    images, texts, ordered = encoded.images.rows, encoded.texts.rows, np.sort(chosen)
     truth = ground_truth_of(encoded).positives(direction)
-    rows, scores = top_k(queries[np.sort(chosen)], gallery, _SHOWN)
-    place = {int(query): number for number, query in enumerate(np.sort(chosen))}
+    compared = similarity(encoded.similarity)
+    rows, scores = (
+        compared.best(images[ordered], texts, "i2t", _SHOWN)
+        if direction == "i2t"
+        else compared.best(images, texts[ordered], "t2i", _SHOWN)
+    )
+    place = {int(query): number for number, query in enumerate(ordered)}
     for query in chosen.tolist():
         relevant = set(truth.of(query).tolist())
         hits = [
@@ -162,7 +165,8 @@ def _retrievals(
         expected = None
         if relevant and not any(hit.is_right for hit in hits):
             right = min(relevant)
-            score = float(queries[query] @ gallery[right])
+            pair = (query, right) if direction == "i2t" else (right, query)
+            score = compared.score(images[pair[0]], texts[pair[1]])
             expected = _item(direction, right, score, True, collection)
         yield Retrieval(asked, hits, round(float(ranks[query])), expected)
 

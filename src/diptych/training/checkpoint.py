@@ -16,9 +16,10 @@ from torch import Tensor
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_folder, read_json, write_json
 from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.training.averaging import WeightAverage
 from diptych.training.trainee import Trainee
 
-__all__ = ["Place", "load_moments", "load_weights", "read_place", "save_checkpoint"]
+__all__ = ["Place", "load_average", "load_moments", "load_weights", "read_place", "save_checkpoint"]
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Place:
         stopped: whether patience ran out.
         data: fingerprint of the training captions.
         scaler: of 16-bit training's loss scale.
+        averaged: weights that are in the epoch's mean.
     """
 
     epoch: int = 0
@@ -46,6 +48,7 @@ class Place:
     stopped: bool = False
     data: str = ""
     scaler: dict[str, Any] | None = None
+    averaged: int = 0
 
 
 def _skipped(name: str, frozen_backbone: bool) -> bool:
@@ -53,7 +56,12 @@ def _skipped(name: str, frozen_backbone: bool) -> bool:
 
 
 def save_checkpoint(
-    folder: Path, trainee: Trainee, optimizer: torch.optim.Optimizer, place: Place, frozen_backbone: bool
+    folder: Path,
+    trainee: Trainee,
+    optimizer: torch.optim.Optimizer,
+    average: WeightAverage,
+    place: Place,
+    frozen_backbone: bool,
 ) -> None:
     """Write the state; the one before stays whole until this one is.
 
@@ -70,9 +78,12 @@ def save_checkpoint(
     for parameter, state in optimizer.state.items():
         for key, value in state.items():
             moments[f"{names[id(parameter)]}|{key}"] = torch.as_tensor(value)
+    place.averaged = average.count
     with atomic_folder(folder, "place.json") as temporary:
         save_tensors(weights, temporary / "weights.safetensors")
         save_tensors(moments, temporary / "optimizer.safetensors")
+        if average.count:
+            save_tensors(average.mean, temporary / "average.safetensors")
         write_json(temporary / "place.json", asdict(place))
 
 
@@ -104,6 +115,13 @@ def load_weights(folder: Path, trainee: Trainee, frozen_backbone: bool) -> None:
     trainee.load_state_dict(weights, strict=False)
 
 
+def load_average(folder: Path, average: WeightAverage) -> None:
+    """Put the checkpoint's unfinished mean of weights, if it has one, into ``average``."""
+    count = read_place(folder).averaged
+    if count:
+        average.restore(load_tensors(folder / "average.safetensors", "start the run again"), count)
+
+
 def load_moments(folder: Path, trainee: Trainee, optimizer: torch.optim.Optimizer) -> None:
     """Put the checkpoint's optimizer state into ``optimizer``."""
     moments = load_tensors(folder / "optimizer.safetensors", "start the run again")
@@ -111,5 +129,8 @@ def load_moments(folder: Path, trainee: Trainee, optimizer: torch.optim.Optimize
     for name, value in moments.items():
         parameter_name, key = name.rsplit("|", 1)
         parameter = parameters[parameter_name]
-        # Adam keeps its step count on the CPU, its moments beside the parameter.
-        optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
+        # Step counts stay on the CPU, moments lie beside the parameter. AdamP counts in a plain int.
+        if key == "step":
+            optimizer.state[parameter][key] = int(value) if value.dtype == torch.int64 else value
+        else:
+            optimizer.state[parameter][key] = value.to(parameter.device)

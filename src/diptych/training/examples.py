@@ -1,8 +1,8 @@
-"""From a batch's rows to tensors: pictures or cached features, and padded tokens."""
+"""From a batch's rows to tensors: pictures or cached features, captions, and what they should mean."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,11 +11,13 @@ from torch import Tensor
 from diptych.core.errors import DataError
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
-from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import pad_tokens
+from diptych.encoders.caption_inputs import CaptionInputs
+from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Augmentation
+from diptych.encoders.region_tower import RegionTower
 from diptych.encoders.store import FeatureStore
-from diptych.encoders.two_tower import ModelConfig
+from diptych.encoders.two_tower import TwoTowerModel
+from diptych.training.sections import CaptionAugmentation
 
 __all__ = ["Examples", "Loaded"]
 
@@ -25,8 +27,10 @@ class Loaded:
     """A batch as tensors.
 
     Attributes:
-        images: (b, 3, size, size) pictures or (b, features) cached features.
-        tokens, lengths: (c, longest) and (c,).
+        images: (b, 3, size, size) pictures, (b, regions, features) regions, or (b, features) cached
+            features.
+        tokens, lengths: (c, longest) and (c,), as the caption tower takes them.
+        targets: (c, width) latent targets; (c, 0) where there are none.
         image_ids: (b,) int64 image rows.
         caption_image_ids: (c,) int64 image row of each caption.
     """
@@ -34,6 +38,7 @@ class Loaded:
     images: Tensor
     tokens: Tensor
     lengths: Tensor
+    targets: Tensor
     image_ids: Tensor
     caption_image_ids: Tensor
 
@@ -43,44 +48,70 @@ class Loaded:
         Pictures become channels-last, in which convolutions are faster.
         """
         layout = torch.channels_last if self.images.ndim == 4 else torch.contiguous_format
+        return replace(
+            self.ids_to(device),
+            images=self.images.to(device, non_blocking=True, memory_format=layout),
+            tokens=self.tokens.to(device, non_blocking=True),
+            targets=self.targets.to(device, non_blocking=True),
+        )
+
+    def ids_to(self, device: torch.device) -> Loaded:
+        """Only who describes whom on ``device``."""
+        return replace(
+            self, image_ids=self.image_ids.to(device), caption_image_ids=self.caption_image_ids.to(device)
+        )
+
+    def part(self, number: int, pieces: int) -> Loaded:
+        """Piece ``number`` of ``pieces``: a share of the images and a share of the captions."""
+        images = slice(*(len(self.images) * place // pieces for place in (number, number + 1)))
+        captions = slice(*(len(self.tokens) * place // pieces for place in (number, number + 1)))
         return Loaded(
-            self.images.to(device, non_blocking=True, memory_format=layout),
-            self.tokens.to(device, non_blocking=True),
-            self.lengths,
-            self.image_ids.to(device),
-            self.caption_image_ids.to(device),
+            self.images[images],
+            self.tokens[captions],
+            self.lengths[captions],
+            self.targets[captions],
+            self.image_ids[images],
+            self.caption_image_ids[captions],
         )
 
 
 class Examples:
-    """The training split as tensors, every random choice a function of (seed, epoch, image).
+    """The training split as tensors, every random choice a function of (seed, epoch, image or caption).
 
     Args:
         collection: what is trained on.
-        config: of the model: preprocessing and longest caption.
-        vocabulary: of the caption tower.
+        model: its image tower says how an image is prepared.
+        captions: the collection's, as the caption tower takes them.
         features: cached features of the same collection, or None to read pictures.
         augmentation: of pictures that are read.
-        seed: of views, crops and flips.
+        caption_augmentation: of captions.
+        targets: (n_captions, width) latent targets, or None.
+        seed: of views, crops, flips and dropped words.
     """
 
     def __init__(
         self,
         collection: Collection,
-        config: ModelConfig,
-        vocabulary: Vocabulary,
+        model: TwoTowerModel,
+        captions: CaptionInputs,
         features: FeatureStore | None = None,
         augmentation: Augmentation | None = None,
+        caption_augmentation: CaptionAugmentation | None = None,
+        targets: np.ndarray | None = None,
         seed: int = 0,
     ) -> None:
         if features is not None and len(features.rows) != collection.n_images:
             raise DataError(f"{collection.n_images} images, but features of {len(features.rows)}")
+        if targets is not None and len(targets) != collection.n_captions:
+            raise DataError(f"{collection.n_captions} captions, but {len(targets)} latent targets")
         self._collection = collection
-        self._preprocessing = config.image.preprocessing
+        self._tower = model.image
+        self._captions = captions
         self._features = features
         self._augmentation = augmentation
+        self._caption_augmentation = caption_augmentation
+        self._targets = targets
         self._seed = seed
-        self._flat, self._starts = vocabulary.encode_all(collection.captions, config.text.max_tokens)
 
     @property
     def cached(self) -> bool:
@@ -93,14 +124,26 @@ class Examples:
         Raises:
             ImageError: a picture cannot be read; the message names it.
         """
-        tokens, lengths = pad_tokens(self._flat, self._starts, batch.captions)
+        tokens, lengths = self._read_captions(batch.captions, epoch)
         return Loaded(
             self._images(batch.images, epoch),
             tokens,
             lengths,
+            self._targets_of(batch.captions),
             torch.from_numpy(batch.images),
             torch.from_numpy(batch.images[batch.caption_image]),
         )
+
+    def _read_captions(self, rows: np.ndarray, epoch: int) -> tuple[Tensor, Tensor]:
+        noise = self._caption_augmentation
+        if noise is None:
+            return self._captions.batch(rows)
+        return self._captions.augmented(rows, noise.unknown, noise.deleted, self._seed, epoch)
+
+    def _targets_of(self, rows: np.ndarray) -> Tensor:
+        if self._targets is None:
+            return torch.empty(len(rows), 0)
+        return torch.from_numpy(np.asarray(self._targets[rows], dtype=np.float32))
 
     def _images(self, rows: np.ndarray, epoch: int) -> Tensor:
         if self._features is not None:
@@ -113,8 +156,8 @@ class Examples:
         return torch.from_numpy(np.stack([self._picture(int(row), epoch) for row in rows]))
 
     def _picture(self, row: int, epoch: int) -> np.ndarray:
-        picture = self._collection.image(row)
-        if self._augmentation is None:
-            return self._preprocessing(picture)
+        item = self._collection.item(row)
+        if self._augmentation is None or isinstance(self._tower, RegionTower):
+            return self._tower.prepare(item, row)
         random = np.random.default_rng([self._seed, 2, epoch, row])
-        return self._preprocessing.augmented(picture, self._augmentation, random)
+        return self._tower.config.preprocessing.augmented(as_picture(item, row), self._augmentation, random)

@@ -7,21 +7,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from diptych.core.files import cache_root
 from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.caption_inputs import CaptionInputs, TargetInputs
 from diptych.encoders.store import FeatureStore
-from diptych.encoders.two_tower import TwoTowerEncoder, TwoTowerModel
+from diptych.encoders.target_tower import TargetTowerConfig
+from diptych.encoders.targets import (
+    TargetModel,
+    TargetOptions,
+    make_target_model,
+    open_target_model,
+    targets_of,
+)
+from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder, TwoTowerModel
 from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples
 from diptych.training.loop import Loop
 from diptych.training.recipe import Recipe
+from diptych.training.reconstruct import Reconstructor
 from diptych.training.run import Run
 from diptych.training.trainee import Trainee
 from diptych.training.validation import Validation
+from diptych.training.warm_start import open_warm_start, take_weights
 
 __all__ = ["fit"]
 
@@ -73,23 +85,37 @@ def _prepared(
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     train = collection.split(recipe.data.train)
-    vocabulary = _vocabulary(recipe, collection)
-    model = TwoTowerModel(recipe.model, vocabulary)
-    model.to(memory_format=torch.channels_last)
-    encoder = TwoTowerEncoder(model, vocabulary, name=recipe.name)
-    features = None
-    # The first process computes features, the others find the store complete.
+    warm = open_warm_start(recipe.warm_start) if recipe.warm_start is not None else None
+    # The first process computes features and targets, the others find the stores complete.
     with fabric.rank_zero_first():
+        source = warm.source if warm is not None else _caption_source(run, collection)
+        model = TwoTowerModel(recipe.model, source)
+        if warm is not None:
+            take_weights(model, warm.model)
+        model.to(memory_format=torch.channels_last)
+        encoder = TwoTowerEncoder(model, source, name=recipe.name)
         model.to(fabric.device)
+        features = None
         if recipe.features is not None:
             features = FeatureStore.of(model.image, train, root, recipe.features)
+        captions = _caption_inputs(model, source, train, root)
+        targets = _latent_targets(run, train, root)
         validation = Validation(collection.split(recipe.data.validation), encoder, root, recipe.features)
     return Loop(
         fabric=fabric,
         run=run,
         encoder=encoder,
-        trainee=Trainee(model, recipe),
-        examples=Examples(train, recipe.model, vocabulary, features, recipe.augmentation, recipe.seed),
+        trainee=Trainee(model, recipe, _reconstructor(recipe, targets, source)),
+        examples=Examples(
+            train,
+            model,
+            captions,
+            features,
+            recipe.augmentation,
+            recipe.caption_augmentation,
+            targets,
+            recipe.seed,
+        ),
         plan=BatchPlan(
             train.caption_image,
             train.n_images,
@@ -104,7 +130,45 @@ def _prepared(
     )
 
 
-def _vocabulary(recipe: Recipe, collection: Collection) -> Vocabulary:
-    text = recipe.model.text
+def _caption_source(run: Run, collection: Collection) -> CaptionSource:
+    """What the caption tower reads captions with: a vocabulary, or a sentence encoder."""
+    text, data = run.recipe.model.text, run.recipe.data
+    if isinstance(text, TargetTowerConfig):
+        return _target_model(text.targets, collection.split(data.train), run.folder / "caption_targets")
     captions = [caption for name in text.vocabulary_splits for caption in collection.split(name).captions]
     return Vocabulary.build(captions, text.min_count)
+
+
+def _target_model(options: TargetOptions, train: Collection, kept: Path) -> TargetModel:
+    """The model that the run began with: what was learned from captions is not learned again on resume."""
+    if kept.is_dir():
+        return open_target_model(kept)
+    model = make_target_model(options, train.captions)
+    model.save(kept)
+    return model
+
+
+def _caption_inputs(
+    model: TwoTowerModel, source: CaptionSource, train: Collection, root: Path
+) -> CaptionInputs:
+    """Training captions as the caption tower takes them; a sentence encoder's rows come from the disk."""
+    if isinstance(source, Vocabulary):
+        return model.text.inputs(train.captions)
+    return TargetInputs(targets_of(source, train.captions, root / "targets"))
+
+
+def _latent_targets(run: Run, train: Collection, root: Path) -> np.ndarray | None:
+    """(n_captions, width) targets of the captions as they are written, whatever noise training adds."""
+    section = run.recipe.reconstruction
+    if section is None or section.kind != "latent":
+        return None
+    model = _target_model(section.targets, train, run.folder / "targets")
+    return targets_of(model, train.captions, root / "targets")
+
+
+def _reconstructor(recipe: Recipe, targets: np.ndarray | None, source: CaptionSource) -> Reconstructor | None:
+    if recipe.reconstruction is None:
+        return None
+    target_width = None if targets is None else targets.shape[1]
+    words = len(source) if isinstance(source, Vocabulary) else None
+    return Reconstructor(recipe.reconstruction, recipe.model.width, target_width, words)

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as distributed
 from torch import Tensor
 
-__all__ = ["gather_rows", "positives_of"]
+__all__ = ["gather_rows", "positives_of", "world_mean", "world_size"]
 
 
 class _Gather(torch.autograd.Function):
@@ -46,10 +46,26 @@ def gather_rows(rows: Tensor) -> Tensor:
 
     In a single process they are returned as they are.
     """
-    if not (distributed.is_available() and distributed.is_initialized()) or distributed.get_world_size() == 1:
+    if world_size() == 1:
         return rows
     gathered: Tensor = _Gather.apply(rows)
     return gathered
+
+
+def world_size() -> int:
+    """How many processes share a batch."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 1
+    return distributed.get_world_size()
+
+
+def world_mean(value: Tensor) -> Tensor:
+    """The mean of a tensor over all processes, without gradients; itself in a single process."""
+    if world_size() == 1:
+        return value
+    total = value.detach().clone()
+    distributed.all_reduce(total)
+    return total / world_size()
 
 
 def positives_of(image_ids: Tensor, caption_image_ids: Tensor) -> Tensor:

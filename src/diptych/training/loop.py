@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,11 +15,20 @@ from diptych.core.progress import Task, task
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.loading import read_ahead
 from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.training.checkpoint import Place, load_moments, load_weights, read_place, save_checkpoint
+from diptych.objectives.similarity import similarity_of
+from diptych.training.averaging import WeightAverage
+from diptych.training.checkpoint import (
+    Place,
+    load_average,
+    load_moments,
+    load_weights,
+    read_place,
+    save_checkpoint,
+)
 from diptych.training.examples import Examples, Loaded
-from diptych.training.gather import gather_rows, positives_of
 from diptych.training.run import Run
 from diptych.training.schedule import Segment, learning_rate, segment_of
+from diptych.training.step import BatchLoss, Losses
 from diptych.training.trainee import Trainee, make_optimizer
 from diptych.training.validation import Validation
 
@@ -60,6 +70,7 @@ class Loop:
         self.examples, self.plan, self.validation = examples, plan, validation
         self.should_stop = should_stop
         self.steps_per_epoch = -(-len(plan) // self.recipe.optimizer.accumulate)
+        self.average = WeightAverage(trainee, self.recipe.averaging, self.steps_per_epoch)
         self.frozen_backbone = not any(trainee.trains_backbone(stage) for stage in self.recipe.stages)
         self.place = self._start(data)
 
@@ -77,6 +88,7 @@ class Loop:
                 "give the same data, or start a new run",
             )
         load_weights(self.run.checkpoint, self.trainee, self.frozen_backbone)
+        load_average(self.run.checkpoint, self.average)
         if self.fabric.is_global_zero:
             self.run.rewind_metrics(place.step)
         return place
@@ -108,6 +120,14 @@ class Loop:
             load_moments(self.run.checkpoint, self.trainee, optimizer)
         self.module, self.optimizer = self.fabric.setup(self.trainee, optimizer)
         self.raw_optimizer = optimizer
+        self.batch_loss = BatchLoss(
+            self.fabric,
+            self.module,
+            self.trainee,
+            similarity_of(self.recipe.model.similarity),
+            self.examples.cached,
+            self.recipe.batches.chunk,
+        )
         scaler = getattr(self.fabric._precision, "scaler", None)
         if scaler is not None and self.place.scaler is not None:
             scaler.load_state_dict(self.place.scaler)
@@ -126,7 +146,9 @@ class Loop:
             place.step += 1
             total_loss, counted = total_loss + loss, counted + 1
             bar.advance(1, self._note(total_loss / counted))
+            self.average.after_step(place.position)
             if place.position == self.steps_per_epoch:
+                self.average.finish(self._passes)
                 place.epoch, place.position = place.epoch + 1, 0
                 self._validate()
                 self._save()
@@ -151,30 +173,31 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["scale"]
         # Dropout and the like: the same at the same step, whether or not the run was interrupted.
-        torch.manual_seed((self.recipe.seed * 1_000_003 + self.place.step) * 1_009 + self.fabric.global_rank)
-        losses = []
+        seed = (self.recipe.seed * 1_000_003 + self.place.step) * 1_009 + self.fabric.global_rank
         self.optimizer.zero_grad()
-        for part in range(parts):
-            batch = next(loaded).to(self.fabric.device)
-            with self.fabric.no_backward_sync(self.module, enabled=part < parts - 1):
-                images, texts = self.module(batch.images, batch.tokens, batch.lengths, self.examples.cached)
-                scores = gather_rows(images.float()) @ gather_rows(texts.float()).T
-                positives = positives_of(gather_rows(batch.image_ids), gather_rows(batch.caption_image_ids))
-                loss = self.trainee.objective(scores, positives)
-                self.fabric.backward(loss / parts)
-            losses.append(float(loss.detach()))
-        mean = sum(losses) / parts
-        if not math.isfinite(mean):
+        losses = [
+            self.batch_loss(next(loaded), 1 / parts, part == parts - 1, seed + 32_452_843 * part)
+            for part in range(parts)
+        ]
+        mean = Losses(*(sum(values) / parts for values in zip(*losses, strict=True)))
+        reconstructor = self.trainee.reconstruction
+        total = mean.contrastive
+        if reconstructor is not None:
+            total = reconstructor.total(mean.contrastive, mean.reconstruction)
+        if not math.isfinite(total):
             raise NumericalError(
-                f"the loss is {mean} at step {self.place.step + 1} (epoch {self.place.epoch + 1})",
+                f"the loss is {total} at step {self.place.step + 1} (epoch {self.place.epoch + 1})",
                 "lower the learning rate, add warm-up or clipping, or use 32-bit precision",
             )
         norm = self._clip()
         self.optimizer.step()
+        logged = {"step": self.place.step + 1, "loss": total, "learning_rate": rate, "gradient_norm": norm}
+        if reconstructor is not None:
+            logged |= {"contrastive": mean.contrastive, **reconstructor.logged(mean.reconstruction)}
+            reconstructor.after_step(mean.reconstruction)
         if self.fabric.is_global_zero:
-            logged = {"step": self.place.step + 1, "loss": mean, "learning_rate": rate, "gradient_norm": norm}
             self.run.log(**logged, **self.trainee.objective.logged())
-        return mean
+        return total
 
     def _clip(self) -> float:
         limit = self.recipe.optimizer.clip or math.inf
@@ -182,6 +205,13 @@ class Loop:
             self.module, self.optimizer, max_norm=limit, error_if_nonfinite=False
         )
         return float(norm)
+
+    def _passes(self) -> Iterator[Callable[[], object]]:
+        """The epoch's batches once more, each as a run of the trainee."""
+        epoch = self.place.epoch
+        for loaded in self._loaded(self.plan.epoch(epoch), epoch):
+            batch = loaded.to(self.fabric.device)
+            yield partial(self.trainee, batch.images, batch.tokens, batch.lengths, self.examples.cached)
 
     def _validate(self) -> None:
         place, checkpoints = self.place, self.recipe.checkpoints
@@ -211,7 +241,12 @@ class Loop:
         self.place.scaler = scaler.state_dict() if scaler is not None else None
         if self.fabric.is_global_zero:
             save_checkpoint(
-                self.run.checkpoint, self.trainee, self.raw_optimizer, self.place, self.frozen_backbone
+                self.run.checkpoint,
+                self.trainee,
+                self.raw_optimizer,
+                self.average,
+                self.place,
+                self.frozen_backbone,
             )
         self.fabric.barrier()
 

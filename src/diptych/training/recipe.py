@@ -11,118 +11,28 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from diptych.core.errors import RecipeError, UnknownNameError
-from diptych.data.batches import PlanName
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
 from diptych.encoders.two_tower import ModelConfig
+from diptych.training.sections import (
+    Averaging,
+    Batches,
+    CaptionAugmentation,
+    Checkpoints,
+    Data,
+    Optimizer,
+    Reconstruction,
+    Section,
+    Stage,
+)
 
-__all__ = ["Batches", "Checkpoints", "Data", "Optimizer", "Recipe", "Stage", "load_recipe", "recipe_names"]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Data(_Strict):
-    """What is trained on.
-
-    Attributes:
-        path: a dataset's folder or file; ``--data`` sets it.
-        reader: the format, when it is not recognised.
-        options: the reader's options, e.g. ``images``.
-        train, validation, test: split names.
-        scenes: generate the embedded dataset with these options instead of reading ``path``.
-        skip_bad_images: leave out and count pictures that cannot be read instead of failing.
-    """
-
-    path: str | None = None
-    reader: str | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
-    train: str = "train"
-    validation: str = "val"
-    test: str = "test"
-    scenes: dict[str, Any] | None = None
-    skip_bad_images: bool = False
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Data:
-        if self.path is not None and self.scenes is not None:
-            raise ValueError("give either path or scenes, not both")
-        return self
+__all__ = ["Recipe", "load_recipe", "parse_recipe", "recipe_names"]
 
 
-class Batches(_Strict):
-    """Which captions and images meet in a batch; see :mod:`diptych.data.batches`."""
-
-    plan: PlanName = "distinct"
-    size: int = Field(128, ge=2)
-    captions_per_image: int = Field(5, ge=1)
-
-
-class Optimizer(_Strict):
-    """How a gradient becomes a step.
-
-    Attributes:
-        name: ``adam`` or ``adamw``.
-        weight_decay: of adamw on matrices; vectors (biases, norms) and word embeddings have none.
-        betas: of both.
-        clip: largest global gradient norm; no clipping when not given.
-        accumulate: micro-batches whose gradients are summed for one step. Each is scored against
-            itself alone: a contrastive loss on 4 × 128 is not the loss on 512, it has 127 negatives.
-    """
-
-    name: Literal["adam", "adamw"] = "adam"
-    weight_decay: float = Field(0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.999)
-    clip: float | None = Field(2.0, gt=0)
-    accumulate: int = Field(1, ge=1)
-
-
-class Stage(_Strict):
-    """A part of training with its own learning rate and its own trained parameters.
-
-    Attributes:
-        epochs: how many.
-        learning_rate: at the top of the schedule.
-        schedule: ``constant``, ``step`` (times ``decay`` every ``step_epochs``) or ``cosine`` (to
-            ``final`` times the learning rate at the end of the stage), counted in steps.
-        step_epochs, decay: of ``step``.
-        final: of ``cosine``.
-        warmup: steps over which the learning rate rises linearly from 0.
-        train: patterns of parameter names; ``*`` alone unfreezes everything. By default the
-            backbone stays frozen: ``["image.head.*", "text.*", "objective.*"]``.
-        backbone_scale: the backbone's learning rate as a share of ``learning_rate``.
-    """
-
-    epochs: int = Field(ge=1)
-    learning_rate: float = Field(gt=0)
-    schedule: Literal["constant", "step", "cosine"] = "constant"
-    step_epochs: int = Field(15, ge=1)
-    decay: float = Field(0.1, gt=0, le=1)
-    final: float = Field(0.0, ge=0, le=1)
-    warmup: int = Field(0, ge=0)
-    train: tuple[str, ...] = ("image.head.*", "text.*", "objective.*")
-    backbone_scale: float = Field(1.0, gt=0)
-
-
-class Checkpoints(_Strict):
-    """When a run is saved.
-
-    Attributes:
-        every_steps: a kill loses at most this many steps.
-        patience: stop after so many epochs without a better validation rsum; never when not given.
-        validate_every: epochs between validations.
-    """
-
-    every_steps: int = Field(200, ge=1)
-    patience: int | None = Field(None, ge=1)
-    validate_every: int = Field(1, ge=1)
-
-
-class Recipe(_Strict):
+class Recipe(Section):
     """One training, complete.
 
     Attributes:
@@ -131,7 +41,12 @@ class Recipe(_Strict):
         seed: of everything random.
         features: cache the frozen backbone's features; without it pictures are read every epoch.
         augmentation: of pictures in training when features are not cached; none when not given.
+        caption_augmentation: of captions in training; none when not given.
         objective: the loss's ``name`` and its options.
+        reconstruction: a decoder beside the objective; none when not given.
+        averaging: stochastic weight averaging; none when not given.
+        warm_start: a run or an encoder folder whose weights and vocabulary training begins with;
+            what it does not have begins fresh.
         precision: Fabric's: ``32-true``, ``bf16-mixed``, ``16-mixed``.
     """
 
@@ -142,7 +57,11 @@ class Recipe(_Strict):
     model: ModelConfig = ModelConfig()
     features: FeatureOptions | None = None
     augmentation: Augmentation | None = None
+    caption_augmentation: CaptionAugmentation | None = None
     objective: dict[str, Any] = Field(default_factory=lambda: {"name": "triplet-hardest"})
+    reconstruction: Reconstruction | None = None
+    averaging: Averaging | None = None
+    warm_start: str | None = None
     batches: Batches = Batches()
     optimizer: Optimizer = Optimizer()
     stages: tuple[Stage, ...] = Field(min_length=1)
@@ -153,6 +72,13 @@ class Recipe(_Strict):
     def _consistent(self) -> Recipe:
         if "name" not in self.objective:
             raise ValueError("objective has no name")
+        if self.model.image.kind == "regions" and (self.augmentation or self.features):
+            raise ValueError("region features are neither augmented nor cached: leave both sections out")
+        if self.model.text.kind == "targets":
+            if self.caption_augmentation is not None:
+                raise ValueError("a caption tower of kind 'targets' reads no words: no caption_augmentation")
+            if self.reconstruction is not None and self.reconstruction.kind == "input":
+                raise ValueError("a caption tower of kind 'targets' reads no words to reconstruct")
         if self.features is not None:
             if self.augmentation is not None:
                 raise ValueError("augmentation with cached features does nothing: set features.views instead")
@@ -222,7 +148,7 @@ def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) 
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
-        raise _recipe_error(name, error) from None
+        raise _recipe_error(name, error, values) from None
 
 
 def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
@@ -241,24 +167,33 @@ def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
         ) from None
 
 
-def _recipe_error(name: str, error: ValidationError) -> RecipeError:
+def _recipe_error(name: str, error: ValidationError, values: Any) -> RecipeError:
     """The first thing that is wrong, in one line, with the keys there are when one is unknown."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "the recipe"
     more = f"; {error.error_count() - 1} more" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
-        known = ", ".join(_known_keys(first["loc"][:-1]))
+        known = ", ".join(_known_keys(first["loc"][:-1], values))
         return RecipeError(f"{name}: unknown key {where!r}{more}", f"known there: {known}")
     message = first["msg"].removeprefix("Value error, ")
     return RecipeError(f"{name}: {where}: {message}{more}", f"got {first['input']!r}"[:200])
 
 
-def _known_keys(path: tuple[int | str, ...]) -> list[str]:
+def _known_keys(path: tuple[int | str, ...], values: Any) -> list[str]:
+    """The keys of the section at ``path``; where there are several kinds of it, of the kind that was meant."""
     model: type[BaseModel] = Recipe
     for part in path:
+        values = values[part] if isinstance(values, dict | list) else None  # type: ignore[index]
         if isinstance(part, int):
             continue
         annotation = model.model_fields[part].annotation
-        candidates = [annotation, *getattr(annotation, "__args__", ())]
-        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+        candidates = (annotation, *getattr(annotation, "__args__", ()))
+        kinds = [kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        meant = values.get("kind") if isinstance(values, dict) else None
+        model = next((kind for kind in kinds if _default_kind(kind) == meant), kinds[0])
     return sorted(model.model_fields)
+
+
+def _default_kind(section: type[BaseModel]) -> Any:
+    field = section.model_fields.get("kind")
+    return None if field is None else field.default

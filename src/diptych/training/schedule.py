@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from diptych.training.recipe import Stage
+from diptych.training.sections import Stage
 
 __all__ = ["Segment", "learning_rate", "segment_of"]
 
@@ -33,15 +33,22 @@ def learning_rate(stage: Stage, step: int, steps_per_epoch: int) -> float:
     """The learning rate of a stage's ``step``-th step, counted from 0.
 
     Warm-up is linear from 0 and reaches the top at step ``warmup``; ``step`` falls by ``decay`` every
-    ``step_epochs`` epochs; ``cosine`` reaches ``final`` × learning rate at the stage's last step.
+    ``step_epochs`` epochs; ``cosine`` reaches ``final`` × learning rate at the stage's last step, or,
+    moved once per epoch, would reach it with the epoch after the last.
     """
     if step < stage.warmup:
         return stage.learning_rate * (step + 1) / (stage.warmup + 1)
     if stage.schedule == "step":
         return stage.learning_rate * stage.decay ** (step // (steps_per_epoch * stage.step_epochs))
+    if stage.schedule == "cosine" and stage.per == "epoch":
+        return _cosine(stage, step // steps_per_epoch / stage.epochs)
     if stage.schedule == "cosine":
         last = stage.epochs * steps_per_epoch - 1
-        share = min(1.0, (step - stage.warmup) / max(1, last - stage.warmup))
-        shape = (1 + math.cos(math.pi * share)) / 2
-        return stage.learning_rate * (stage.final + (1 - stage.final) * shape)
+        return _cosine(stage, min(1.0, (step - stage.warmup) / max(1, last - stage.warmup)))
     return stage.learning_rate
+
+
+def _cosine(stage: Stage, share: float) -> float:
+    """Where a cosine stands after ``share`` of its way."""
+    shape = (1 + math.cos(math.pi * share)) / 2
+    return stage.learning_rate * (stage.final + (1 - stage.final) * shape)

@@ -8,7 +8,7 @@ from diptych.core.errors import UsageError
 from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.encoders.encode import without_bad_images
-from diptych.training.recipe import Data
+from diptych.training.sections import Data
 
 __all__ = ["collection_of"]
 

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
+from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import EncodedCollection, encode_collection
 from diptych.evaluation import (
     DEFAULT_MEASURES,
+    DIRECTIONS,
     Bootstrap,
     GroundTruth,
     Result,
@@ -18,15 +21,34 @@ from diptych.evaluation import (
     write_trec,
 )
 
-__all__ = ["evaluate_encoded", "evaluate_encoder", "ground_truth_of"]
+__all__ = ["evaluate_encoded", "evaluate_encoder", "ground_truth_of", "positives_of"]
 
 TREC_DEPTH = 100
 """How many items per query a TREC run file holds."""
 
 
-def ground_truth_of(encoded: EncodedCollection) -> GroundTruth:
-    """Which caption describes which picture, as evaluation wants it."""
-    return GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
+def positives_of(encoded: EncodedCollection, source: str, **options: Any) -> ExtendedPositives:
+    """Extended positives of what was embedded; ``source`` is ``FORMAT:PATH``.
+
+    Options and errors as of :func:`~diptych.data.extended_positives.read_extended_positives`.
+    """
+    return read_extended_positives(
+        source, encoded.images.ids, encoded.texts.ids, encoded.caption_image, **options
+    )
+
+
+def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | None = None) -> GroundTruth:
+    """Which caption describes which picture, as evaluation wants it: the collection's pairs, or extended ones."""
+    if positives is None:
+        return GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
+    return GroundTruth.from_directions(
+        positives.i2t,
+        positives.t2i,
+        len(encoded.images),
+        len(encoded.texts),
+        text_image=encoded.caption_image,
+        asked={name: positives.asked[name] for name in DIRECTIONS if name in positives.asked},
+    )
 
 
 def evaluate_encoded(
@@ -34,6 +56,8 @@ def evaluate_encoded(
     folder: Path | str | None = None,
     measures: Sequence[str] = DEFAULT_MEASURES,
     *,
+    positives: ExtendedPositives | None = None,
+    ground_truth: GroundTruth | None = None,
     protocol: str = "full",
     ties: str = "expected",
     samples: int = 1000,
@@ -46,6 +70,8 @@ def evaluate_encoded(
         encoded: pictures, captions, and who describes whom.
         folder: the result, values per query, TREC run and qrels files go there; nowhere when None.
         measures: names such as ``R@5`` or ``mAP@10``.
+        positives: relevant pairs beyond the collection's own, as :func:`positives_of` reads them.
+        ground_truth: relevant pairs of one's own making instead; say in ``about`` what they are.
         protocol: ``full``, ``coco-1k``, ``coco-5k`` or ``folds(n)``.
         ties: the tie rule.
         samples: bootstrap resamples for the intervals; 0 for none.
@@ -55,19 +81,25 @@ def evaluate_encoded(
     Raises:
         NumericalError: a row is not finite; the message names it.
         DataError: the test set is not the protocol's.
+        UsageError: both ``positives`` and ``ground_truth``.
     """
+    if positives is not None and ground_truth is not None:
+        raise UsageError("both extended positives and a ground truth are given", "give one of them")
     said = {
         "dataset": encoded.about["dataset"],
         "split": encoded.about["split"] or "all",
         "encoder": encoded.images.encoder,
         "data": encoded.about["data"],
     }
-    truth = ground_truth_of(encoded)
+    if positives is not None:
+        said["positives"] = positives.line()
+    truth = ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
     result = evaluate(
         encoded.images.rows,
         encoded.texts.rows,
         truth,
         measures,
+        similarity=encoded.similarity,
         protocol=protocol,
         ties=ties,
         bootstrap=Bootstrap(samples),
@@ -79,7 +111,15 @@ def evaluate_encoded(
         folder = result.save(folder)
         if trec:
             ids = ([_without_space(name) for name in side.ids] for side in (encoded.images, encoded.texts))
-            write_trec(folder, encoded.images.rows, encoded.texts.rows, truth, *ids, k=TREC_DEPTH)
+            write_trec(
+                folder,
+                encoded.images.rows,
+                encoded.texts.rows,
+                truth,
+                *ids,
+                k=TREC_DEPTH,
+                similarity=encoded.similarity,
+            )
     return result
 
 

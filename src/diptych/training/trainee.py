@@ -1,29 +1,47 @@
-"""What is trained: the model and whatever the objective learns, under the names stages refer to."""
+"""What is trained: towers, objective and decoder, under the names that stages refer to."""
 
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Callable
 
 import torch
+from timm.optim import AdamP
 from torch import Tensor, nn
 
 from diptych.core.errors import RecipeError
 from diptych.encoders.two_tower import TwoTowerModel
-from diptych.objectives import OBJECTIVES
-from diptych.training.recipe import Recipe, Stage
+from diptych.objectives import OBJECTIVES, Objective
+from diptych.training.reconstruct import Reconstructor
+from diptych.training.recipe import Recipe
+from diptych.training.sections import DEFAULT_TRAINED, Stage
 
-__all__ = ["Trainee", "make_optimizer"]
+__all__ = ["Trainee", "make_objective", "make_optimizer"]
+
+
+def make_objective(recipe: Recipe) -> Objective:
+    """The recipe's objective with its options."""
+    options = {key: value for key, value in recipe.objective.items() if key != "name"}
+    return OBJECTIVES.get(recipe.objective["name"])(**options)
 
 
 class Trainee(nn.Module):
-    """Towers and objective as one module: parameters ``image.*``, ``text.*``, ``objective.*``."""
+    """Everything that learns: parameters ``image.*``, ``text.*``, ``objective.*``, ``reconstruction.*``.
 
-    def __init__(self, model: TwoTowerModel, recipe: Recipe) -> None:
+    Args:
+        model: the towers.
+        recipe: names the objective.
+        reconstruction: the decoder beside it, or None.
+    """
+
+    def __init__(
+        self, model: TwoTowerModel, recipe: Recipe, reconstruction: Reconstructor | None = None
+    ) -> None:
         super().__init__()
         self.image = model.image
         self.text = model.text
-        options = {key: value for key, value in recipe.objective.items() if key != "name"}
-        self.objective = OBJECTIVES.get(recipe.objective["name"])(**options)
+        self.objective = make_objective(recipe)
+        self.reconstruction = reconstruction
 
     def forward(self, images: Tensor, tokens: Tensor, lengths: Tensor, cached: bool) -> tuple[Tensor, Tensor]:
         """Unit rows of images (b, d) and captions (c, d)."""
@@ -37,14 +55,16 @@ class Trainee(nn.Module):
         """
         names = [name for name, _ in self.named_parameters()]
         for pattern in stage.train:
-            # The objective may have nothing to learn; every other pattern must mean something.
-            if not pattern.startswith("objective.") and not fnmatch.filter(names, pattern):
+            # The default names parts that a model need not have; what a person wrote must mean something.
+            if pattern not in DEFAULT_TRAINED and not fnmatch.filter(names, pattern):
                 raise RecipeError(
                     f"stage trains {pattern!r}, which fits no parameter",
                     f"parameters begin with: {', '.join(sorted({name.split('.')[0] for name in names}))}",
                 )
         for name, parameter in self.named_parameters():
             parameter.requires_grad = any(fnmatch.fnmatch(name, pattern) for pattern in stage.train)
+        if not any(parameter.requires_grad for parameter in self.parameters()):
+            raise RecipeError(f"stage trains {', '.join(stage.train)}: no parameter at all", "add a pattern")
 
     def trains_backbone(self, stage: Stage) -> bool:
         """Whether the stage trains any of the backbone; freezes and unfreezes on the way."""
@@ -52,19 +72,36 @@ class Trainee(nn.Module):
         return any(parameter.requires_grad for parameter in self.image.backbone.parameters())
 
 
+_KINDS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adamp": AdamP,
+}
+
+
 def make_optimizer(trainee: Trainee, recipe: Recipe, stage: Stage) -> torch.optim.Optimizer:
-    """Adam or AdamW over what the stage trains, the backbone with its own share of the learning rate."""
+    """The recipe's optimizer over what the stage trains, each part with its share of the learning rate.
+
+    Raises:
+        RecipeError: a pattern in ``scales`` that fits nothing that is trained.
+    """
     options = recipe.optimizer
+    trained = {name: value for name, value in trainee.named_parameters() if value.requires_grad}
+    for pattern in stage.scales:
+        if not fnmatch.filter(list(trained), pattern):
+            raise RecipeError(
+                f"stage scales the learning rate of {pattern!r}, which fits nothing it trains",
+                "take the pattern out of scales, or add it to train",
+            )
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for name, parameter in trainee.named_parameters():
-        if not parameter.requires_grad:
-            continue
-        scale = stage.backbone_scale if name.startswith("image.backbone.") else 1.0
+    for name, parameter in trained.items():
+        scale = next(
+            (share for pattern, share in stage.scales.items() if fnmatch.fnmatch(name, pattern)), 1.0
+        )
         matrix = parameter.ndim >= 2 and name != "text.embed.weight"
-        decay = options.weight_decay if matrix and options.name == "adamw" else 0.0
+        decay = options.weight_decay if matrix and options.name != "adam" else 0.0
         groups.setdefault((scale, decay), []).append(parameter)
-    kind = torch.optim.AdamW if options.name == "adamw" else torch.optim.Adam
-    return kind(
+    return _KINDS[options.name](
         [
             {"params": parameters, "weight_decay": decay, "scale": scale, "lr": stage.learning_rate * scale}
             for (scale, decay), parameters in groups.items()

@@ -45,10 +45,10 @@ class Validation:
             images = self._encoder.project_features(self._features)
         else:
             images = self._encoder.encode_images(
-                read_ahead(self._collection.image, range(self._collection.n_images))
+                read_ahead(self._collection.item, range(self._collection.n_images))
             )
         texts = self._encoder.encode_texts(self._collection.captions)
-        result = evaluate(images, texts, self._truth, _MEASURES)
+        result = evaluate(images, texts, self._truth, _MEASURES, similarity=self._encoder.similarity)
         rsum = result.score("rsum")
         values = {"rsum": rsum.value, "chance": rsum.chance}
         for direction in DIRECTIONS:

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import CaptionError, DataError
+from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.data.captions import checked_caption
-from diptych.data.collection import Collection
+from diptych.data.collection import Collection, ImageSource
 from diptych.data.images import FolderSource
 from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.regions import RegionSource, open_regions, region_rows
 
 __all__ = ["read_karpathy"]
 
@@ -80,6 +81,8 @@ def read_karpathy(
     restval: bool = True,
     max_captions: int | None = None,
     skip_bad_captions: bool = False,
+    regions: Path | str | None = None,
+    region_ids: Path | str | None = None,
 ) -> Collection:
     """Read a Karpathy-style JSON file, or the folder that holds one.
 
@@ -89,9 +92,14 @@ def read_karpathy(
         restval: whether COCO's ``restval`` images belong to ``train``.
         max_captions: keep the first so many captions of each image (published COCO tables use 5).
         skip_bad_captions: leave out empty captions, and count them, instead of failing.
+        regions: an .npy file of region features that stand for the pictures; see
+            :mod:`diptych.data.regions`.
+        region_ids: a text file with the image of each row of ``regions``; they are in the order of the
+            JSON when not given.
 
     Raises:
-        DataError: not JSON, not Karpathy's, an image without file name or split.
+        UsageError: ``region_ids`` without ``regions``.
+        DataError: features that do not fit the images, not JSON, not Karpathy's, an image without file name or split.
         CaptionError: an empty caption; the message names it.
     """
     file = _json_file(Path(path))
@@ -132,6 +140,15 @@ def read_karpathy(
     if len(set(caption_ids)) != len(caption_ids):
         caption_ids = [f"{names[image]}#{i}" for i, image in enumerate(caption_image)]
     notes = (f"{skipped} empty captions left out",) if skipped else ()
+    source: ImageSource = FolderSource(folder, names)
+    if regions is None and region_ids is not None:
+        raise UsageError(
+            f"region_ids {region_ids} without regions", "give the features with regions=FILE.npy"
+        )
+    if regions is not None:
+        features = open_regions(regions)
+        rows = region_rows(names, features, region_ids, str(regions))
+        source = RegionSource([features], Path(regions).name, source, rows)
     return Collection(
         name=str(document.get("dataset", file.name.split(".")[0])),
         image_ids=names,
@@ -139,7 +156,7 @@ def read_karpathy(
         caption_ids=caption_ids,
         caption_image=np.asarray(caption_image, dtype=np.int64),
         splits=splits,
-        source=FolderSource(folder, names),
+        source=source,
         source_rows=np.arange(len(names)),
         records=records,
         caption_records=caption_records,
@@ -164,6 +181,8 @@ READERS.add(
             "restval": "COCO's restval images belong to train (default: true)",
             "max_captions": "keep the first so many captions of each image",
             "skip_bad_captions": "leave out and count empty captions instead of failing",
+            "regions": ".npy file of region features, one row per image, that stand for the pictures",
+            "region_ids": "text file with the image of each row of regions (default: the JSON's order)",
         },
         general=1,
     )

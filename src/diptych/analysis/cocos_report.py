@@ -1,0 +1,226 @@
+"""What COCOS found over a training set: mean ± sd of each count, weight distributions, protocol."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from diptych.analysis.counts import COUNTS, CocosCompat, Unit
+from diptych.analysis.histogram import WeightHistogram
+from diptych.core.errors import StorageError
+from diptych.core.files import read_json, write_json
+
+__all__ = ["UNITS", "CocosProtocol", "CocosReport", "Spread"]
+
+_FORMAT = 1
+_KIND = "cocos"
+
+UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}
+"""How each unit is printed."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A count over batches.
+
+    Attributes:
+        mean: over the batches in which the count is defined.
+        sd: population standard deviation over them.
+        batches: how many they are.
+    """
+
+    mean: float
+    sd: float
+    batches: int
+
+    def show(self, decimals: int = 2) -> str:
+        """``5.59 ± 0.40``."""
+        return f"{self.mean:,.{decimals}f} ± {self.sd:,.{decimals}f}"
+
+
+@dataclass
+class RunningSpread:
+    """Mean and deviation of numbers that come one at a time (Welford)."""
+
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def add(self, value: float) -> None:
+        """One more number."""
+        self.n += 1
+        step = value - self.mean
+        self.mean += step / self.n
+        self.squares += step * (value - self.mean)
+
+    def spread(self) -> Spread:
+        """Of what came so far."""
+        return Spread(self.mean, math.sqrt(max(0.0, self.squares / self.n)), self.n)
+
+
+@dataclass(frozen=True)
+class CocosProtocol:
+    """Everything the counts depend on besides the embeddings.
+
+    Attributes:
+        objective: its name in the registry.
+        options: its hyper-parameters, the temperature as it was used.
+        similarity: how image rows and text rows were scored.
+        epsilon: ε, which a weight must exceed to count.
+        unit: how weights are measured.
+        compat: ``equations`` or ``published`` when the table was counted as the paper or its code does.
+        batches: how many.
+        images: least and most images of a batch.
+        captions: least and most captions of a batch.
+        about: dataset, split, plan, seed, fingerprints: whatever else the numbers depend on.
+    """
+
+    objective: str
+    options: dict[str, Any]
+    similarity: str
+    epsilon: float
+    unit: Unit
+    compat: CocosCompat
+    batches: int
+    images: tuple[int, int]
+    captions: tuple[int, int]
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """One line, to be printed with the counts."""
+        options = ", ".join(f"{key} {_plain(value)}" for key, value in self.options.items())
+        parts = [f"{key} {_plain(value)}" for key, value in self.about.items() if value is not None]
+        parts.append(f"objective {self.objective}" + (f" ({options})" if options else ""))
+        parts.append(f"similarity {self.similarity}")
+        sizes = [
+            "–".join(f"{size:,}" for size in dict.fromkeys(ends)) for ends in (self.images, self.captions)
+        ]
+        parts.append(f"{self.batches:,} batches of {sizes[0]} images and {sizes[1]} captions")
+        if self.compat == "published":
+            parts.append(f"ε {self.epsilon:g}, counted as the published code does (compat published)")
+        elif self.compat == "equations":
+            unit = ", SmoothAP with 1/τ" if self.unit == "score" else ""
+            parts.append(f"ε {self.epsilon:g}, counted by Eq. 9–13{unit} (compat equations)")
+        else:
+            parts.append(f"a candidate counts when {UNITS[self.unit]} > ε = {self.epsilon:g}")
+        parts.append("mean ± population sd over batches")
+        return "; ".join(parts)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True, eq=False)
+class CocosReport:
+    """What :func:`~diptych.analysis.cocos_over.cocos_over` returns.
+
+    Attributes:
+        protocol: what the numbers depend on.
+        counts: per direction, by the names of :data:`~diptych.analysis.counts.COUNTS`; a count that
+            was defined in no batch is missing.
+        weights: per direction, the distributions of the weights of ``negatives``, ``positives`` and,
+            where the objective has them, ``within``: in the protocol's unit, always the true ones.
+    """
+
+    protocol: CocosProtocol
+    counts: dict[str, dict[str, Spread]]
+    weights: dict[str, dict[str, WeightHistogram]]
+
+    def table(self) -> list[tuple[str, str, dict[str, str]]]:
+        """(symbol, description, cell per direction) of each count there is, in the paper's order."""
+        rows = []
+        for count in COUNTS:
+            cells = {
+                direction: given[count.name].show(count.decimals)
+                for direction, given in self.counts.items()
+                if count.name in given
+            }
+            if cells:
+                rows.append((count.symbol, count.description, cells))
+        return rows
+
+    def notes(self) -> list[str]:
+        """What a reader of the counts should know, one sentence each."""
+        found = []
+        for direction, given in self.counts.items():
+            active = given["per_active_query"].batches if "per_active_query" in given else 0
+            if missing := self.protocol.batches - active:
+                found.append(
+                    f"{direction}: in {missing:,} of {self.protocol.batches:,} batches no query has a gradient; "
+                    "they are left out of the mean over queries that have one."
+                )
+        if self.protocol.compat == "equations":
+            found.append(
+                "Counted as the paper's equations read: triplets for triplet losses, and for SmoothAP pairs of a "
+                "positive and any other candidate; the weight distributions are of candidates."
+            )
+        if self.protocol.compat == "published":
+            found.append(
+                "Counted as the published code counts, faults included; the weight distributions are true."
+            )
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "format": _FORMAT,
+            "kind": _KIND,
+            "protocol": asdict(self.protocol),
+            "counts": {
+                direction: {name: asdict(spread) for name, spread in given.items()}
+                for direction, given in self.counts.items()
+            },
+            "weights": {
+                direction: {name: histogram.to_dict() for name, histogram in given.items()}
+                for direction, given in self.weights.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> CocosReport:
+        """The inverse of :meth:`to_dict`, also after a way through JSON.
+
+        Raises:
+            StorageError: something else, or another format.
+        """
+        if given.get("kind") != _KIND or given.get("format") != _FORMAT:
+            raise StorageError(
+                f"expected {_KIND} of format {_FORMAT}, got {given.get('kind')} of format {given.get('format')}",
+                "count again with this version: diptych cocos",
+            )
+        protocol = dict(given["protocol"])
+        for key in ("images", "captions"):
+            protocol[key] = tuple(protocol[key])
+        return cls(
+            CocosProtocol(**protocol),
+            {
+                direction: {name: Spread(**spread) for name, spread in by_name.items()}
+                for direction, by_name in given["counts"].items()
+            },
+            {
+                direction: {name: WeightHistogram.from_dict(one) for name, one in by_name.items()}
+                for direction, by_name in given["weights"].items()
+            },
+        )
+
+    def save(self, path: Path | str) -> Path:
+        """Write ``cocos.json``, whole or not at all.
+
+        Raises:
+            StorageError: the write failed; an older file is untouched.
+        """
+        write_json(path, self.to_dict())
+        return Path(path)
+
+    @classmethod
+    def open(cls, path: Path | str) -> CocosReport:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            StorageError: the file is missing, or something else.
+        """
+        return cls.from_dict(read_json(path))

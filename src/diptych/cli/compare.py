@@ -1,0 +1,141 @@
+"""``diptych compare``: runs side by side, with intervals and corrected p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diptych.cli.console import next_step, print_table, say
+
+if TYPE_CHECKING:
+    from diptych.evaluation import Comparison, Difference, Spread
+
+__all__ = ["compare"]
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Two or more: a run, an evaluation's folder, or a folder of runs (seeds of one recipe).",
+            show_default=False,
+        ),
+    ],
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measures",
+            "--measure",
+            help="E.g. R@1,rsum; those all have by default. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[int, typer.Option(help="Which run the others are compared with, from 0.")] = 0,
+    test: Annotated[
+        str, typer.Option(help="randomisation or t: whose p-value is corrected.")
+    ] = "randomisation",
+    correction: Annotated[str, typer.Option(help="bonferroni or none.")] = "bonferroni",
+    samples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
+    ] = 1000,
+    flips: Annotated[int, typer.Option(min=1, help="Random swaps of the randomisation test.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Of resamples and swaps.")] = 0,
+    evaluation: Annotated[
+        str | None,
+        typer.Option(help="Which evaluation of each run, e.g. coco-test-cxc.", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the numbers go, as JSON.")] = Path(
+        "comparison.json"
+    ),
+) -> None:
+    """Compare two or more evaluated runs on the same test set.
+
+    Differences are to the baseline. Images are resampled and swapped, each with its captions; a folder of
+    runs counts as seeds of one recipe, and shows their mean and standard deviation.
+
+    Examples:
+
+      [bold]diptych compare runs/triplet runs/infonce[/bold]
+
+      [bold]diptych compare seeds/baseline seeds/ltd --measures R@1,rsum --out ltd.json[/bold]
+    """
+    from diptych.core.files import write_json
+    from diptych.evaluation import compare as compare_runs
+    from diptych.training.evaluations import evaluations_of
+
+    names = _names(runs)
+    groups = {name: evaluations_of(run, evaluation) for name, run in zip(names, runs, strict=True)}
+    found = compare_runs(
+        groups,
+        [name for text in measures for name in text.split(",")] if measures else None,
+        baseline=baseline,
+        test=test,
+        correction=correction,
+        samples=samples,
+        flips=flips,
+        seed=seed,
+    )
+    for run in (name for name in found.runs if name != found.baseline):
+        columns = ("measure", found.baseline, run, "difference (95 %)" if samples else "difference", "p", "")
+        print_table(f"{run} against {found.baseline}", columns, _rows(found, run), numbers=columns[1:5])
+    several = any(len(group) > 1 for group in groups.values())
+    spread = "; ± sample standard deviation over seeds" if several else ""
+    say(f"shares in per cent, ranks from 1, rsum of both directions{spread}")
+    say(found.protocol)
+    say(found.line())
+    write_json(out, found.to_dict())
+    say(f"with everything in {out}")
+    next_step(f"diptych report {runs[0]}" if (runs[0] / "run.json").is_file() else f"open {out}")
+
+
+def _names(runs: list[Path]) -> list[str]:
+    """The shortest ends of the paths that tell them apart."""
+    parts = [run.resolve().parts for run in runs]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{'/'.join(part[-1:])} ({number})" for number, part in enumerate(parts)]
+
+
+def _rows(found: Comparison, run: str) -> Iterator[tuple[str, ...]]:
+    for (direction, measure), by_run in found.values.items():
+        one = found.difference(run, measure, direction)
+        yield (
+            measure if direction == "both" else f"{direction} {measure}",
+            _value(measure, by_run[found.baseline]),
+            _value(measure, by_run[run]),
+            _difference(one),
+            "–" if one.p is None else _p(one.p),
+            one.verdict,
+        )
+
+
+def _value(measure: str, spread: Spread) -> str:
+    from diptych.evaluation import measure as declared
+
+    show = declared(measure).show
+    return show(spread.mean) if spread.sd is None else f"{show(spread.mean)} ± {show(spread.sd)}"
+
+
+def _difference(one: Difference) -> str:
+    from diptych.evaluation import Measure
+    from diptych.evaluation import measure as declared
+
+    member = declared(one.measure)
+    scale = 100 if isinstance(member, Measure) and member.kind == "share" else 1
+    text = _signed(scale * one.difference)
+    if one.low is None or one.high is None:
+        return text
+    return f"{text} ({_signed(scale * one.low)} to {_signed(scale * one.high)})"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}" if abs(value) < 0.95 else f"{value:+.1f}"
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.001 else "<0.001"

@@ -1,0 +1,292 @@
+"""``diptych study``: the papers' tables, run and held against what the papers print."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.console import next_step, print_table, say
+from diptych.cli.interrupt import stop_on_signal
+from diptych.cli.options import (
+    Data,
+    Images,
+    OutFolder,
+    ReaderName,
+    ReaderOptions,
+    SkipBadImages,
+    parse_values,
+)
+from diptych.cli.progress import progress
+from diptych.cli.study_tables import say_claims, say_comparison, say_published
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.studies import Comparison, Results
+
+__all__ = ["study"]
+
+study = typer.Typer(
+    name="study",
+    help="Run the tables of the papers and hold them against what is printed.",
+    epilog="Begin with: diptych study list",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Name = Annotated[str, typer.Argument(help="A study; diptych study list names them.", show_default=False)]
+
+
+@study.command("list")
+def list_() -> None:
+    """List the studies: what each asks and how long it takes.
+
+    Example: [bold]diptych study list[/bold]
+    """
+    from diptych.studies import STUDIES
+
+    rows = []
+    for one in STUDIES:
+        times = [f"{name}: {setting.time}" for name, setting in one.settings.items() if setting.time]
+        rows.append((one.name, one.paper.venue, one.asks, "\n".join(times)))
+    print_table("studies", ("name", "paper", "asks", "time"), rows)
+    next_step(
+        "diptych study show metric-learning.table-1, or: diptych study run metric-learning.table-1 --quick"
+    )
+
+
+@study.command()
+def show(name: Name) -> None:
+    """Show a study: the printed table, its rows' recipes in short, its claims and whether the paper's own
+    numbers support them.
+
+    Example: [bold]diptych study show ltd.table-1[/bold]
+    """
+    from diptych.studies import STUDIES, judged_in_the_paper
+    from diptych.studies.page import notes_of
+
+    one = STUDIES.get(name)
+    say(f"{one.paper.authors}: {one.paper.title}. {one.paper.venue}")
+    say(one.asks)
+    say_published(one)
+    for setting_name, setting in one.settings.items():
+        say(f"setting {setting_name}: {setting.description}; {setting.time}")
+    rows = [
+        (row.name, row.label, _changes(row.changes), row.base or "", row.home or "")
+        for row in (*one.bases, *one.rows)
+    ]
+    print_table("rows (--rows)", ("name", "label", "what sets it apart", "starts from", "runs in"), rows)
+    say_claims([(claim, None, printed) for claim, printed in judged_in_the_paper(one)])
+    for note in notes_of(one):
+        say(f"note: {note}")
+    next_step(f"diptych study run {name} --quick, or: diptych study run {name} --data DATASET")
+
+
+def _changes(changes: Any) -> str:
+    parts = []
+    for key, value in changes.items():
+        if isinstance(value, dict):
+            inside = ", ".join(f"{inner} {text}" for inner, text in value.items())
+            parts.append(f"{key}: {inside}")
+        else:
+            parts.append(f"{key} = {'none' if value is None else value}")
+    return "; ".join(parts)
+
+
+@study.command()
+def run(
+    name: Name,
+    data: Data = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(help="Names or the paper's numbers, with commas: 1.1,1.2.", show_default=False),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="With commas: 0,1,2. The setting's own when not given.", show_default=False),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="On generated scenes, in minutes.")] = False,
+    setting: Annotated[
+        str | None,
+        typer.Option(
+            help="paper, data or quick. Without it: paper on the paper's datasets, data on any other.",
+            show_default=False,
+        ),
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            help="Latent targets: a sentence-transformers model's folder or name, or lsa.", show_default=False
+        ),
+    ] = None,
+    regions: Annotated[
+        Path | None, typer.Option(help="An .npy file of region features, for VSRN.", show_default=False)
+    ] = None,
+    positives: Annotated[
+        str | None,
+        typer.Option(
+            help="Further judgements to measure by, NAME:PATH, e.g. cxc:FOLDER.", show_default=False
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE for the recipes of all rows, e.g. model.image.weights=FILE. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    skip_bad_images: SkipBadImages = False,
+    out: OutFolder = None,
+    features: Annotated[
+        Path | None, typer.Option(help="Folder of cached backbone features.", show_default=False)
+    ] = None,
+    devices: Annotated[int, typer.Option(min=1, help="Processes that share each batch.")] = 1,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
+) -> None:
+    """Train and measure a study's rows; what is there already is used, what was interrupted goes on.
+
+    Examples:
+
+      [bold]diptych study run metric-learning.table-1 --quick[/bold]
+
+      [bold]diptych study run metric-learning.table-1 --data flickr8k --seeds 0,1,2 --rows 1.1,1.2,1.3,1.4[/bold]
+
+      [bold]diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2[/bold]
+    """
+    from diptych.cli.sources import DataChoice
+    from diptych.studies import STUDIES, Choices, run_study
+
+    one = STUDIES.get(name)
+    if quick and setting not in (None, "quick"):
+        raise UsageError(f"--quick and --setting {setting}", "give one of them")
+    chosen = "quick" if quick else setting
+    if data is None and chosen != "quick":
+        raise UsageError(
+            f"no data given for {name}", "give a dataset with --data, or --quick for generated scenes"
+        )
+    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    folder = out or Path("studies") / name
+    choices = Choices(
+        setting=chosen,  # type: ignore[arg-type]
+        data=None if data is None else choice.section(None),
+        regions=None if regions is None else str(regions.resolve()),
+        targets=targets,
+        values=parse_values(set_, "--set"),
+        positives=positives,
+    )
+    command = _command(name, data, rows, seeds, chosen, targets, regions, set_)
+    with progress(), stop_on_signal() as should_stop:
+        results = run_study(
+            one,
+            folder,
+            choices,
+            rows=_split(rows),
+            seeds=_seeds(seeds),
+            features_root=features,
+            accelerator=accelerator,
+            devices=devices,
+            command=command,
+            should_stop=should_stop,
+            tell=say,
+        )
+    _report(results, folder / "report.html", command)
+    next_step(f"diptych study verdict {folder}, or open {folder / 'report.html'}")
+
+
+@study.command()
+def verdict(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of studies, or of runs inside them.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The report; report.html in the first folder.", show_default=False),
+    ] = None,
+) -> None:
+    """Hold what studies measured against what the papers print, cell by cell and claim by claim.
+
+    Example: [bold]diptych study verdict studies/metric-learning.table-1[/bold]
+    """
+    from diptych.core.files import read_json
+    from diptych.studies import collect
+    from diptych.studies.collect import STUDY
+
+    found = collect(runs)
+    if out is not None and len(found) > 1:
+        names = ", ".join(results.study for results in found)
+        raise UsageError(
+            f"one report of {len(found)} studies ({names})", "leave --out out, or give one study"
+        )
+    for results in found:
+        own = [
+            one
+            for one in runs
+            if (one / STUDY).is_file() and read_json(one / STUDY)["study"] == results.study
+        ]
+        folder = own[0] if own else runs[0]
+        command = str(read_json(folder / STUDY).get("command", "")) if own else ""
+        # A run can belong to several studies: its reports are told apart by their names.
+        target = out or folder / ("report.html" if own else f"{results.study}.html")
+        _report(results, target, command)
+        next_step(f"open {target}")
+
+
+def _report(results: Results, target: Path, command: str) -> Comparison:
+    from diptych.studies import STUDIES, compare
+    from diptych.studies.page import write_study_report
+
+    comparison = compare(STUDIES.get(results.study), results)
+    say_comparison(comparison)
+    say_claims(comparison.claims)
+    write_study_report(comparison, target, command)
+    return comparison
+
+
+def _split(given: str | None) -> list[str] | None:
+    return None if given is None else [part.strip() for part in given.split(",") if part.strip()]
+
+
+def _seeds(given: str | None) -> list[int] | None:
+    parts = _split(given)
+    if parts is None:
+        return None
+    try:
+        seeds = [int(part) for part in parts]
+    except ValueError:
+        raise UsageError(f"--seeds {given!r} are not whole numbers", "e.g. --seeds 0,1,2") from None
+    if not seeds or min(seeds) < 0:
+        raise UsageError(f"--seeds {given!r}", "give numbers from 0, e.g. --seeds 0,1,2")
+    return seeds
+
+
+def _command(
+    name: str,
+    data: Path | None,
+    rows: str | None,
+    seeds: str | None,
+    setting: str | None,
+    targets: str | None,
+    regions: Path | None,
+    set_: list[str] | None,
+) -> str:
+    """What a person types to have the same."""
+    parts = ["diptych", "study", "run", name]
+    for flag, value in (
+        ("--data", data),
+        ("--rows", rows),
+        ("--seeds", seeds),
+        ("--setting", setting if setting != "quick" else None),
+        ("--targets", targets),
+        ("--regions", regions),
+    ):
+        if value is not None:
+            parts += [flag, str(value)]
+    parts += ["--quick"] if setting == "quick" else []
+    parts += [part for text in set_ or [] for part in ("--set", text)]
+    return shlex.join(parts)

@@ -1,0 +1,126 @@
+"""How studies look on a terminal: the printed table, ours beside it, and the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from diptych.cli.console import print_table, say
+
+if TYPE_CHECKING:
+    from diptych.studies import Claim, Comparison, Figure, Judgement, Study
+    from diptych.studies.compare import Block, ComparedCell, ComparedRow
+
+__all__ = ["say_claims", "say_comparison", "say_published"]
+
+
+def say_published(study: Study) -> None:
+    """The table as it is printed."""
+    table = study.published[0]
+    decimals = {column.name: column.decimals for column in study.columns}
+    headers = _headers(study)
+    for on in table.evaluated_on:
+        rows = []
+        for row in table.rows:
+            if row.on.key != on.key:
+                continue
+            cells = []
+            for column in study.columns:
+                cell = row.cells.get(column.name)
+                spread = None if cell is None else cell.sd
+                cells.append("–" if cell is None else _number(cell.value, spread, decimals[column.name]))
+            rows.append((row.row, row.label, *cells))
+        title = f"{table.paper.key} {table.name}: {table.title}"
+        print_table(title, ("row", "", *headers), rows, numbers=headers, caption=on.describe())
+
+
+def say_comparison(comparison: Comparison) -> None:
+    """Printed and measured lines per row, and a verdict line where there are verdicts."""
+    study = comparison.study
+    headers = _headers(study)
+    say("")
+    say(comparison.label)
+    for block in comparison.blocks:
+        rows: list[tuple[str, ...]] = []
+        for row in block.rows:
+            rows += _lines(row, study, comparison.reproduces)
+        caption = f"printed: {block.on.describe()}"
+        if block.differences:
+            caption += f"; ours: {'; '.join(block.differences)}"
+        caption += "; mean ± sample standard deviation over seeds"
+        print_table(study.name, ("row", "", *headers), rows, numbers=headers, caption=caption)
+        say_protocols(block)
+    counts = comparison.counts()
+    if comparison.reproduces and counts:
+        say("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+
+
+def say_protocols(block: Block) -> None:
+    """What the numbers depend on, and the command that gives each row's, once per row."""
+    for row in block.rows:
+        if row.seeds:
+            minutes = row.cpu_seconds / 60
+            seeds = ", ".join(str(seed) for seed in row.seeds)
+            say(f"{row.row.name}: seeds {seeds}; {minutes:.1f} processor minutes; {'; '.join(row.commands)}")
+    protocol = next((row.protocol for row in block.rows if row.protocol), "")
+    if protocol:
+        say(f"protocol of the first: {protocol}")
+
+
+def say_claims(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judgement]]]) -> None:
+    """Each claim with what our numbers say, where there are any, and what the paper's own do."""
+    from diptych.studies.page import MARKS
+
+    if not claims:
+        return
+    keys = list(claims[0][2])
+    ours = claims[0][1] is not None
+    rows = []
+    for claim, here, printed in claims:
+        row = [claim.name, claim.text]
+        if here is not None:
+            row += [f"{MARKS[here.status]} {here.status}", here.figure]
+        row += [f"{MARKS[printed[key].status]} {printed[key].status}" for key in keys]
+        if not ours:
+            failed = [f"{key}: {printed[key].figure}" for key in keys if printed[key].status == "fails"]
+            row.append("; ".join(failed))
+        rows.append(row)
+    here_columns = ("here", "the figure that decides") if ours else ()
+    in_paper = tuple(f"in the paper, {key}" for key in keys)
+    last = () if ours else ("why it fails",)
+    print_table("claims", ("claim", "text", *here_columns, *in_paper, *last), rows)
+
+
+def _headers(study: Study) -> tuple[str, ...]:
+    return tuple(column.short or column.name for column in study.columns)
+
+
+def _number(mean: float, sd: float | None, decimals: int) -> str:
+    return f"{mean:.{decimals}f}" + ("" if sd is None else f"±{sd:.{max(decimals, 1)}f}")
+
+
+def _figure(figure: Figure | None, decimals: int) -> str:
+    return "–" if figure is None else _number(figure.mean, figure.sd, decimals)
+
+
+def _lines(row: ComparedRow, study: Study, reproduces: bool) -> list[tuple[str, ...]]:
+    from diptych.studies.page import MARKS
+
+    decimals = [column.decimals for column in study.columns]
+    cells: list[tuple[ComparedCell, int]] = list(zip(row.cells, decimals, strict=True))
+    lines: list[tuple[str, ...]] = []
+    if row.printed is not None:
+        printed = [
+            "–" if cell.published is None else _number(cell.published.value, cell.published.sd, digits)
+            for cell, digits in cells
+        ]
+        lines.append((row.name, "printed", *printed))
+    name = "" if lines else row.name
+    if not row.seeds:
+        return [*lines, (name, row.why, *([""] * len(cells)))]
+    lines.append((name, "measured", *(_figure(cell.measured, digits) for cell, digits in cells)))
+    if any(cell.right is not None for cell in row.cells):
+        lines.append(("", "rightly counted", *(_figure(cell.right, digits) for cell, digits in cells)))
+    if reproduces:
+        lines.append(("", "verdict", *(MARKS[cell.verdict] for cell in row.cells)))
+    return lines

@@ -1,0 +1,175 @@
+"""From a file's ids to a collection's rows: who is found, who is not, what is added and taken away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from diptych.core.errors import DataError
+from diptych.data.extended_positives.declaration import Listed, Pair
+
+__all__ = ["ExtendedPositives", "match"]
+
+_NUMBERED = re.compile(r"(?:COCO_[a-z]+[0-9]{4}_)?0*([0-9]+)")
+_SENTENCE = ":sentid:"
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedPositives:
+    """Relevant pairs of a collection, by its rows; the two directions need not agree.
+
+    Attributes:
+        what: format and options, in a few words.
+        i2t: (image rows, caption rows), (n_pairs,) int64 each: captions relevant to images that ask.
+        t2i: (image rows, caption rows): images relevant to captions that ask.
+        asked: per direction, the rows that ask; empty when all do.
+        before: per direction, pairs of the collection's own among the queries that ask.
+        added: per direction, pairs that the collection does not have.
+        removed: per direction, the collection's own pairs that are no longer relevant.
+        missing: what the file names and the collection does not hold: images, captions, and pairs.
+        silent: per direction, the file's queries that are not asked because no positive is left to them.
+    """
+
+    what: str
+    i2t: tuple[np.ndarray, np.ndarray]
+    t2i: tuple[np.ndarray, np.ndarray]
+    asked: dict[str, np.ndarray]
+    before: dict[str, int]
+    added: dict[str, int]
+    removed: dict[str, int]
+    missing: dict[str, int]
+    silent: dict[str, int]
+
+    def line(self) -> str:
+        """What the protocol says: what was added to how many, what was taken away, what was not found."""
+        changes = [
+            f"{name} {self.before[name]:,} + {self.added[name]:,} − {self.removed[name]:,}"
+            for name in ("i2t", "t2i")
+        ]
+        if changes[0].removeprefix("i2t ") == changes[1].removeprefix("t2i "):
+            changes = [changes[0].removeprefix("i2t ")]
+        parts = [f"{', '.join(changes)} pairs"]
+        parts += [f"{count:,} {name} queries lost all" for name, count in self.silent.items() if count]
+        lost = [f"{count:,} {what}" for what, count in self.missing.items() if count]
+        if lost:
+            parts.append(f"not in the collection: {', '.join(lost)}")
+        return f"{self.what} ({'; '.join(parts)})"
+
+
+def _image_name(name: str) -> str:
+    """A picture's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
+    stem = name.rsplit("/", 1)[-1]
+    stem = stem.rsplit(".", 1)[0] if "." in stem else stem
+    found = _NUMBERED.fullmatch(stem)
+    return found[1] if found else stem
+
+
+def _caption_name(name: str) -> str:
+    """A caption's number in CxC's ``COCO_val2014:sentid:732091``; any other id as it is."""
+    return name.rsplit(_SENTENCE, 1)[-1]
+
+
+class _Rows:
+    """Rows by id: the same id, or else the only one with the same plain name."""
+
+    def __init__(self, ids: Sequence[str], plain: Callable[[str], str]) -> None:
+        self._plain = plain
+        self._exact = {name: row for row, name in enumerate(ids)}
+        self._by_plain: dict[str, int] = {}
+        for row, name in enumerate(ids):
+            key = plain(name)
+            self._by_plain[key] = -1 if key in self._by_plain else row
+
+    def of(self, name: str) -> int:
+        """The row, -1 for none or for several that could be meant."""
+        row = self._exact.get(name)
+        return self._by_plain.get(self._plain(name), -1) if row is None else row
+
+
+def match(
+    listed: Listed,
+    image_ids: Sequence[str],
+    caption_ids: Sequence[str],
+    caption_image: np.ndarray,
+    *,
+    originals: bool = False,
+) -> ExtendedPositives:
+    """What a file says of one collection.
+
+    Args:
+        listed: the file's words.
+        image_ids: the collection's.
+        caption_ids: the collection's.
+        caption_image: (n_captions,) the collection's own pairs.
+        originals: keep all of the collection's own pairs and ask every query of it; otherwise the file
+            decides, and asks.
+
+    Raises:
+        DataError: no pair of the file is in the collection.
+    """
+    images, captions = _Rows(image_ids, _image_name), _Rows(caption_ids, _caption_name)
+    n_captions = max(len(caption_ids), 1)
+
+    def codes(pairs: Iterable[Pair]) -> np.ndarray:
+        rows = ((images.of(image), captions.of(caption)) for image, caption in pairs)
+        return np.array(sorted({i * n_captions + c for i, c in rows if i >= 0 and c >= 0}), dtype=np.int64)
+
+    relevant = {"i2t": codes(listed.i2t), "t2i": codes(listed.t2i)}
+    if not len(relevant["i2t"]) and not len(relevant["t2i"]):
+        raise DataError(_nothing(listed, image_ids, caption_ids), "give the file of this very split")
+    own = np.asarray(caption_image, dtype=np.int64) * n_captions + np.arange(len(caption_ids))
+    judged = None if listed.judged is None else codes(listed.judged)
+    asked: dict[str, np.ndarray] = {}
+    silent = {"i2t": 0, "t2i": 0}
+    for name, part, rows in (("i2t", 0, images), ("t2i", 1, captions)):
+        wanted = np.array(
+            sorted({rows.of(one) for one in (listed.images if part == 0 else listed.captions)} - {-1}),
+            dtype=np.int64,
+        )
+        if originals:
+            relevant[name] = np.union1d(relevant[name], own)
+            continue
+        # Queries that do not ask keep their own pairs: no number depends on them.
+        of_wanted = np.isin(np.divmod(own, n_captions)[part], wanted)
+        seen = of_wanted if judged is None else np.isin(own, judged)
+        relevant[name] = np.union1d(relevant[name], own[~seen])
+        answered = np.isin(wanted, np.divmod(relevant[name], n_captions)[part])
+        asked[name], silent[name] = wanted[answered], int(np.sum(~answered))
+    counts: dict[str, dict[str, int]] = {"before": {}, "added": {}, "removed": {}}
+    for name, part in (("i2t", 0), ("t2i", 1)):
+
+        def asking(pairs: np.ndarray, name: str = name, part: int = part) -> np.ndarray:
+            return pairs if originals else pairs[np.isin(np.divmod(pairs, n_captions)[part], asked[name])]
+
+        counts["before"][name] = len(asking(own))
+        counts["added"][name] = len(asking(np.setdiff1d(relevant[name], own)))
+        counts["removed"][name] = len(asking(np.setdiff1d(own, relevant[name])))
+    named = listed.i2t | listed.t2i
+    return ExtendedPositives(
+        what=f"{listed.what}, originals kept" if originals else listed.what,
+        i2t=(relevant["i2t"] // n_captions, relevant["i2t"] % n_captions),
+        t2i=(relevant["t2i"] // n_captions, relevant["t2i"] % n_captions),
+        asked=asked,
+        missing={
+            "images": sum(images.of(one) < 0 for one in listed.images | {image for image, _ in named}),
+            "captions": sum(captions.of(one) < 0 for one in listed.captions | {text for _, text in named}),
+            "pairs": sum(images.of(image) < 0 or captions.of(text) < 0 for image, text in named),
+        },
+        silent=silent,
+        **counts,
+    )
+
+
+def _nothing(listed: Listed, image_ids: Sequence[str], caption_ids: Sequence[str]) -> str:
+    pairs = listed.i2t | listed.t2i
+    named = ({image for image, _ in pairs}, {caption for _, caption in pairs})
+    example = next(iter(sorted(pairs)), ("none", "none"))
+    theirs = f"{next(iter(image_ids), 'none')!r} and {next(iter(caption_ids), 'none')!r}"
+    return (
+        f"{listed.what}: none of its {len(pairs):,} pairs of {len(named[0]):,} images and "
+        f"{len(named[1]):,} captions is in the collection of {len(image_ids):,} images and "
+        f"{len(caption_ids):,} captions: it names {example[0]!r} and {example[1]!r}, the collection {theirs}"
+    )

@@ -1,0 +1,142 @@
+"""Folders of precomputed features as VSE++, SCAN and VSRN read them.
+
+``{split}_caps.txt`` holds one caption per line, ``{split}_ims.npy`` the features: (n, regions, d) or
+(n, d). An image has captions / images captions, next to each other. Their ``dev`` is our ``val``. Some of
+these arrays hold every image five times, once per caption; that is looked for and undone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.errors import CaptionError, DataError
+from diptych.core.progress import task
+from diptych.data.captions import checked_caption
+from diptych.data.collection import Collection
+from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.regions import RegionSource, open_regions
+
+__all__ = ["read_precomp"]
+
+_NAMES = {"dev": "val"}
+_ORDER = ("train", "dev", "test")
+_COPIES = 5
+_BLOCK_BYTES = 1 << 26
+
+
+def _splits(folder: Path) -> list[str]:
+    found = [file.name.removesuffix("_caps.txt") for file in folder.glob("*_caps.txt")]
+    return sorted(found, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+
+
+def _copies(rows: np.ndarray, name: str) -> int:
+    """5 when every image is there five times in a row, bit for bit; else 1."""
+    if len(rows) % _COPIES or not len(rows):
+        return 1
+    groups = rows.reshape(-1, _COPIES, *rows.shape[1:])
+    step = max(1, _BLOCK_BYTES // max(1, groups[:1].nbytes))
+    with task(f"looking for repeated images in {name}", len(rows), "images") as bar:
+        for start in range(0, len(groups), step):
+            block = groups[start : start + step]
+            if not np.array_equal(block[:, 1:], np.broadcast_to(block[:, :1], block[:, 1:].shape)):
+                return 1
+            bar.advance(len(block) * _COPIES)
+    return _COPIES
+
+
+def _captions(file: Path) -> list[str]:
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file} cannot be read: {error}", "save it as UTF-8") from None
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def read_precomp(path: Path | str, skip_bad_captions: bool = False) -> Collection:
+    """Read a folder of precomputed features.
+
+    Args:
+        path: the folder.
+        skip_bad_captions: leave out empty captions, and count them, instead of failing.
+
+    Returns:
+        A Collection whose images are region features; ids are ``SPLIT-ROW``.
+
+    Raises:
+        DataError: no such files, features of another shape, or captions that are no multiple of images.
+        CaptionError: an empty caption; the message names its line.
+    """
+    folder = Path(path)
+    names = _splits(folder)
+    if not names:
+        raise DataError(f"no *_caps.txt in {folder}", "give the folder that holds train_caps.txt")
+    arrays: list[np.ndarray] = []
+    image_ids: list[str] = []
+    splits: list[str] = []
+    source_rows: list[np.ndarray] = []
+    captions: list[str] = []
+    caption_ids: list[str] = []
+    caption_image: list[int] = []
+    notes: list[str] = []
+    skipped, before = 0, 0
+    for name in names:
+        texts = _captions(folder / f"{name}_caps.txt")
+        rows = open_regions(folder / f"{name}_ims.npy")
+        copies = _copies(rows, f"{name}_ims.npy") if len(rows) == len(texts) else 1
+        n_images = len(rows) // copies
+        if not n_images or not texts or len(texts) % n_images:
+            raise DataError(
+                f"{folder / name}: {len(texts):,} captions for {n_images:,} images",
+                "every image has equally many captions in this format",
+            )
+        if copies > 1:
+            notes.append(f"{name}_ims.npy holds every image {copies} times; it is read once")
+        first, per_image = len(image_ids), len(texts) // n_images
+        arrays.append(rows)
+        source_rows.append(before + np.arange(0, len(rows), copies))
+        before += len(rows)
+        width = len(str(n_images - 1))
+        image_ids += [f"{name}-{row:0{width}d}" for row in range(n_images)]
+        splits += [_NAMES.get(name, name)] * n_images
+        for line, raw in enumerate(texts):
+            try:
+                text = checked_caption(raw, f"{folder / name}_caps.txt, line {line + 1}")
+            except CaptionError:
+                if not skip_bad_captions:
+                    raise
+                skipped += 1
+                continue
+            image = first + line // per_image
+            captions.append(text)
+            caption_ids.append(f"{image_ids[image]}#{line % per_image}")
+            caption_image.append(image)
+    if skipped:
+        notes.append(f"{skipped} empty captions left out")
+    return Collection(
+        name=folder.resolve().name,
+        image_ids=image_ids,
+        captions=captions,
+        caption_ids=caption_ids,
+        caption_image=np.asarray(caption_image, dtype=np.int64),
+        splits=splits,
+        source=RegionSource(arrays, folder.name),
+        source_rows=np.concatenate(source_rows),
+        notes=tuple(notes),
+    )
+
+
+def _recognises(path: Path) -> bool:
+    return path.is_dir() and any((path / f"{name}_ims.npy").is_file() for name in _splits(path))
+
+
+READERS.add(
+    Reader(
+        "precomp",
+        "precomputed region features of VSE++, SCAN and VSRN: SPLIT_caps.txt and SPLIT_ims.npy",
+        _recognises,
+        read_precomp,
+        {"skip_bad_captions": "leave out and count empty captions instead of failing"},
+    )
+)

@@ -1,0 +1,147 @@
+"""Region features of pictures, computed elsewhere: rows of .npy files, memory-mapped.
+
+A file holds (n, regions, d), or (n, d) when a picture is one vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from diptych.core.errors import DataError, ImageError
+from diptych.core.fingerprint import fingerprint_arrays
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from diptych.data.collection import ImageSource
+
+__all__ = ["RegionSource", "open_regions", "region_rows"]
+
+
+def open_regions(path: Path | str) -> np.ndarray:
+    """Memory-map a file of region features: (n, regions, d), or (n, d).
+
+    Raises:
+        DataError: missing, not an .npy file, of another shape or not of floating-point numbers.
+    """
+    path = Path(path)
+    try:
+        rows: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist", "check the file of region features") from None
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{path} is not an .npy file of numbers: {error}", "save it with np.save") from None
+    if not isinstance(rows, np.ndarray) or rows.ndim not in (2, 3) or rows.dtype.kind != "f":
+        shape, kind = getattr(rows, "shape", "?"), getattr(rows, "dtype", "an archive")
+        raise DataError(
+            f"{path} holds {kind} of shape {shape}, no region features",
+            "expected floating-point numbers of shape (images, regions, features) or (images, features)",
+        )
+    return rows
+
+
+class RegionSource:
+    """Region features of images, and their pictures where there are any.
+
+    Args:
+        arrays: (n, regions, d) or (n, d) each, all of one regions and d; rows count through them in
+            order.
+        name: what errors call it.
+        pictures: where the pictures of the same source rows are; None when nobody knows.
+        rows: the row of ``arrays`` of each source row; the same when not given.
+
+    Raises:
+        DataError: arrays of different regions or d.
+    """
+
+    def __init__(
+        self,
+        arrays: Sequence[np.ndarray],
+        name: str,
+        pictures: ImageSource | None = None,
+        rows: np.ndarray | None = None,
+    ) -> None:
+        self.name = name
+        self.pictures = pictures
+        self._arrays = arrays
+        self._rows = rows
+        self._starts = np.concatenate([[0], np.cumsum([len(array) for array in arrays])])
+        shapes = sorted({(array.shape[1:] if array.ndim == 3 else (1, *array.shape[1:])) for array in arrays})
+        if len(shapes) != 1:
+            raise DataError(
+                f"{name} holds region features of different shapes: {shapes}", "extract them anew"
+            )
+        self.shape: tuple[int, ...] = shapes[0]
+
+    def regions(self, row: int) -> np.ndarray:
+        """(regions, d) float32 of source row ``row``; one vector per picture is one region."""
+        if self._rows is not None:
+            row = int(self._rows[row])
+        part = int(np.searchsorted(self._starts, row, side="right")) - 1
+        values = np.asarray(self._arrays[part][row - self._starts[part]], dtype=np.float32)
+        return values.reshape(self.shape)
+
+    def read(self, row: int) -> Image:
+        """The picture of source row ``row``.
+
+        Raises:
+            ImageError: nobody knows where pictures are, or this one cannot be read.
+        """
+        if self.pictures is None:
+            raise ImageError(
+                f"{self.name} holds region features and no pictures", "use an encoder with a region tower"
+            )
+        return self.pictures.read(row)
+
+    def content(self, row: int) -> str:
+        """A fingerprint of the features."""
+        return fingerprint_arrays({"regions": self.regions(row)})
+
+
+def region_rows(names: Sequence[str], regions: np.ndarray, ids: Path | str | None, what: str) -> np.ndarray:
+    """(n_images,) int64: the row of each image's features.
+
+    Args:
+        names: file names of the images.
+        regions: (rows, …) features.
+        ids: a text file with one image per line, in the order of ``regions``, named by its file with
+            or without folder and ending; None when ``regions`` are in the order of ``names``.
+        what: what errors call the features.
+
+    Raises:
+        DataError: not as many rows as images or ids, an image without features, or a name twice.
+    """
+    if ids is None:
+        if len(regions) != len(names):
+            raise DataError(
+                f"{what} holds features of {len(regions):,} images, the data has {len(names):,}",
+                "give a file with one image name per row with --reader-option region_ids=FILE",
+            )
+        return np.arange(len(names), dtype=np.int64)
+    try:
+        lines = Path(ids).read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{ids} cannot be read: {error}", "one image name per line") from None
+    known: dict[str, int] = {}
+    listed = [line.strip() for line in lines if line.strip()]
+    if len(listed) != len(regions):
+        raise DataError(
+            f"{ids} names {len(listed):,} images, {what} holds features of {len(regions):,}",
+            "one image name per row of the features",
+        )
+    for row, line in enumerate(listed):
+        stem = PurePosixPath(line).stem
+        if known.setdefault(stem, row) != row:
+            raise DataError(f"{ids} names {stem!r} twice, in lines {known[stem] + 1} and {row + 1}")
+    stems = [PurePosixPath(name).stem for name in names]
+    missing = [name for name, stem in zip(names, stems, strict=True) if stem not in known]
+    if missing:
+        raise DataError(
+            f"{ids} does not name {len(missing):,} of {len(names):,} images, the first: {missing[0]}",
+            "extract their features too, or leave the images out of the data",
+        )
+    return np.asarray([known[stem] for stem in stems], dtype=np.int64)

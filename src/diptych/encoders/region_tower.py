@@ -1,0 +1,183 @@
+"""Region tower (VSRN): features of a detector's regions, related to each other, read one after another.
+
+    regions → fc → [unit length] → graph convolutions → unit length → GRU's last state → [batch norm]
+            → [projection] → unit length
+
+The published code took unit length over the regions instead of the features of each region
+(``compat="region-axis"``). Its caption generator, a second training signal, is not part of this tower.
+
+Source: Li et al., Visual Semantic Reasoning for Image-Text Matching, ICCV 2019.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from diptych.encoders.heads import start_uniform
+from diptych.encoders.inputs import as_regions
+from diptych.encoders.tower import ProjectionConfig, Tower
+
+__all__ = ["GraphConvolution", "RegionHead", "RegionTower", "RegionTowerConfig"]
+
+
+class RegionTowerConfig(BaseModel):
+    """What a region tower is made of.
+
+    The published model for COCO is the default with ``compat = "region-axis"``, the one for Flickr30k
+    has also ``normalise_input = false`` and ``batch_norm = true``. VSE++ on one precomputed vector per
+    picture is ``regions = 1``, ``layers = 0``, ``fusion = "mean"``.
+
+    Attributes:
+        kind: ``regions``.
+        regions: how many each picture has.
+        feature_width: length of a region's features.
+        layers: graph convolutions.
+        fusion: how regions become one row: the last state of a ``gru`` that reads them in order, or
+            their ``mean``.
+        normalise_input: unit length before the graph convolutions.
+        batch_norm: normalise the fused row over the batch.
+        compat: ``region-axis`` takes unit length over the regions, as published.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["regions"] = "regions"
+    regions: int = Field(36, ge=1)
+    feature_width: int = Field(2048, ge=1)
+    layers: int = Field(4, ge=0)
+    fusion: Literal["gru", "mean"] = "gru"
+    normalise_input: bool = True
+    batch_norm: bool = False
+    compat: Literal["none", "region-axis"] = "none"
+
+    @property
+    def summary(self) -> str:
+        """One phrase for tables."""
+        return f"{self.regions} × {self.feature_width} region features, {self.layers} graph convolutions"
+
+
+class GraphConvolution(nn.Module):
+    """Each region takes from the others as much as it is related to them: v + BN(W R g(v)).
+
+    R = θ(v)ᵀ φ(v) / N, without a soft-max. The batch norm begins with scale 0, so that a new layer is
+    the identity. (n, features, N regions) → the same shape.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.g = nn.Conv1d(width, width, 1)
+        norm = nn.BatchNorm1d(width)
+        nn.init.zeros_(norm.weight)
+        nn.init.zeros_(norm.bias)
+        self.W = nn.Sequential(nn.Conv1d(width, width, 1), norm)
+        self.theta = nn.Conv1d(width, width, 1)
+        self.phi = nn.Conv1d(width, width, 1)
+
+    def forward(self, regions: Tensor) -> Tensor:
+        """(n, width, N) → (n, width, N)."""
+        related = self.theta(regions).transpose(1, 2) @ self.phi(regions) / regions.shape[2]
+        gathered = self.g(regions) @ related.transpose(1, 2)
+        mixed: Tensor = self.W(gathered)
+        return mixed + regions
+
+
+class RegionHead(nn.Module):
+    """Region features to one row, under the names of the published weights: ``fc``, ``Rs_GCN_1`` …,
+    ``img_rnn``, ``bn``; a published state dict is loaded by ``tower.head.load_state_dict``."""
+
+    def __init__(self, config: RegionTowerConfig, width: int) -> None:
+        super().__init__()
+        self.config = config
+        self.fc = nn.Linear(config.feature_width, width)
+        start_uniform(self.fc)
+        for number in range(1, config.layers + 1):
+            self.add_module(f"Rs_GCN_{number}", GraphConvolution(width))
+        if config.fusion == "gru":
+            self.img_rnn = nn.GRU(width, width, batch_first=True)
+        self.bn: nn.Module = nn.BatchNorm1d(width) if config.batch_norm else nn.Identity()
+
+    def related(self, regions: Tensor) -> Tensor:
+        """(n, N, feature_width) → (n, N, width) regions that know of each other, of unit length."""
+        axis = 1 if self.config.compat == "region-axis" else 2
+        values = self.fc(regions)
+        if self.config.normalise_input:
+            values = nn.functional.normalize(values, dim=axis, eps=1e-12)
+        values = values.transpose(1, 2)
+        for number in range(1, self.config.layers + 1):
+            values = self.get_submodule(f"Rs_GCN_{number}")(values)
+        return nn.functional.normalize(values.transpose(1, 2), dim=axis, eps=1e-12)
+
+    def forward(self, regions: Tensor) -> Tensor:
+        """(n, N, feature_width) → (n, width)."""
+        values = self.related(regions)
+        if self.config.fusion == "gru":
+            fused = self.img_rnn(values)[1][0]
+        else:
+            fused = values.mean(dim=1)
+        rows: Tensor = self.bn(fused)
+        return rows
+
+
+class RegionTower(Tower):
+    """Region features to unit rows.
+
+    Args:
+        config: what it is made of.
+        width: d of the shared space.
+        load_weights: there are none to load; as for the other image tower.
+        projection: on top of the fused row; none when not given.
+        absolute: see :class:`Tower`.
+
+    Attributes:
+        backbone: empty: the detector that made the features is not part of the model.
+    """
+
+    takes: ClassVar[Literal["pictures", "regions"]] = "regions"
+
+    def __init__(
+        self,
+        config: RegionTowerConfig,
+        width: int,
+        load_weights: bool = True,
+        *,
+        projection: ProjectionConfig | None = None,
+        absolute: bool = False,
+    ) -> None:
+        super().__init__(width, projection, absolute)
+        self.config = config
+        self.backbone = nn.Module()
+        self.feature_width = config.feature_width
+        self.head = RegionHead(config, self.base)
+
+    def prepare(self, item: Any, position: int) -> np.ndarray:
+        """A matrix of region features as (regions, feature_width) float32.
+
+        Raises:
+            ImageError: not such a matrix; the message says the shape it has and the one it should have.
+        """
+        return as_regions(item, position, self.config.regions, self.config.feature_width)
+
+    def describe(self) -> dict[str, Any]:
+        """What a number depends on: what is taken, and how it is normalised."""
+        return {
+            "takes": self.takes,
+            "regions": self.config.regions,
+            "feature_width": self.config.feature_width,
+            "compat": self.config.compat,
+        }
+
+    def features(self, regions: Tensor) -> Tensor:
+        """(n, regions, feature_width), as they are: what the detector computed is what is frozen."""
+        return regions
+
+    def project(self, features: Tensor) -> Tensor:
+        """(n, regions, feature_width) → (n, width) unit rows."""
+        return self.finish(self.head(features))
+
+    def forward(self, regions: Tensor) -> Tensor:
+        """(n, regions, feature_width) → (n, width) unit rows."""
+        return self.project(self.features(regions))

@@ -1,0 +1,109 @@
+"""Target tower: a sentence encoder's vectors as captions, as they are or through a head.
+
+With ``head = "none"`` the targets are fixed and the image tower learns to meet them; with a head they
+are fine-tuned (Bleeker, Yates, de Rijke, 2022, 5.5; the published head has two layers without bias).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor, nn
+
+from diptych.core.errors import UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.encoders.caption_inputs import TargetInputs
+from diptych.encoders.heads import make_head
+from diptych.encoders.targets.contract import TargetModel
+from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.tower import ProjectionConfig, Tower
+
+__all__ = ["TargetTower", "TargetTowerConfig"]
+
+
+class TargetTowerConfig(BaseModel):
+    """What a target tower is made of.
+
+    Attributes:
+        kind: ``targets``.
+        targets: the model that makes the vectors.
+        head: ``none`` takes them as they are; ``linear`` and ``mlp`` put a head on them.
+        hidden: width of the MLP head's hidden layer; the targets' own when not given.
+        bias: whether the head's layers have one.
+        batch_norm: normalise the head's output over the batch, before unit length.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["targets"] = "targets"
+    targets: TargetOptions = TargetOptions()
+    head: Literal["none", "linear", "mlp"] = "none"
+    hidden: int | None = Field(None, ge=1)
+    bias: bool = False
+    batch_norm: bool = False
+
+    @model_validator(mode="after")
+    def _needs_head(self) -> TargetTowerConfig:
+        if self.batch_norm and self.head == "none":
+            raise ValueError("batch_norm is of a head, and head is 'none'")
+        return self
+
+
+class TargetTower(Tower):
+    """Vectors of sentences to unit rows.
+
+    Args:
+        config: what it is made of.
+        width: d of the shared space.
+        targets: the model that makes the vectors; it is not trained and not among the weights.
+        load_weights: there are none to load; as for the other caption tower.
+        projection: on top of the head or vector; none when not given.
+        absolute: see :class:`Tower`.
+
+    Raises:
+        UsageError: vectors that do not fit the shared space while there is no head.
+    """
+
+    def __init__(
+        self,
+        config: TargetTowerConfig,
+        width: int,
+        targets: TargetModel,
+        load_weights: bool = True,
+        *,
+        projection: ProjectionConfig | None = None,
+        absolute: bool = False,
+    ) -> None:
+        super().__init__(width, projection, absolute)
+        self.config = config
+        self.targets = targets
+        self._last: tuple[str, TargetInputs] | None = None
+        if config.head == "none" and targets.width != self.base:
+            raise UsageError(
+                f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
+                f"set model.width = {targets.width}, or model.text.head = 'mlp'",
+            )
+        self.head: nn.Module = nn.Identity()
+        if config.head != "none":
+            hidden = (config.hidden or targets.width) if config.head == "mlp" else None
+            self.head = make_head(targets.width, self.base, hidden, 0.0, config.bias, config.batch_norm)
+
+    def inputs(self, texts: Sequence[str]) -> TargetInputs:
+        """The targets of ``texts``, ready to be batched.
+
+        Those asked for last are kept: validation asks for the same ones after every epoch.
+        """
+        key = fingerprint(list(texts))
+        if self._last is None or self._last[0] != key:
+            self._last = key, TargetInputs(self.targets.encode(texts))
+        return self._last[1]
+
+    def describe(self) -> dict[str, Any]:
+        """What a number depends on: the model that made the vectors."""
+        return {"targets": self.targets.describe(), "head": self.config.head}
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """(n, d) vectors → (n, width) unit rows; ``lengths`` say nothing here."""
+        return self.finish(self.head(vectors))

@@ -1,0 +1,21 @@
+"""Latent targets: what a caption means, as a vector that another model made."""
+
+from diptych.encoders.targets.contract import (
+    TARGETS,
+    TargetKind,
+    TargetModel,
+    make_target_model,
+    open_target_model,
+)
+from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.targets.store import targets_of
+
+__all__ = [
+    "TARGETS",
+    "TargetKind",
+    "TargetModel",
+    "TargetOptions",
+    "make_target_model",
+    "open_target_model",
+    "targets_of",
+]

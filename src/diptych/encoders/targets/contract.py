@@ -1,0 +1,181 @@
+"""What makes latent targets: captions in, unit rows out, the same rows for the same captions.
+
+A target model is made once, from a recipe's options and the training captions, and kept beside what
+is trained with it: what is opened again later is the same model or an error, never another one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.core.progress import task
+from diptych.core.registry import Registry
+from diptych.encoders.rows import unit_rows
+from diptych.encoders.targets.options import TargetOptions
+
+__all__ = [
+    "BATCH_SIZE",
+    "TARGETS",
+    "TargetKind",
+    "TargetModel",
+    "make_target_model",
+    "open_target_model",
+]
+
+MARKER = "targets.json"
+_FORMAT = 1
+
+BATCH_SIZE = 64
+"""Captions at once: on a processor core larger batches were slower, not faster."""
+
+
+class TargetModel(ABC):
+    """Captions to latent targets.
+
+    Attributes:
+        kind: its name in the registry.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Length of a target."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Of everything a row depends on: weights, vocabulary, settings."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What it is, JSON-able, for a run's records."""
+
+    @abstractmethod
+    def _rows(self, texts: list[str]) -> np.ndarray:
+        """(n, width) rows of any length."""
+
+    @abstractmethod
+    def _write(self, folder: Path) -> dict[str, Any]:
+        """Write the files that opening needs, if any, and give the settings that it needs."""
+
+    def encode(self, texts: Sequence[str], batch_size: int = BATCH_SIZE) -> np.ndarray:
+        """(n, width) float32 unit rows, each distinct text computed once.
+
+        A text that the model knows nothing of has a row of zeros; see the kind.
+
+        Raises:
+            NumericalError: a row is NaN or infinite; the message names the text.
+        """
+        place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        rows = np.empty((len(place), self.width), dtype=np.float32)
+        with task("encoding captions", len(place), "captions") as bar:
+            for positions, block in self.encode_batches(list(place), batch_size):
+                rows[positions] = block
+                bar.advance(len(positions))
+        return rows[[place[text] for text in texts]] if len(place) < len(texts) else rows
+
+    def encode_batches(
+        self, texts: Sequence[str], batch_size: int = BATCH_SIZE
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Positions in ``texts`` and their unit rows, batch by batch, long texts first.
+
+        Texts of similar length share a batch, so that little of it is padding.
+
+        Raises:
+            UsageError: a batch size below 1.
+            NumericalError: a row is NaN or infinite.
+        """
+        if batch_size < 1:
+            raise UsageError(f"batch size {batch_size}", "give one of at least 1")
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        for start in range(0, len(texts), batch_size):
+            positions = order[start : start + batch_size]
+            batch = [texts[position] for position in positions]
+            yield positions, unit_rows(self._rows(batch), "caption", np.array(batch))
+
+    def save(self, folder: Path | str) -> Path:
+        """Write what :func:`open_target_model` needs; all or nothing.
+
+        Raises:
+            UsageError: the folder holds other things.
+            StorageError: the write failed.
+        """
+        folder = Path(folder)
+        with atomic_folder(folder, MARKER) as temporary:
+            settings = self._write(temporary)
+            header = {"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint}
+            write_json(temporary / MARKER, header | {"settings": settings})
+        return folder
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A way to make latent targets.
+
+    Attributes:
+        name: what a recipe calls it.
+        description: one line.
+        citation: where it is from.
+        make: from a recipe's options and the training captions.
+        open: from a folder and the settings that were saved in it.
+    """
+
+    name: str
+    description: str
+    citation: str
+    make: Callable[[TargetOptions, Sequence[str]], TargetModel]
+    open: Callable[[Path, dict[str, Any]], TargetModel]
+
+
+TARGETS: Registry[TargetKind] = Registry("kind of target", "diptych.encoders.targets.kinds")
+
+
+def make_target_model(options: TargetOptions, training_captions: Sequence[str]) -> TargetModel:
+    """The model that a recipe asks for.
+
+    Args:
+        options: the recipe's.
+        training_captions: what a kind that has to learn learns from; every caption of the split.
+
+    Raises:
+        UnknownNameError: no such kind.
+        MissingExtraError: its library is not installed.
+        UsageError: the kind cannot be made from this; the message says why.
+    """
+    return TARGETS.get(options.kind).make(options, training_captions)
+
+
+def open_target_model(folder: Path | str) -> TargetModel:
+    """What :meth:`TargetModel.save` wrote.
+
+    Raises:
+        StorageError: the folder is not one, or is damaged.
+        MismatchError: the model that the folder refers to is no longer the one that was saved.
+    """
+    folder = Path(folder)
+    recover_folder(folder)
+    header = read_json(folder / MARKER)
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        found = header.get("format") if isinstance(header, dict) else header
+        raise StorageError(
+            f"{folder / MARKER} is of format {found}, this version reads {_FORMAT}",
+            "make the targets again with this version",
+        )
+    model = TARGETS.get(header["kind"]).open(folder, header["settings"])
+    if model.fingerprint != header["fingerprint"]:
+        raise MismatchError(
+            f"the {model.kind} model of {folder} was {header['fingerprint']} when it was saved "
+            f"and is {model.fingerprint} now ({model.describe()['model']})",
+            "put the model's old files back, or start anew with the new ones",
+        )
+    return model

@@ -1,0 +1,1 @@
+"""Models that make latent targets, one file each."""

@@ -1,0 +1,180 @@
+"""Latent semantic analysis: targets learned from the training captions alone.
+
+Captions are counted as bags of words, weighted by inverse document frequency, divided by their
+length, and projected on the leading right singular vectors of the training captions' matrix. It
+needs no other model and no network, and no training caption's image. That an encoder could be
+replaced by something this simple is the papers' own future work; how well it serves is a question
+for a study, not an assumption.
+
+A caption without a word that the training captions have gets a row of zeros: the model knows
+nothing of it. Its cosine loss is 1, with no gradient.
+
+Sources: Deerwester et al., Indexing by Latent Semantic Analysis, 1990, with scikit-learn's
+smoothed TF-IDF.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.extras import require
+from diptych.core.files import read_json, write_json
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.data.vocabulary import words
+from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
+from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.tensors import load_tensors, save_tensors
+
+__all__ = ["LatentSemanticAnalysis"]
+
+_SEED = 0
+_NOTHING = 1e-6
+"""A projection this short, of a caption of length 1, is rounding error and has no direction."""
+
+
+class LatentSemanticAnalysis(TargetModel):
+    """TF-IDF and a projection; make one with :meth:`learn`.
+
+    Args:
+        vocabulary: the words.
+        inverse_frequencies: (words,) float32, each word's weight.
+        components: (words, width) float32, orthonormal columns.
+        about: what is worth knowing of how it was learned.
+    """
+
+    kind: ClassVar[str] = "lsa"
+
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        inverse_frequencies: np.ndarray,
+        components: np.ndarray,
+        about: dict[str, Any],
+    ) -> None:
+        self._vocabulary = list(vocabulary)
+        self._ids = {word: number for number, word in enumerate(self._vocabulary)}
+        self._weights = np.ascontiguousarray(inverse_frequencies, dtype=np.float32)
+        self._components = np.ascontiguousarray(components, dtype=np.float32)
+        self._about = about
+
+    @classmethod
+    def learn(cls, captions: Sequence[str], width: int) -> LatentSemanticAnalysis:
+        """From captions; the same captions give the same bits on the same kind of machine.
+
+        Raises:
+            MissingExtraError: scikit-learn is not installed.
+            DataError: there is no word in the captions.
+            UsageError: a width that the captions do not have.
+        """
+        text = require("sklearn.feature_extraction.text", "targets", "learning LSA targets")
+        decomposition = require("sklearn.decomposition", "targets", "learning LSA targets")
+        threads = require("threadpoolctl", "targets", "learning LSA targets")
+        if not any(words(caption) for caption in captions):
+            raise DataError(f"no word in {len(captions)} captions", "check the training split")
+        vectorizer = text.TfidfVectorizer(analyzer=words)
+        matrix = vectorizer.fit_transform(captions)
+        limit = min(matrix.shape) - 1
+        if width > limit:
+            raise _too_wide(width, limit, matrix.shape)
+        # The exact method: the randomised one gives later directions that depend on its seed.
+        # On one thread, for the order of its sums is a matter of their number.
+        with threads.threadpool_limits(1):
+            svd = decomposition.TruncatedSVD(width, algorithm="arpack", random_state=_SEED).fit(matrix)
+        rank = int((svd.singular_values_ > _NOTHING * svd.singular_values_.max()).sum())
+        if rank < width:
+            raise _too_wide(width, rank, matrix.shape)
+        components = svd.components_.T
+        # A singular vector's sign is free: its largest entry is positive.
+        largest = np.abs(components).argmax(axis=0)
+        components = components * np.sign(components[largest, np.arange(width)])
+        about = {"captions": len(captions), "explained_variance": float(svd.explained_variance_ratio_.sum())}
+        return cls(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, components, about)
+
+    @property
+    def width(self) -> int:
+        """Length of a target."""
+        return int(self._components.shape[1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of words, weights and components."""
+        arrays = {"inverse_frequencies": self._weights, "components": self._components}
+        return fingerprint(self.kind, self._vocabulary, fingerprint_arrays(arrays))
+
+    def describe(self) -> dict[str, Any]:
+        """What it is."""
+        model = f"LSA of {self._about['captions']} captions, {len(self._vocabulary)} words"
+        own = {"kind": self.kind, "model": model, "width": self.width, "fingerprint": self.fingerprint}
+        return own | self._about
+
+    def _rows(self, texts: list[str]) -> np.ndarray:
+        # Caption by caption, so that a row does not depend on what else is in the batch.
+        return np.stack([self._row(text) for text in texts])
+
+    def _row(self, text: str) -> np.ndarray:
+        counts = Counter(self._ids[word] for word in words(text) if word in self._ids)
+        if not counts:
+            return np.zeros(self.width, dtype=np.float32)
+        # In the order of ids, so that the sum does not depend on the order of words.
+        ids = np.array(sorted(counts))
+        weights = self._weights[ids] * np.array([counts[number] for number in ids], dtype=np.float32)
+        weights /= np.linalg.norm(weights)
+        row: np.ndarray = (weights[:, None] * self._components[ids]).sum(axis=0)
+        return row if np.linalg.norm(row) > _NOTHING else np.zeros_like(row)
+
+    def _write(self, folder: Path) -> dict[str, Any]:
+        write_json(folder / "words.json", self._vocabulary)
+        arrays = {"inverse_frequencies": self._weights, "components": self._components}
+        save_tensors(
+            {name: torch.from_numpy(array) for name, array in arrays.items()}, folder / "lsa.safetensors"
+        )
+        return self._about
+
+
+def _too_wide(width: int, limit: int, shape: tuple[int, int]) -> UsageError:
+    return UsageError(
+        f"LSA targets of width {width} from {shape[0]} captions of {shape[1]} words, which give at most {limit}",
+        f"set reconstruction.targets.width to at most {limit}" if limit > 1 else "give more captions",
+    )
+
+
+def _make(options: TargetOptions, captions: Sequence[str]) -> TargetModel:
+    return LatentSemanticAnalysis.learn(captions, options.width)
+
+
+def _open(folder: Path, settings: dict[str, Any]) -> TargetModel:
+    vocabulary = read_json(folder / "words.json")
+    tensors = load_tensors(folder / "lsa.safetensors", "start the training again")
+    try:
+        inverse_frequencies, components = (
+            tensors[name].numpy() for name in ("inverse_frequencies", "components")
+        )
+    except KeyError as error:
+        raise StorageError(
+            f"{folder / 'lsa.safetensors'} has no {error}", "start the training again"
+        ) from None
+    if not len(vocabulary) == len(inverse_frequencies) == len(components):
+        raise StorageError(
+            f"{folder} has {len(vocabulary)} words and components for {len(components)}",
+            "start the training again",
+        )
+    return LatentSemanticAnalysis(vocabulary, inverse_frequencies, components, settings)
+
+
+TARGETS.add(
+    TargetKind(
+        "lsa",
+        "TF-IDF and a truncated SVD learned from the training captions",
+        "Deerwester et al. 1990",
+        _make,
+        _open,
+    )
+)

@@ -1,0 +1,206 @@
+"""Targets of a sentence encoder: any model of the sentence-transformers library.
+
+The model is a folder, or a name on the Hugging Face hub that is looked up in its cache first. The
+papers' target is ``all-MiniLM-L6-v2`` (384 wide), their successors' ``all-mpnet-base-v2`` (768).
+Code shipped with a model is never run, weights that its files lack are an error (the library would
+make them up), and a folder without ``modules.json`` too (the library would make up the pooling).
+
+Sources: Reimers and Gurevych, Sentence-BERT, EMNLP 2019; Bleeker, Yates, de Rijke, 2022.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from diptych.core.errors import StorageError
+from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
+from diptych.encoders.huggingface import NO_EFFECT, quiet
+from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
+from diptych.encoders.targets.options import TargetOptions
+
+__all__ = ["SentenceEncoder"]
+
+_EXTRA = ("targets", "making targets with a sentence encoder")
+_OTHER_FORMATS = ("onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf")
+
+
+class SentenceEncoder(TargetModel):
+    """A sentence-transformers model; open one with :meth:`load`.
+
+    Args:
+        model: a ``SentenceTransformer``.
+        source: the folder or name it is from.
+        unused: weights that its files lack and no row depends on; they are random.
+        precision: ``float32``, or ``bfloat16`` arithmetic where PyTorch's autocast takes it.
+    """
+
+    kind: ClassVar[str] = "sentence"
+
+    def __init__(self, model: Any, source: str, unused: frozenset[str], precision: str) -> None:
+        self.model = model.eval()
+        self.source = source
+        self.precision = precision
+        self._unused = unused
+
+    @classmethod
+    def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
+        """From a folder, or by name from the hub or its cache.
+
+        Args:
+            source: the folder or name; a name without owner is one of ``sentence-transformers``.
+            precision: ``float32`` or ``bfloat16``.
+            device: where it computes; the first GPU when there is one and nothing is said.
+
+        Raises:
+            MissingExtraError: sentence-transformers is not installed.
+            UsageError: no folder of that name, and the hub does not give it.
+            StorageError: files are missing or damaged.
+        """
+        library = require("sentence_transformers", *_EXTRA)
+        given = Path(source).expanduser()
+        folder = given if given.is_dir() else _from_hub(source)
+        if not (folder / "modules.json").is_file():
+            raise StorageError(
+                f"{source} is no sentence-transformers model: it has no modules.json",
+                "give the folder that its README loads with SentenceTransformer(...)",
+            )
+        options = {
+            "device": device or ("cuda" if torch.cuda.is_available() else "cpu"),
+            "local_files_only": True,
+            "trust_remote_code": False,
+            "model_kwargs": {"dtype": torch.float32},
+        }
+        try:
+            with quiet(bars=False):
+                model = library.SentenceTransformer(str(folder), **options)
+                unused = _random_weights(model, folder, source)
+        except LOADING_ERRORS as error:
+            raise loading_failure(source, folder, error, "download the model again, all files") from error
+        name = str(given.resolve()) if given.is_dir() else source
+        return cls(model, name, unused, precision)
+
+    @property
+    def width(self) -> int:
+        """Length of a target."""
+        return int(self.model.get_embedding_dimension())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of weights, modules, tokenizer, prompts, longest text and precision."""
+        weights: dict[str, np.ndarray] = {}
+        modules: list[Any] = []
+        for number, module in enumerate(self.model):
+            inner = getattr(module, "auto_model", module)
+            modules.append([type(module).__name__, type(inner).__name__, module.get_config_dict()])
+            if inner is not module:
+                modules.append(without_keys(inner.config.to_dict(), NO_EFFECT))
+            for name, value in inner.state_dict().items():
+                if name not in self._unused:
+                    weights[f"{number}.{name}"] = value.cpu().numpy()
+        return fingerprint(
+            self.kind,
+            modules,
+            _tokenizer_content(self.model.tokenizer),
+            [self.model.max_seq_length, self.model.prompts, self.model.default_prompt_name, self.precision],
+            fingerprint_arrays(weights),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What it is."""
+        library = require("sentence_transformers", *_EXTRA)
+        return {
+            "kind": self.kind,
+            "model": self.source,
+            "width": self.width,
+            "fingerprint": self.fingerprint,
+            "longest": self.model.max_seq_length,
+            "precision": self.precision,
+            "library": f"sentence-transformers {library.__version__}",
+        }
+
+    def _rows(self, texts: list[str]) -> np.ndarray:
+        device = self.model.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            rows: np.ndarray = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False)
+        return rows
+
+    def _write(self, folder: Path) -> dict[str, Any]:
+        return {"model": self.source, "precision": self.precision}
+
+
+def _from_hub(name: str) -> Path:
+    """The folder of the hub's cache that holds the model, filled when it can be.
+
+    Raises:
+        UsageError: the hub cannot be reached or does not know the name, and the cache has nothing.
+    """
+    hub = require("huggingface_hub", *_EXTRA)
+    # Errors of the client's HTTP library pass through it; its own error class inherits from their root.
+    unreachable = (*LOADING_ERRORS, *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__)
+    full = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        return Path(hub.snapshot_download(full, ignore_patterns=list(_OTHER_FORMATS)))
+    except unreachable as error:
+        fix = "give the model's folder: `hf download NAME --local-dir FOLDER` where there is network"
+        raise loading_failure(name, None, error, fix) from error
+
+
+def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
+    """Names of weights that the files lack, when no row depends on them.
+
+    Raises:
+        StorageError: the files lack others.
+    """
+    inner = getattr(model[0], "auto_model", None)
+    if inner is None:
+        return frozenset()
+    where = json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0]["path"]
+    _, loading = type(inner).from_pretrained(
+        folder / where, local_files_only=True, weights_only=True, output_loading_info=True
+    )
+    missing = set(loading["missing_keys"])
+    # Targets are pooled from token states: the pooler of BERT-like models is not used.
+    unused = {name for name in missing if name.startswith("pooler.")}
+    if missing != unused:
+        raise StorageError(
+            f"{source} lacks {len(missing - unused)} of the model's weights, which would be random: "
+            + ", ".join(sorted(missing - unused)[:3]),
+            "download the model again, all files",
+        )
+    return frozenset(unused)
+
+
+def _tokenizer_content(tokenizer: Any) -> Any:
+    if hasattr(tokenizer, "special_tokens_map"):
+        return tokenizer_content(tokenizer)
+    if hasattr(tokenizer, "to_str"):
+        return json.loads(tokenizer.to_str())
+    return [type(tokenizer).__name__, list(tokenizer.get_vocab())]
+
+
+def _make(options: TargetOptions, captions: Sequence[str]) -> TargetModel:
+    return SentenceEncoder.load(options.model, options.precision)
+
+
+def _open(folder: Path, settings: dict[str, Any]) -> TargetModel:
+    return SentenceEncoder.load(settings["model"], settings["precision"])
+
+
+TARGETS.add(
+    TargetKind(
+        "sentence",
+        "a sentence encoder of the sentence-transformers library",
+        "Reimers and Gurevych 2019",
+        _make,
+        _open,
+    )
+)

@@ -1,0 +1,107 @@
+"""Whether two evaluations can be compared: same test set, same queries, same galleries, same ties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.evaluation.ground_truth import DIRECTIONS
+from diptych.evaluation.result import Result
+
+__all__ = ["check_comparable", "common_measures", "text_image_of"]
+
+_ABOUT = ("dataset", "split", "data", "positives")
+_FIELDS = {
+    "name": "protocol",
+    "n_images": "images",
+    "n_texts": "texts",
+    "galleries": "galleries",
+    "texts_per_image": "positives per image",
+    "images_per_text": "positives per text",
+    "ties": "tie rule",
+    "asked": "queries asked",
+    "without_positive": "queries without a positive",
+}
+
+
+def _said(result: Result) -> dict[str, Any]:
+    """Everything of a protocol that two runs of one test must have in common."""
+    protocol = result.protocol
+    said = {what: getattr(protocol, name) for name, what in _FIELDS.items()}
+    return said | {name: protocol.about[name] for name in _ABOUT if name in protocol.about}
+
+
+def check_comparable(results: Sequence[Result], names: Sequence[str]) -> None:
+    """Refuse results that were not measured on the same thing; encoders and seeds may differ.
+
+    Args:
+        results: of the runs.
+        names: of the runs, for messages.
+
+    Raises:
+        MismatchError: the protocols differ in test set, queries, galleries or tie rule, or captions
+            belong to other images; the message has both values.
+        StorageError: a result without values per query, or of before it said which texts are of an image.
+    """
+    first = _said(results[0])
+    home = text_image_of(results[0], names[0])
+    for result, name in zip(results[1:], names[1:], strict=True):
+        said = _said(result)
+        for what in dict.fromkeys([*first, *said]):
+            if first.get(what) != said.get(what):
+                raise MismatchError(
+                    f"{names[0]} and {name} cannot be compared: {what} {first.get(what, 'not said')} "
+                    f"and {said.get(what, 'not said')}",
+                    "evaluate both on the same split with the same options",
+                )
+        other = text_image_of(result, name)
+        if not np.array_equal(home, other):
+            row = int(np.flatnonzero(home != other)[0])
+            raise MismatchError(
+                f"{names[0]} and {name} cannot be compared: text {row} belongs to image {int(home[row])} "
+                f"and to {int(other[row])}",
+                "evaluate both on the same split",
+            )
+
+
+def text_image_of(result: Result, name: str) -> np.ndarray:
+    """The image each text was written for.
+
+    Raises:
+        StorageError: the result does not say, or has no values per query.
+    """
+    if result.text_image is None or not all(result.per_query.get(way) for way in DIRECTIONS):
+        raise StorageError(
+            f"{name} has no values per query, or does not say which texts belong to an image",
+            "evaluate it again with this version of diptych",
+        )
+    return result.text_image
+
+
+def common_measures(
+    results: Sequence[Result], names: Sequence[str], asked: Sequence[str] | None
+) -> list[str]:
+    """The measures that all results hold, or those asked for.
+
+    Raises:
+        UsageError: one that was asked for is missing somewhere, or there is none in common.
+    """
+    held = [{name: None for given in result.scores.values() for name in given} for result in results]
+    if asked is None:
+        common = [name for name in held[0] if all(name in other for other in held)]
+        if not common:
+            raise UsageError(
+                f"{' and '.join(names)} have no measure in common", "evaluate them with the same measures"
+            )
+        return common
+    for measure in asked:
+        for name, known in zip(names, held, strict=True):
+            if measure not in known:
+                raise UsageError(
+                    f"{name} was not evaluated by {measure}",
+                    f"it has {', '.join(known)}; evaluate again with --measure {measure}",
+                )
+    return list(dict.fromkeys(asked))

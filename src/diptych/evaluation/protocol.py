@@ -1,0 +1,129 @@
+"""Protocol: everything a number depends on besides the embeddings, printed with every number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from diptych.evaluation.bootstrap import Bootstrap
+from diptych.evaluation.ground_truth import DIRECTIONS, GroundTruth
+from diptych.evaluation.measuring import Measure
+from diptych.evaluation.partitioning import Partition
+
+__all__ = ["Protocol", "protocol_of"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Everything a number depends on besides the embeddings.
+
+    Attributes:
+        name: the protocol's name, e.g. ``"coco-1k"``.
+        n_images: images in the test set.
+        n_texts: texts in the test set.
+        texts_per_image: least and most positives of an image query.
+        images_per_text: least and most positives of a text query.
+        galleries: into how many folds the test set was cut; values are averaged over them.
+        ties: the tie rule.
+        any_of_k: measures for which only the best positive of a query counts.
+        all_positives: measures for which every positive counts.
+        compat: what follows published conventions instead of plain definitions.
+        without_positive: per direction, queries that have none; they score 0 in every mean.
+        samples: bootstrap resamples of images; 0 for no intervals.
+        confidence: coverage of the intervals.
+        seed: of the bootstrap.
+        about: dataset, split, fingerprints, training seed: whatever else the numbers depend on.
+        similarity: ``"cosine"`` for inner products of rows and for given scores, or ``"order"``.
+        asked: per direction, how many of its items are queries, where that is not all of them.
+    """
+
+    name: str
+    n_images: int
+    n_texts: int
+    texts_per_image: tuple[int, int]
+    images_per_text: tuple[int, int]
+    galleries: int
+    ties: str
+    any_of_k: tuple[str, ...]
+    all_positives: tuple[str, ...]
+    compat: tuple[str, ...]
+    without_positive: dict[str, int]
+    samples: int
+    confidence: float
+    seed: int
+    about: dict[str, Any] = field(default_factory=dict)
+    similarity: str = "cosine"
+    asked: dict[str, int] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """One line, to be printed with every number."""
+        per_image = "–".join(str(count) for count in dict.fromkeys(self.texts_per_image))
+        per_text = "–".join(str(count) for count in dict.fromkeys(self.images_per_text))
+        parts = [f"{key} {value}" for key, value in self.about.items()]
+        parts.append(
+            f"{self.name}: {self.n_images:,} images, {self.n_texts:,} texts "
+            f"({per_image} per image, {per_text} per text)"
+        )
+        parts += [f"{count:,} {direction} queries asked" for direction, count in self.asked.items()]
+        if self.similarity == "order":
+            parts.append("similarity order")
+        if self.galleries > 1:
+            parts.append(f"mean of {self.galleries} galleries")
+        if self.any_of_k:
+            parts.append(f"any-of-k for {', '.join(self.any_of_k)}")
+        if self.all_positives:
+            parts.append(f"all positives for {', '.join(self.all_positives)}")
+        parts.append(f"ties {self.ties}")
+        parts += [f"compat {what}" for what in self.compat]
+        parts += [
+            f"{count:,} {direction} queries without a positive count as 0"
+            for direction, count in self.without_positive.items()
+            if count
+        ]
+        if self.samples:
+            parts.append(
+                f"{100 * self.confidence:g} % intervals from {self.samples:,} resamples of images, "
+                f"seed {self.seed}"
+            )
+        return "; ".join(parts)
+
+
+def protocol_of(
+    truth: GroundTruth,
+    chosen: Partition,
+    ties: str,
+    measures: Sequence[Measure],
+    how: Bootstrap,
+    about: Mapping[str, Any] | None,
+    similarity: str,
+) -> Protocol:
+    """The protocol of one evaluation."""
+
+    def spread(direction: str) -> tuple[int, int]:
+        counts = truth.positives(direction).counts[truth.queries(direction)]
+        return int(counts.min()), int(counts.max())
+
+    def size(direction: str) -> tuple[int, int]:
+        return len(truth.queries(direction)), truth.positives(direction).n_queries
+
+    published = ["ties"] if ties == "compat" else []
+    return Protocol(
+        name=chosen.name,
+        n_images=truth.n_images,
+        n_texts=truth.n_texts,
+        texts_per_image=spread("i2t"),
+        images_per_text=spread("t2i"),
+        galleries=chosen.count,
+        ties=ties,
+        any_of_k=tuple(member.name for member in measures if member.positives == "best"),
+        all_positives=tuple(member.name for member in measures if member.positives == "all"),
+        compat=tuple(published + [member.name for member in measures if member.compat]),
+        without_positive={str(name): count for name, count in truth.without_positive.items()},
+        samples=how.samples,
+        confidence=how.confidence,
+        seed=how.seed,
+        about=dict(about or {}),
+        similarity=similarity,
+        asked={name: size(name)[0] for name in DIRECTIONS if size(name)[0] < size(name)[1]},
+    )

@@ -1,0 +1,166 @@
+"""SmoothAP: average precision with the step of "ranked above" made smooth.
+
+For a query q with positives P and negatives N, and the sigmoid G(x; τ) = 1/(1 + e^(−x/τ))::
+
+    R_P(i) = 1 + Σ_{j ∈ P, j ≠ i} G(s_j − s_i)        R_N(i) = Σ_{j ∈ N} G(s_j − s_i)
+    AP_q   = mean over i ∈ P of R_P(i) / (R_P(i) + R_N(i))         loss = 1 − AP_q
+
+G counts the candidates scored *above* i (Eq. 6 and 15 of Bleeker and de Rijke: s_i − s_j < 0), as the
+code of both papers does. Their Eq. 17 and the one after 6 write 1{D_ij > 0} with D_ij = s_i − s_j, which
+counts those scored below; ``compat="positive-sign"`` takes that literally and rewards a reversed
+ranking. A query without negatives has a loss and a gradient of 0.
+
+Memory grows with positives × candidates at most, and works in blocks of those; the published code
+holds queries × candidates × candidates.
+
+Sources: Brown et al., Smooth-AP: Smoothing the Path Towards Large-Scale Image Retrieval, ECCV 2020;
+Bleeker and de Rijke, ECIR 2022, Eq. 5–8 and appendix A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from diptych.objectives.declaration import (
+    OBJECTIVES,
+    Compat,
+    Direction,
+    ObjectiveKind,
+    Reduction,
+    Within,
+    checked,
+    in_directions,
+)
+from diptych.objectives.directed import Directed, together
+from diptych.objectives.pairs import PairBlock, mean_per_query, pair_losses
+from diptych.objectives.temperature import checked_temperature
+
+__all__ = ["SmoothAP", "SmoothAPCompat", "smoothap"]
+
+SmoothAPCompat = Literal[Compat, "positive-sign"]
+
+
+@dataclass(frozen=True)
+class _Imprecision:
+    """For each (query, positive i) one minus the precision at i: R_N / (R_P + R_N)."""
+
+    scale: float
+    """±1/τ; the sign says whether better or worse candidates are counted."""
+
+    def _gates(self, block: PairBlock) -> tuple[Tensor, Tensor, Tensor]:
+        """G of every candidate but i itself, R_P (pairs, 1) and R_N (pairs, 1)."""
+        gates = (block.rows - block.own).mul_(self.scale).sigmoid_().scatter_(1, block.places, 0.0)
+        among_positives = 1 + gates.masked_fill(~block.relevant, 0.0).sum(dim=1, keepdim=True)
+        among_negatives = gates.masked_fill(block.relevant, 0.0).sum(dim=1, keepdim=True)
+        return gates, among_positives, among_negatives
+
+    def value(self, block: PairBlock) -> Tensor:
+        _, positives, negatives = self._gates(block)
+        # Not 1 − R_P/R: near a perfect ranking that would lose every digit of a small loss.
+        return (negatives / (positives + negatives)).squeeze(1)
+
+    def slope(self, block: PairBlock) -> Tensor:
+        gates, positives, negatives = self._gates(block)
+        squared = (positives + negatives).square_()
+        steepness = torch.where(block.relevant, -negatives / squared, positives / squared)
+        return steepness.mul_(gates).mul_(1 - gates).mul_(self.scale)
+
+
+def _per_query(scores: Tensor, positives: Tensor, temperature: float, compat: SmoothAPCompat) -> Tensor:
+    queries = positives.nonzero(as_tuple=True)[0]
+    scale = -1 / temperature if compat == "positive-sign" else 1 / temperature
+    return mean_per_query(pair_losses(_Imprecision(scale), scores, positives), queries, len(scores))
+
+
+def _as_pairs(compat: SmoothAPCompat) -> Compat:
+    return "none" if compat == "positive-sign" else compat
+
+
+def smoothap(
+    scores: Tensor,
+    positives: Tensor,
+    temperature: float = 0.01,
+    *,
+    direction: Direction = "both",
+    reduction: Reduction = "mean",
+    compat: SmoothAPCompat = "none",
+) -> Tensor:
+    """1 − smooth average precision over one score matrix.
+
+    Args:
+        scores: (n_images, n_texts).
+        positives: (n_images, n_texts) boolean; several per row and column are allowed.
+        temperature: τ > 0 of the sigmoid, a number.
+        direction: ``both`` averages image→text and text→image.
+        reduction: ``mean`` or ``sum`` over queries; ``none`` gives one value per query, image
+            queries first, not halved.
+        compat: ``positive-sign`` as the papers' Eq. 17 reads; ``pairs`` makes every positive pair a
+            query with one positive, and other captions of its image negatives.
+
+    Raises:
+        UsageError: τ ≤ 0, shapes that differ, a query without a positive, a batch without a negative;
+            on the way back, a second derivative (``create_graph``).
+        NumericalError: a score is NaN or infinite.
+    """
+    checked_temperature(temperature)
+    scores, positives = checked(scores, positives, _as_pairs(compat))
+    losses = in_directions(
+        lambda s, p: _per_query(s, p, float(temperature), compat), scores, positives, direction
+    )
+    return together(losses, reduction, "mean")
+
+
+class SmoothAP(Directed):
+    """1 − smooth average precision, for any number of positives per query.
+
+    Args:
+        temperature: τ of the sigmoid; smaller is nearer to average precision and has fewer gradients.
+        direction: ``both``, ``i2t`` or ``t2i``.
+        reduction: ``mean`` or ``sum`` over queries.
+        compat: ``positive-sign`` as the papers' Eq. 17 reads; ``pairs`` makes every positive pair a
+            query with one positive, and other captions of its image negatives.
+    """
+
+    compats = ("none", "pairs", "positive-sign")
+
+    def __init__(
+        self,
+        temperature: float = 0.01,
+        direction: Direction = "both",
+        reduction: Reduction = "mean",
+        compat: SmoothAPCompat = "none",
+    ) -> None:
+        super().__init__(direction, reduction, compat)
+        checked_temperature(temperature)
+        self.temperature = temperature
+        self.compat = compat
+
+    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
+        """The loss, a scalar."""
+        return smoothap(
+            scores,
+            positives,
+            self.temperature,
+            direction=self.direction,
+            reduction=self.reduction,
+            compat=self.compat,
+        )
+
+    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
+        """(queries,) 1 − smooth average precision of each."""
+        scores, positives = checked(scores, positives, _as_pairs(self.compat))
+        return _per_query(scores, positives, self.temperature, self.compat)
+
+
+OBJECTIVES.add(
+    ObjectiveKind(
+        "smoothap",
+        "one minus a smooth average precision, in memory linear in positives × candidates",
+        "Brown et al. 2020; Bleeker and de Rijke 2022, Eq. 5–8",
+        SmoothAP,
+    )
+)

@@ -1,0 +1,54 @@
+"""Finding what studies have measured: in study folders, and in single runs that studies trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from diptych.core.errors import UsageError
+from diptych.core.files import read_json
+from diptych.studies.results import Entry, Results, entry_file
+from diptych.studies.rows import run_folder
+from diptych.studies.study import STUDIES, Study
+
+__all__ = ["STUDY", "collect", "entries_of"]
+
+STUDY = "study.json"
+"""Marks a study's folder: which study and setting it is of, and the command that began it."""
+
+
+def entries_of(study: Study, folder: Path) -> Iterator[Entry]:
+    """All that a study has measured of the runs of its folder, whichever call trained them."""
+    for row in study.rows:
+        for run in sorted(run_folder(study, row, 0, folder).parent.glob("seed-*")):
+            file = entry_file(run, study.name)
+            if file.is_file():
+                yield Entry.open(file)
+
+
+def collect(folders: Sequence[Path]) -> list[Results]:
+    """The results of study folders, and of single runs, one per study.
+
+    Raises:
+        UsageError: a folder is neither; runs of one study that do not belong side by side.
+        StorageError: an entry of another version.
+    """
+    found: dict[str, dict[tuple[str, int], Entry]] = {}
+    left_out: dict[str, dict[str, str]] = {}
+    for folder in folders:
+        if (folder / STUDY).is_file():
+            study = STUDIES.get(read_json(folder / STUDY)["study"])
+            entries = list(entries_of(study, folder))
+            if (folder / "results.json").is_file():
+                given = read_json(folder / "results.json")["left_out"]
+                left_out.setdefault(study.name, {}).update(given)
+        else:
+            entries = [Entry.open(file) for file in sorted((folder / "studies").glob("*.json"))]
+        if not entries:
+            raise UsageError(
+                f"{folder} holds nothing that a study has measured",
+                "give folders that diptych study run has written, or runs inside them",
+            )
+        for entry in entries:
+            found.setdefault(entry.study, {})[entry.row, entry.seed] = entry
+    return [Results(name, tuple(entries.values()), left_out.get(name, {})) for name, entries in found.items()]

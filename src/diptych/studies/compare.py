@@ -1,0 +1,237 @@
+"""Published and measured side by side: what a verdict prints and a report draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from diptych.studies.claims import Claim, Judgement, judge
+from diptych.studies.evidence import Figure, printed_evidence
+from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
+from diptych.studies.results import Results
+from diptych.studies.study import PUBLISHED, Row, Study
+from diptych.studies.verdict import Verdict, cell_verdict, same_evaluation
+
+__all__ = ["Block", "ComparedCell", "ComparedRow", "Comparison", "compare", "judged_in_the_paper"]
+
+_OF_THE_MACHINE = (
+    "model.image.weights",
+    "model.text.word_vectors",
+    "checkpoints.",
+    "reconstruction.targets.model",
+)
+"""Keys that say where things are or how often a run is saved: setting them makes no other training."""
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """One column of one row.
+
+    Attributes:
+        column: its name.
+        published: what is printed; None where nothing is.
+        measured: the number to hold against it.
+        right: the number counted rightly, where the paper counts otherwise.
+        verdict: on ``measured``.
+    """
+
+    column: str
+    published: Cell | None
+    measured: Figure | None
+    right: Figure | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One row.
+
+    Attributes:
+        row: of the study.
+        printed: of the paper, when it has it.
+        cells: in the study's order of columns.
+        seeds: that were run.
+        why: why there is nothing, when there is nothing.
+        protocol, commands: of the first seed's measurement.
+        cpu_seconds: of all seeds together.
+        epochs: trained, and the best, of the first seed.
+    """
+
+    row: Row
+    printed: PublishedRow | None
+    cells: tuple[ComparedCell, ...]
+    seeds: tuple[int, ...]
+    why: str = ""
+    protocol: str = ""
+    commands: tuple[str, ...] = ()
+    cpu_seconds: float = 0.0
+    epochs: tuple[int, int] = (0, 0)
+
+    @property
+    def name(self) -> str:
+        """The paper's number and the label."""
+        return self.row.label if self.printed is None else f"{self.printed.row}  {self.row.label}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rows on one ground truth.
+
+    Attributes:
+        on: what the printed numbers were measured on.
+        differences: what keeps ours from being of the same; empty when they are.
+        rows: in the table's order.
+    """
+
+    on: EvaluatedOn
+    differences: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A study's verdict.
+
+    Attributes:
+        study: which.
+        results: what was measured.
+        label: in one sentence, what these numbers are and are not.
+        reproduces: whether cells get verdicts.
+        blocks: tables; the first is on the collection's own pairs.
+        claims: each with what our numbers say and, by dataset, what the paper's own do.
+    """
+
+    study: Study
+    results: Results
+    label: str
+    reproduces: bool
+    blocks: tuple[Block, ...]
+    claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
+
+    def counts(self) -> dict[str, int]:
+        """How many cells have each verdict, of those that were measured and are printed."""
+        found: dict[str, int] = {}
+        for block in self.blocks:
+            for row in block.rows:
+                for cell in row.cells:
+                    if cell.verdict not in ("not run", "not printed"):
+                        found[cell.verdict] = found.get(cell.verdict, 0) + 1
+        return found
+
+
+def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
+    """Do the paper's own numbers support its text? Per claim and dataset."""
+    keys = [on.key for on in study.published[0].evaluated_on if on.positives == "own"]
+    evidence = {key: printed_evidence(study.published, key) for key in keys}
+    return [(claim, {key: judge(claim, given) for key, given in evidence.items()}) for claim in study.claims]
+
+
+def compare(study: Study, results: Results) -> Comparison:
+    """Hold results against what is printed, and claims against both."""
+    first = next((entry for entry in results.entries), None)
+    own = first.measurements[0].on if first is not None else None
+    keys = study.printed_keys(own.dataset) if own is not None else []
+    is_the_papers = bool(keys)
+    if not keys:
+        keys = study.printed_keys()[:1]
+    changed = _changed(results)
+    on = {one.key: one for one in study.published[0].evaluated_on}
+    blocks = tuple(_block(study, results, on[key], changed) for key in keys)
+    reproduces = is_the_papers and not blocks[0].differences and not changed and results.setting == "paper"
+    printed = judged_in_the_paper(study)
+    evidence = results.evidence()
+    claims = tuple((claim, judge(claim, evidence), in_paper) for claim, in_paper in printed)
+    label = _label(study, results, blocks[0], changed, reproduces)
+    return Comparison(study, results, label, reproduces, blocks, claims)
+
+
+def _changed(results: Results) -> list[str]:
+    keys = {key for entry in results.entries for key in entry.changed}
+    return sorted(key for key in keys if not key.startswith(_OF_THE_MACHINE))
+
+
+def _label(study: Study, results: Results, block: Block, changed: list[str], reproduces: bool) -> str:
+    if not results.entries:
+        return "Nothing has been run."
+    data = results.entries[0].data
+    setting = study.settings[results.entries[0].setting].description
+    how = f"trained as the setting {results.setting!r} says ({setting})"
+    if changed:
+        how += f", with changes of {', '.join(changed)}"
+    if reproduces:
+        return f"A reproduction: on {data}; {how}."
+    if block.differences:
+        return (
+            f"Not a reproduction: on {data}, {how}. The paper's numbers are of {block.on.describe()}; "
+            "they stand beside ours for orientation, and only the claims are judged."
+        )
+    return (
+        f"Not a reproduction: on the paper's data, but {how}. The paper's numbers stand beside ours for "
+        "orientation, and only the claims are judged."
+    )
+
+
+def _block(study: Study, results: Results, on: EvaluatedOn, changed: list[str]) -> Block:
+    differences: list[str] = []
+    for entry in results.entries:
+        measured = entry.measured(on.positives)
+        if measured is not None:
+            differences = same_evaluation(measured.on, on)
+            break
+    rows = tuple(
+        _row(study, results, row, on, bool(differences), bool(changed))
+        for row in study.rows
+        if study.printed(row.name, on.key) is not None or (on.positives == "own" and results.of(row.name))
+    )
+    return Block(on, tuple(differences), rows)
+
+
+def _row(
+    study: Study, results: Results, row: Row, on: EvaluatedOn, other_data: bool, changed: bool
+) -> ComparedRow:
+    entries = results.of(row.name)
+    measured = [one for entry in entries if (one := entry.measured(on.positives)) is not None]
+    printed = study.printed(row.name, on.key)
+    cells = []
+    for column in study.columns:
+        plain = results.values(row.name, column.name, on.positives)
+        as_published = results.values(row.name, column.name + PUBLISHED, on.positives)
+        held = as_published or plain
+        cell = None if printed is None else printed.cells.get(column.name)
+        verdict: Verdict
+        if not held:
+            verdict = "not run"
+        elif cell is None:
+            verdict = "not printed"
+        elif other_data:
+            verdict = "other data"
+        elif changed or results.setting != "paper":
+            verdict = "other training"
+        else:
+            verdict = cell_verdict(held, cell)
+        cells.append(
+            ComparedCell(
+                column.name,
+                cell,
+                Figure.of(held) if held else None,
+                Figure.of(plain) if as_published and plain else None,
+                verdict,
+            )
+        )
+    why = ""
+    if not measured:
+        why = results.left_out.get(
+            row.name, "" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
+        )
+        why = why or "not run"
+    return ComparedRow(
+        row=row,
+        printed=printed,
+        cells=tuple(cells),
+        seeds=tuple(entry.seed for entry in entries) if measured else (),
+        why=why,
+        protocol=measured[0].protocol if measured else "",
+        commands=tuple(text.format(run=entries[0].run) for text in measured[0].commands) if measured else (),
+        cpu_seconds=sum(entry.cpu_seconds for entry in entries),
+        epochs=entries[0].epochs if entries else (0, 0),
+    )

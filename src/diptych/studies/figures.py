@@ -1,0 +1,158 @@
+"""A study's figures: one number of every row beside the paper's, and how trainings went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from diptych.studies.evidence import Evidence, Trajectory
+
+if TYPE_CHECKING:
+    from diptych.studies.compare import Block
+
+__all__ = ["charted_column", "comparison_figure", "trajectory_figures"]
+
+_GREEN, _PURPLE, _GREY = "#009e73", "#a8588c", "#8a929c"  # Okabe and Ito's, dark enough for paper
+_POINTS = 500
+
+
+def charted_column(columns: Sequence[str]) -> str:
+    """The column that stands for a row: the recall sum where there is one, else the first."""
+    return "rsum" if "rsum" in columns else columns[0]
+
+
+def comparison_figure(block: Block, columns: Sequence[str], name: str = "comparison") -> str | None:
+    """Measured and printed values of one column, a line per row, as an ``<svg>``; None without any."""
+    from diptych.report.drawing import BLUE, ORANGE, draw
+
+    column = charted_column(columns)
+    rows = []
+    for row in block.rows:
+        cell = next(cell for cell in row.cells if cell.column == column)
+        if cell.measured is not None or cell.published is not None:
+            rows.append((row.name, cell))
+    if not any(cell.measured is not None for _, cell in rows):
+        return None
+    parts = []
+    with draw(name, size=(7.2, 0.75 + 0.34 * len(rows))) as drawing:
+        axes = drawing.axes
+        places = range(len(rows) - 1, -1, -1)
+        for place, (label, cell) in zip(places, rows, strict=True):
+            if cell.published is not None:
+                axes.errorbar(
+                    cell.published.value,
+                    place + 0.13,
+                    xerr=cell.published.sd if cell.published.spread == "seeds" else None,
+                    color=ORANGE,
+                    marker="D",
+                    markersize=5,
+                    capsize=2.5,
+                    linestyle="none",
+                    label=f"printed, {block.on.dataset}",
+                )
+            if cell.measured is not None:
+                axes.errorbar(
+                    cell.measured.mean,
+                    place - 0.13,
+                    xerr=cell.measured.sd,
+                    color=BLUE,
+                    marker="o",
+                    markersize=5.5,
+                    capsize=2.5,
+                    linestyle="none",
+                    label="measured here",
+                )
+                parts.append(f"{label} {cell.measured.mean:.1f}")
+        axes.set_yticks(list(places), [label for label, _ in rows])
+        axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x")
+        axes.set(title=f"{column}, mean and standard deviation over seeds", xlabel=column)
+        handles, labels = axes.get_legend_handles_labels()
+        once = dict(zip(labels, handles, strict=True))
+        drawing.figure.legend(once.values(), once.keys(), loc="outside upper right", ncols=2)
+        drawing.summary = f"{column} per row: {'; '.join(parts)}."
+    return drawing.svg
+
+
+def trajectory_figures(evidence: Evidence, labels: Mapping[str, str], name: str = "trajectory") -> list[str]:
+    """Validation rsum, λ and both losses over the steps of training, a line per row, as ``<svg>``\\ s."""
+    panels: tuple[
+        tuple[str, str, str, Callable[[Trajectory], tuple[Sequence[float], Sequence[float]]]], ...
+    ] = (
+        ("rsum", "Validation rsum", "linear", lambda t: (t.epoch_steps, t.rsum)),
+        (
+            "multiplier",
+            "Multiplier λ",
+            "symlog",
+            lambda t: (t.steps if len(t.multiplier) else (), t.multiplier),
+        ),
+        (
+            "reconstruction",
+            "Reconstruction loss",
+            "linear",
+            lambda t: (t.steps if len(t.reconstruction) else (), t.reconstruction),
+        ),
+        ("contrastive", "Contrastive loss", "linear", lambda t: (t.steps, t.contrastive)),
+    )
+    found = []
+    for key, title, scale, of in panels:
+        svg = _panel(evidence, labels, f"{name}-{key}", title, scale, of, bounds=key == "reconstruction")
+        if svg is not None:
+            found.append(svg)
+    return found
+
+
+def _panel(
+    evidence: Evidence,
+    labels: Mapping[str, str],
+    name: str,
+    title: str,
+    scale: str,
+    of: Callable[[Trajectory], tuple[Sequence[float], Sequence[float]]],
+    bounds: bool,
+) -> str | None:
+    from diptych.report.drawing import BLUE, INK, ORANGE, draw
+    from diptych.report.smoothing import thin
+    from diptych.studies.observations import final, smoothed
+
+    styles = [
+        (BLUE, "-"),
+        (_GREEN, "-"),
+        (ORANGE, "-"),
+        (_PURPLE, "-"),
+        (INK, (0, (4, 2))),
+        (_GREY, (0, (1, 1))),
+    ]
+    lines = []
+    for style, (row, label) in zip(styles, labels.items(), strict=False):
+        for trajectory in evidence.trajectories.get(row, ())[:1]:
+            x, y = of(trajectory)
+            if len(y):
+                lines.append((style, label, x, y, trajectory.bound))
+    if not lines:
+        return None
+    parts = []
+    with draw(name, size=(5.2, 3.6)) as drawing:
+        axes = drawing.axes
+        for (colour, dashes), label, x, y, bound in lines:
+            values = y if title.startswith("Validation") or scale == "symlog" else smoothed(y)
+            marker = "o" if len(y) == 1 else None
+            axes.plot(
+                *thin(x, values, _POINTS),
+                color=colour,
+                linestyle=dashes,
+                linewidth=1.6,
+                label=label,
+                marker=marker,
+            )
+            if bounds and bound is not None:
+                axes.axhline(bound, color=colour, linewidth=0.8, linestyle=(0, (1, 3)))
+            parts.append(f"{label} ends at {final(y):.3g}")
+        if scale == "symlog":
+            axes.set_yscale("symlog", linthresh=0.01)
+            axes.set_ylim(bottom=0)
+        axes.set(title=title, xlabel="step")
+        axes.legend(loc="best", fontsize=8.5)
+        drawing.summary = f"{title} over the steps of training: {'; '.join(parts)}."
+    return drawing.svg

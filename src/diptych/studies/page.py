@@ -1,0 +1,126 @@
+"""A study's report: one HTML page with the printed and the measured table, claims and commands."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.core.files import write_bytes
+from diptych.studies.compare import Comparison
+from diptych.studies.study import Study
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["MARKS", "notes_of", "render_study", "write_study_report"]
+
+MARKS = {
+    "reproduced": "✓",
+    "close": "≈",
+    "not reproduced": "✗",
+    "other data": "",
+    "other training": "",
+    "not run": "·",
+    "not printed": "",
+    "holds": "✓",
+    "fails": "✗",
+}
+"""One sign per verdict and status; the word stands beside it or is spoken."""
+
+
+def write_study_report(comparison: Comparison, path: Path | str, command: str = "") -> Path:
+    """Write a study's page as one self-contained HTML file, whole or not at all.
+
+    Raises:
+        StorageError: the file cannot be written; an older one is untouched.
+    """
+    write_bytes(path, render_study(comparison, command).encode("utf-8", "replace"))
+    return Path(path)
+
+
+def render_study(comparison: Comparison, command: str = "") -> str:
+    """A study's page as text; ``command`` is what repeats it."""
+    from markupsafe import Markup
+
+    from diptych.report.palette import DARK, LIGHT
+    from diptych.studies.figures import comparison_figure, trajectory_figures
+
+    study = comparison.study
+    columns = [column.name for column in study.columns]
+    drawn = comparison_figure(comparison.blocks[0], columns)
+    panels: list[str] = []
+    if study.figure == "trajectories":
+        labels = {row.name: row.label for row in study.rows}
+        panels = trajectory_figures(comparison.results.evidence(), labels)
+    return (
+        _environment()
+        .get_template("study.html.j2")
+        .render(
+            study=study,
+            comparison=comparison,
+            light=LIGHT,
+            dark=DARK,
+            marks=MARKS,
+            decimals={column.name: column.decimals for column in study.columns},
+            headlines=_headlines(comparison),
+            figure=Markup(drawn) if drawn else "",
+            panels=[Markup(panel) for panel in panels],
+            keys=list(comparison.claims[0][2]) if comparison.claims else [],
+            notes=notes_of(study),
+            command=command or f"diptych study run {study.name}",
+        )
+    )
+
+
+def notes_of(study: Study) -> list[str]:
+    """What a reader of a study should know, of the study and of its paper."""
+    notes = [*study.notes]
+    for table in study.published:
+        where = f"{table.paper.key} {table.name}"
+        notes += [f"{where}: {note}" for note in table.notes]
+        notes += [
+            f"{where}, row {row}, {column} does not add up: {note}"
+            for row, column, note in table.inconsistent
+        ]
+    return [*notes, *study.paper.notes]
+
+
+def _headlines(comparison: Comparison) -> list[Any]:
+    from diptych.report.content import Headline
+
+    headlines = []
+    counts = comparison.counts()
+    if comparison.reproduces and counts:
+        total = sum(counts.values())
+        others = ", ".join(
+            f"{count} {verdict}" for verdict, count in counts.items() if verdict != "reproduced"
+        )
+        headlines.append(Headline("cells reproduced", f"{counts.get('reproduced', 0)} of {total}", others))
+    judged = [judgement.status for _, judgement, _ in comparison.claims if judgement.status != "not run"]
+    if judged:
+        waiting = len(comparison.claims) - len(judged)
+        note = f"{waiting} could not be judged" if waiting else ""
+        headlines.append(Headline("claims that hold", f"{judged.count('holds')} of {len(judged)}", note))
+    return headlines
+
+
+@cache
+def _environment() -> Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        # The look is the report's; a study adds its tables.
+        loader=jinja2.ChoiceLoader(
+            [
+                jinja2.PackageLoader("diptych.studies", "templates"),
+                jinja2.PackageLoader("diptych.report", "templates"),
+            ]
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["digits"] = lambda value, decimals: f"{value:,.{decimals}f}"
+    return environment

@@ -1,0 +1,234 @@
+"""The papers' numbers as data: every printed cell with what it was measured on.
+
+One TOML file per paper in ``published/``. A value ``"-"`` is not printed, ``"?"`` cannot be read for
+sure in the text the file was made from; neither becomes a cell.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from diptych.core.errors import StorageError, UnknownNameError
+
+__all__ = [
+    "Cell",
+    "EvaluatedOn",
+    "Paper",
+    "PublishedRow",
+    "PublishedTable",
+    "published_papers",
+    "published_table",
+]
+
+TOLERANCE = 0.05
+"""Relative distance within which a number counts as reproduced, unless a table says otherwise."""
+
+_ABSENT = ("-", "?")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Who printed it.
+
+    Attributes:
+        key: the file's name, the first part of its studies' names.
+        title, authors, venue: as on its first page.
+        notes: what a reader of all its tables should know.
+    """
+
+    key: str
+    title: str
+    authors: str
+    venue: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EvaluatedOn:
+    """What a printed number was measured on.
+
+    Attributes:
+        key: what the file calls it.
+        dataset: name of the collection.
+        split: part of it.
+        images: how many.
+        captions: how many; several where a paper leaves open which.
+        protocol: how the part was cut into galleries.
+        positives: ``own``, a collection's captions, or the name of further judgements (``cxc``).
+    """
+
+    key: str
+    dataset: str
+    split: str
+    images: int
+    captions: tuple[int, ...]
+    protocol: str = "full"
+    positives: str = "own"
+
+    def describe(self) -> str:
+        """One line."""
+        captions = " or ".join(f"{count:,}" for count in self.captions)
+        more = "" if self.positives == "own" else f", positives {self.positives}"
+        return (
+            f"{self.dataset} {self.split}: {self.images:,} images, {captions} captions, {self.protocol}{more}"
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed number.
+
+    Attributes:
+        paper, table, page: where it is printed; page None where the text at hand has none.
+        row: the row's number or words in the table.
+        column: e.g. ``i2t R@1``.
+        on: what it was measured on.
+        value: as printed, shares of recalls in per cent.
+        sd: the printed standard deviation.
+        spread: over what ``sd`` was taken: ``seeds``, ``batches`` or ``none``.
+        runs: how many runs the value is a mean of.
+        tolerance: relative distance within which it counts as reproduced.
+    """
+
+    paper: str
+    table: str
+    page: int | None
+    row: str
+    column: str
+    on: EvaluatedOn
+    value: float
+    sd: float | None
+    spread: Literal["seeds", "batches", "none"]
+    runs: int
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One printed row.
+
+    Attributes:
+        row: its number or words in the table.
+        config: the study's row that is trained for it; None for a row quoted from elsewhere.
+        label: what stands in its first columns.
+        on: what it was measured on.
+        cells: by column.
+        each: the single runs behind it, by column, where the table prints them.
+    """
+
+    row: str
+    config: str | None
+    label: str
+    on: EvaluatedOn
+    cells: dict[str, Cell]
+    each: tuple[dict[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One printed table.
+
+    Attributes:
+        paper: who printed it.
+        name: e.g. ``table-1``.
+        title: its caption in few words.
+        page: where, when known.
+        columns: in order.
+        rows: in order.
+        notes: what a reader should know: cells that cannot be read, conventions.
+        inconsistent: (row, column, what does not add up).
+    """
+
+    paper: Paper
+    name: str
+    title: str
+    page: int | None
+    columns: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+    notes: tuple[str, ...] = ()
+    inconsistent: tuple[tuple[str, str, str], ...] = ()
+
+    def of(self, config: str, key: str) -> PublishedRow | None:
+        """The row printed for a study's row on ``key``, the first where there are several."""
+        return next((row for row in self.rows if row.config == config and row.on.key == key), None)
+
+    @property
+    def evaluated_on(self) -> list[EvaluatedOn]:
+        """What its rows were measured on, in order of first appearance."""
+        return list({row.on.key: row.on for row in self.rows}.values())
+
+
+def published_papers() -> list[str]:
+    """Papers whose numbers are here."""
+    folder = resources.files("diptych.studies") / "published"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+@cache
+def _document(paper: str) -> dict[str, Any]:
+    if paper not in published_papers():
+        raise UnknownNameError("published paper", paper, published_papers())
+    file = resources.files("diptych.studies") / "published" / f"{paper}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+@cache
+def published_table(paper: str, name: str) -> PublishedTable:
+    """A table of a paper.
+
+    Raises:
+        UnknownNameError: no such paper or table.
+        StorageError: a row of another length than the columns.
+    """
+    document = _document(paper)
+    tables = {table["name"]: table for table in document["tables"]}
+    if name not in tables:
+        raise UnknownNameError(f"table of {paper}", name, tables)
+    table = tables[name]
+    evaluations = {
+        key: EvaluatedOn(key, **{**values, "captions": tuple(values["captions"])})
+        for key, values in document["evaluations"].items()
+    }
+    about = document["paper"]
+    source = Paper(paper, about["title"], about["authors"], about["venue"], tuple(about.get("notes", ())))
+    columns = tuple(table["columns"])
+    rows = []
+    for given in table["rows"]:
+        label = f"{paper} {name}, row {given['row']}"
+        values, sd = given["values"], given.get("sd", [None] * len(columns))
+        if len(values) != len(columns) or len(sd) != len(columns):
+            raise StorageError(f"{label}: {len(columns)} columns, {len(values)} values, {len(sd)} deviations")
+        on = evaluations[given["on"]]
+        cells = {
+            column: Cell(
+                paper=paper,
+                table=name,
+                page=table.get("page"),
+                row=given["row"],
+                column=column,
+                on=on,
+                value=float(value),
+                sd=None if deviation is None else float(deviation),
+                spread=table["spread"],
+                runs=table.get("runs", 1),
+                tolerance=table.get("tolerance", TOLERANCE),
+            )
+            for column, value, deviation in zip(columns, values, sd, strict=True)
+            if value not in _ABSENT
+        }
+        each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
+        rows.append(PublishedRow(given["row"], given.get("config"), given["label"], on, cells, each))
+    return PublishedTable(
+        paper=source,
+        name=name,
+        title=table["title"],
+        page=table.get("page"),
+        columns=columns,
+        rows=tuple(rows),
+        notes=tuple(table.get("notes", ())),
+        inconsistent=tuple((one["row"], one["column"], one["note"]) for one in table.get("inconsistent", ())),
+    )

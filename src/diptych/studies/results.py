@@ -1,0 +1,165 @@
+"""What a study's runs gave: one entry per row and seed, kept beside each run and in ``results.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import read_json, write_json
+from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.study import Measurement, SettingName
+from diptych.studies.verdict import Measured
+
+__all__ = ["Entry", "Results", "entry_file"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row and seed that was trained and measured.
+
+    Attributes:
+        study, row, seed: which.
+        setting: how it was trained.
+        measurements: what it gave; on the collection's own pairs first.
+        key: fingerprint of the run's state and of how it was measured.
+        run: the run's folder.
+        data: the collection, in one line.
+        epochs: how many were trained, and the best.
+        cpu_seconds: processor time of training, all attempts together.
+        changed: dotted recipe keys that the person who ran it set.
+    """
+
+    study: str
+    row: str
+    seed: int
+    setting: SettingName
+    measurements: tuple[Measurement, ...]
+    key: str
+    run: str
+    data: str
+    epochs: tuple[int, int]
+    cpu_seconds: float
+    changed: tuple[str, ...] = ()
+
+    def measured(self, positives: str = "own") -> Measurement | None:
+        """The measurement by one kind of judgements."""
+        return next((one for one in self.measurements if one.on.positives == positives), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {"format": _FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Entry:
+        """The inverse of :meth:`to_dict`, also after a way through JSON.
+
+        Raises:
+            StorageError: another format.
+        """
+        values = dict(given)
+        if values.pop("format", None) != _FORMAT:
+            raise StorageError(
+                f"a study's entry of format {given.get('format')}, this version reads {_FORMAT}",
+                "measure it again with this version: diptych study run",
+            )
+        values["measurements"] = tuple(
+            Measurement(
+                values=one["values"],
+                on=Measured(**one["on"]),
+                protocol=one["protocol"],
+                commands=tuple(one["commands"]),
+                trajectory=None if one["trajectory"] is None else Trajectory(**one["trajectory"]),
+            )
+            for one in values["measurements"]
+        )
+        values["epochs"] = tuple(values["epochs"])
+        values["changed"] = tuple(values["changed"])
+        return cls(**values)
+
+    def save(self, path: Path) -> None:
+        """Write it, whole or not at all."""
+        write_json(path, self.to_dict())
+
+    @classmethod
+    def open(cls, path: Path) -> Entry:
+        """Read what :meth:`save` wrote."""
+        return cls.from_dict(read_json(path))
+
+
+@dataclass(frozen=True)
+class Results:
+    """All entries of one study.
+
+    Attributes:
+        study: its name.
+        entries: in the study's order, seeds rising.
+        left_out: row → why it was not run.
+
+    Raises:
+        UsageError: entries of different data or settings, which no table can hold side by side.
+    """
+
+    study: str
+    entries: tuple[Entry, ...]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kinds = {(entry.setting, entry.data) for entry in self.entries}
+        if len(kinds) > 1:
+            first, second = sorted(kinds)[:2]
+            raise UsageError(
+                f"runs of {self.study} differ: {first[0]} on {first[1]!r} and {second[0]} on {second[1]!r}",
+                "give runs of one setting and one collection",
+            )
+
+    @property
+    def setting(self) -> SettingName | None:
+        """How all were trained; None of nothing."""
+        return self.entries[0].setting if self.entries else None
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds."""
+        return sorted({entry.seed for entry in self.entries})
+
+    def of(self, row: str) -> list[Entry]:
+        """The entries of one row, seeds rising."""
+        return sorted((entry for entry in self.entries if entry.row == row), key=lambda entry: entry.seed)
+
+    def values(self, row: str, column: str, positives: str = "own") -> list[float]:
+        """One value per seed; empty where there is none."""
+        found = [entry.measured(positives) for entry in self.of(row)]
+        return [one.values[column] for one in found if one is not None and column in one.values]
+
+    def evidence(self, positives: str = "own") -> Evidence:
+        """What claims are judged on."""
+        figures: dict[str, dict[str, Figure]] = {}
+        trajectories: dict[str, Sequence[Trajectory]] = {}
+        for row in dict.fromkeys(entry.row for entry in self.entries):
+            measured = [one for entry in self.of(row) if (one := entry.measured(positives)) is not None]
+            columns = dict.fromkeys(column for one in measured for column in one.values)
+            figures[row] = {column: Figure.of(self.values(row, column, positives)) for column in columns}
+            trajectories[row] = [one.trajectory for one in measured if one.trajectory is not None]
+        return Evidence(figures, trajectories)
+
+    def save(self, path: Path) -> None:
+        """Write ``results.json``, whole or not at all."""
+        write_json(
+            path,
+            {
+                "format": _FORMAT,
+                "study": self.study,
+                "entries": [entry.to_dict() for entry in self.entries],
+                "left_out": self.left_out,
+            },
+        )
+
+
+def entry_file(run: Path, study: str) -> Path:
+    """Where a run keeps what it gave to a study."""
+    return run / "studies" / f"{study}.json"

@@ -1,0 +1,147 @@
+"""From a study's row to the recipe that trains it.
+
+The layers, each over the one before: the setting's recipe file for the row's model, the row's changes,
+the setting's changes for that row, the data, then what the person who runs it sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.core.errors import UnknownNameError
+from diptych.studies.study import Row, SettingName, Study
+
+if TYPE_CHECKING:
+    from diptych.training.recipe import Recipe
+
+__all__ = ["BASE_SEED", "Choices", "home_of", "recipe_of", "run_folder", "setting_for", "why_left_out"]
+
+BASE_SEED = 0
+"""The seed of a row that others start from: it is trained once, whatever seeds they have."""
+
+_OPTIONAL = ("reconstruction",)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the person who runs a study chooses.
+
+    Attributes:
+        setting: how it is trained; the one that fits the data when not given.
+        data: the recipes' data section; the setting's own data when not given.
+        regions: an .npy file of region features, for rows that take them.
+        targets: a sentence-transformers model, or ``lsa``, for rows that have latent targets.
+        values: dotted recipe keys and values for all rows; a key of a section that a row does not
+            have (``reconstruction.…`` of a baseline) leaves that row as it is.
+        positives: further judgements to measure by, ``NAME:PATH``.
+    """
+
+    setting: SettingName | None = None
+    data: Mapping[str, Any] | None = None
+    regions: str | None = None
+    targets: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    positives: str | None = None
+
+
+def setting_for(study: Study, dataset: str | None, asked: SettingName | None = None) -> SettingName:
+    """The setting asked for, else ``paper`` on the paper's datasets, ``data`` on others, ``quick`` on none.
+
+    Raises:
+        UnknownNameError: the study has no such setting.
+    """
+    if asked is None:
+        if dataset is None:
+            asked = "quick"
+        else:
+            asked = "paper" if study.printed_keys(dataset) else "data"
+    if asked not in study.settings:
+        raise UnknownNameError(f"setting of {study.name}", asked, study.settings)
+    return asked
+
+
+def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices) -> str | None:
+    """Why a row cannot be run as chosen; None when it can."""
+    chosen = study.settings[setting]
+    if row.name in chosen.left_out:
+        return chosen.left_out[row.name]
+    if row.model not in chosen.recipes:
+        return f"the setting {setting!r} has no recipe for {row.model}"
+    if row.takes_regions and choices.regions is None:
+        return "needs region features: give them with --regions FILE.npy"
+    return None
+
+
+def _text(name: str) -> str:
+    folder = resources.files("diptych.studies") / "recipes"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def recipe_of(
+    study: Study,
+    row: Row,
+    setting: SettingName,
+    choices: Choices = Choices(),  # noqa: B008 — it is immutable
+    seed: int = 0,
+    base: Path | None = None,
+) -> Recipe:
+    """The complete recipe of one training.
+
+    Args:
+        study: whose setting it is.
+        row: what is trained.
+        setting: how.
+        choices: data and values for all rows.
+        seed: of everything random.
+        base: the run of the row it starts from.
+
+    Raises:
+        RecipeError: a key or value that recipes do not have.
+    """
+    from diptych.training.recipe import parse_recipe
+
+    chosen = study.settings[setting]
+    file = chosen.recipes[row.model]
+    changes: dict[str, Any] = {**row.changes, **chosen.changes.get(row.name, {})}
+    changes |= {"name": f"{study.paper.key}.{row.name}", "seed": seed}
+    if choices.data is not None:
+        changes["data"] = dict(choices.data)
+    if row.takes_regions:
+        options = dict(changes.get("data", {}).get("options", {}))
+        changes["data.options"] = {**options, "regions": choices.regions}
+    if base is not None:
+        changes["warm_start"] = str(base)
+    plain = parse_recipe(_text(file), file, changes)
+    if choices.targets is not None:
+        changes |= _targets(plain, choices.targets)
+    for key, value in choices.values.items():
+        section = key.split(".")[0]
+        if section not in _OPTIONAL or getattr(plain, section) is not None:
+            changes[key] = value
+    return parse_recipe(_text(file), file, changes)
+
+
+def _targets(recipe: Recipe, named: str) -> dict[str, Any]:
+    options = {"kind": "lsa"} if named == "lsa" else {"kind": "sentence", "model": named}
+    changes: dict[str, Any] = {}
+    if recipe.reconstruction is not None and recipe.reconstruction.kind == "latent":
+        changes |= {f"reconstruction.targets.{key}": value for key, value in options.items()}
+    if recipe.model.text.kind == "targets":
+        changes |= {f"model.text.targets.{key}": value for key, value in options.items()}
+    return changes
+
+
+def home_of(study: Study, row: Row, folder: Path) -> Path:
+    """The study folder whose runs a row has: its own, or the one beside it that is its home's."""
+    if row.home is None or row.home == study.name:
+        return folder
+    return folder.resolve().parent / row.home
+
+
+def run_folder(study: Study, row: Row, seed: int, folder: Path) -> Path:
+    """Where the run of one row and seed is."""
+    return home_of(study, row, folder) / "rows" / row.name / f"seed-{seed}"

@@ -1,0 +1,199 @@
+"""Running a study: what is to be trained, in which order, and what is there already.
+
+::
+
+    OUT/
+      study.json           which study and setting, and what was chosen
+      rows/ROW/seed-N/     a run folder; its studies/STUDY.json is what it gave to each study
+      results.json         all of it for this study
+      report.html          published and measured side by side
+
+A run that is finished is not trained again, an interrupted one goes on, and one that was made by
+another recipe or on other data is an error: nothing is overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from diptych.core.errors import Interrupted, UsageError
+from diptych.core.files import cache_root, read_json, write_json
+from diptych.core.fingerprint import fingerprint
+from diptych.core.progress import task
+from diptych.studies.collect import STUDY, entries_of
+from diptych.studies.results import Entry, Results, entry_file
+from diptych.studies.rows import (
+    BASE_SEED,
+    Choices,
+    recipe_of,
+    run_folder,
+    setting_for,
+    why_left_out,
+)
+from diptych.studies.study import Row, SettingName, Study, Subject
+from diptych.studies.trained import Collections, Machine, cpu_seconds, trained
+
+__all__ = ["Job", "plan_of", "run_study"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training of a plan.
+
+    Attributes:
+        row, seed: which.
+        shown: whether it is asked for, or only a row that others start from.
+        place: where it stands in the plan, in words.
+    """
+
+    row: Row
+    seed: int
+    shown: bool = True
+    place: str = ""
+
+
+def plan_of(study: Study, rows: Sequence[Row], seeds: Sequence[int]) -> list[Job]:
+    """What to train, a row's base before the row; each once."""
+    jobs: dict[tuple[str, int], Job] = {}
+    for row in rows:
+        for base in _bases(study, row):
+            jobs.setdefault((base.name, BASE_SEED), Job(base, BASE_SEED, shown=False))
+        for seed in seeds:
+            jobs[row.name, seed] = Job(row, seed)
+    names = list(dict.fromkeys(name for name, _ in jobs))
+    placed = []
+    for job in jobs.values():
+        of_row = [seed for name, seed in jobs if name == job.row.name]
+        place = f"row {names.index(job.row.name) + 1} of {len(names)}"
+        if len(of_row) > 1:
+            place += f", seed {of_row.index(job.seed) + 1} of {len(of_row)}"
+        placed.append(Job(job.row, job.seed, job.shown, place))
+    return placed
+
+
+def _bases(study: Study, row: Row) -> Iterator[Row]:
+    """The rows that ``row`` starts from, the first of them first."""
+    if row.base is not None:
+        base = study.row(row.base)
+        yield from _bases(study, base)
+        yield base
+
+
+def run_study(
+    study: Study,
+    folder: Path | str,
+    choices: Choices = Choices(),  # noqa: B008 — it is immutable
+    *,
+    rows: list[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    features_root: Path | None = None,
+    accelerator: str = "auto",
+    devices: int = 1,
+    command: str = "",
+    should_stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Results:
+    """Train and measure a study's rows; what is there already is used.
+
+    Args:
+        study: what is run.
+        folder: OUT, see above.
+        choices: setting, data and values.
+        rows: names or the paper's numbers; all when not given.
+        seeds: the setting's own when not given.
+        features_root: where cached features live, shared by all rows; the cache folder when not given.
+        accelerator, devices: as for training.
+        command: what a person types to have the same; kept for reports.
+        should_stop: asked after every step.
+        tell: gets one line before each training and measurement.
+
+    Returns:
+        Everything measured for this study in ``folder``, of earlier calls too.
+
+    Raises:
+        Interrupted: ``should_stop`` said so; the same call goes on.
+        UsageError: the folder holds another study, or runs of other recipes; no row can be run.
+    """
+    folder = Path(folder)
+    machine = Machine(features_root or cache_root() / "features", accelerator, devices, should_stop, tell)
+    collections = Collections(choices)
+    given = collections.given
+    setting = setting_for(study, None if given is None else given.name, choices.setting)
+    asked = study.resolve(rows)
+    left_out = {row.name: why for row in asked if (why := why_left_out(study, row, setting, choices))}
+    run_rows = [row for row in asked if row.name not in left_out]
+    if not run_rows:
+        row, why = next(iter(left_out.items()))
+        raise UsageError(f"no row of {study.name} can be run: {row} {why}", "choose other rows with --rows")
+    _claim(folder, study, setting, command)
+    for job in plan_of(study, run_rows, study.settings[setting].seeds if seeds is None else seeds):
+        with task(f"{job.place}: {job.row.name}", 1, "trainings") as bar:
+            _do(study, job, setting, folder, choices, collections, machine)
+            bar.advance(1)
+        if should_stop():
+            raise Interrupted(
+                f"stopped after {job.place} of {study.name}; nothing is lost", "the same command goes on"
+            )
+    results = Results(study.name, tuple(entries_of(study, folder)), left_out)
+    results.save(folder / "results.json")
+    return results
+
+
+def _claim(folder: Path, study: Study, setting: SettingName, command: str) -> None:
+    """Write study.json, or see that the one there is of the same study and setting."""
+    about = {"study": study.name, "setting": setting}
+    file = folder / STUDY
+    if file.is_file():
+        there = read_json(file)
+        for key, value in about.items():
+            if there.get(key) != value:
+                raise UsageError(
+                    f"{folder} holds {key} {there.get(key)!r}, not {value!r}",
+                    "choose another folder with --out",
+                )
+    write_json(file, {**about, "command": command})
+
+
+def _do(
+    study: Study,
+    job: Job,
+    setting: SettingName,
+    folder: Path,
+    choices: Choices,
+    collections: Collections,
+    machine: Machine,
+) -> None:
+    """Train one row with one seed and measure it."""
+    base = None
+    if job.row.base is not None:
+        base = run_folder(study, study.row(job.row.base), BASE_SEED, folder)
+    recipe = recipe_of(study, job.row, setting, choices, job.seed, base)
+    collection = collections.of(job.row, recipe)
+    target = run_folder(study, job.row, job.seed, folder)
+    what = f"{job.place}: {job.row.label}"
+    run = trained(target, recipe, collection, what, machine)
+    if not job.shown:
+        return
+    header = run.header
+    key = fingerprint(study.measure.about, header["step"], header["best"], choices.positives)
+    file = entry_file(target, study.name)
+    if file.is_file() and Entry.open(file).key == key:
+        return
+    machine.tell(f"{what}: measuring")
+    subject = Subject(run, collection, machine.features_root, choices.positives)
+    entry = Entry(
+        study=study.name,
+        row=job.row.name,
+        seed=job.seed,
+        setting=setting,
+        measurements=study.measure(subject),
+        key=key,
+        run=str(target),
+        data=collection.describe(),
+        epochs=(int(header["epoch"]), int(header["best_epoch"])),
+        cpu_seconds=cpu_seconds(target),
+        changed=tuple(sorted(choices.values)),
+    )
+    entry.save(file)

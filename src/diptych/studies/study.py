@@ -1,0 +1,244 @@
+"""Study: one table of a paper, as rows that can be trained and claims that can be checked.
+
+A study's rows are what sets them apart from each other; how all of them are trained is a *setting*:
+
+``paper``
+    the paper's own backbone, schedule and batches, for Flickr30k and COCO;
+``data``
+    the same comparison with a schedule for any other collection and a processor;
+``quick``
+    the same on generated scenes, in minutes.
+
+A row's recipe is its setting's recipe file, the row's changes on top, then the setting's changes for
+that row, then whatever the person who runs it sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from diptych.core.errors import UnknownNameError
+from diptych.core.registry import Registry
+from diptych.studies.claims import Claim
+from diptych.studies.evidence import Trajectory
+from diptych.studies.published import Paper, PublishedRow, PublishedTable
+from diptych.studies.verdict import Measured
+
+__all__ = [
+    "PUBLISHED",
+    "STUDIES",
+    "Column",
+    "Measuring",
+    "Measurement",
+    "Row",
+    "Setting",
+    "SettingName",
+    "Study",
+    "Subject",
+]
+
+PUBLISHED = "|published"
+"""Ends the name of a value that was counted as the paper counts, where that is not the right way."""
+
+SettingName = Literal["paper", "data", "quick"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One training of a study.
+
+    Attributes:
+        name: of its folder, and what ``--rows`` calls it besides the paper's numbers.
+        label: what reports call it.
+        model: which of a setting's recipe files it starts from.
+        changes: dotted keys and values that set it apart from its study's other rows.
+        base: another row whose trained weights it starts from; the base is trained once, with seed 0.
+        home: the study whose folder its runs are in, when that is another one.
+        takes_regions: whether it takes region features instead of pictures.
+        extra: why it is there although the paper does not print it.
+    """
+
+    name: str
+    label: str
+    model: str = "model"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    base: str | None = None
+    home: str | None = None
+    takes_regions: bool = False
+    extra: str = ""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How all rows of a study are trained.
+
+    Attributes:
+        description: one line.
+        recipes: model → name of a file in ``studies/recipes``.
+        changes: row → dotted keys and values that only this setting needs, e.g. a longer schedule.
+        left_out: row → why it cannot be run like this.
+        seeds: run when nobody says which.
+        time: how long all of it takes, and on what.
+    """
+
+    description: str
+    recipes: Mapping[str, str]
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0,)
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measured column.
+
+    Attributes:
+        name: as published tables and measurements call it, e.g. ``i2t R@1``.
+        decimals: digits after the point.
+        short: what narrow tables print.
+    """
+
+    name: str
+    decimals: int = 1
+    short: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one run gives on one ground truth.
+
+    Attributes:
+        values: column → value, in the paper's unit. Where the paper's own way of counting differs from
+            the right one, the number to hold against its cell stands under ``COLUMN|published``.
+        on: what they were measured on.
+        protocol: everything they depend on, in one line.
+        commands: what repeats the measurement by hand; ``{run}`` stands for the run's folder.
+        trajectory: how the training went, for studies that look at it.
+    """
+
+    values: Mapping[str, float]
+    on: Measured
+    protocol: str
+    commands: tuple[str, ...] = ()
+    trajectory: Trajectory | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: a finished run and the collection it was trained on.
+
+    Attributes:
+        run: the run (:class:`diptych.training.run.Run`).
+        collection: all splits (:class:`diptych.data.collection.Collection`).
+        features: folder of cached features.
+        positives: further judgements to measure by, as ``NAME:PATH``.
+    """
+
+    run: Any
+    collection: Any
+    features: Any
+    positives: str | None = None
+
+
+class Measuring(Protocol):
+    """How a study's columns are measured."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run; JSON-able."""
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one run: on its collection's own pairs first, then by further judgements."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One table or figure of a paper.
+
+    Attributes:
+        name: ``paper.table``.
+        asks: what it asks, in one line.
+        rows: what is trained, in the order of the table.
+        columns: what is measured.
+        published: the printed table first, then tables whose rows its claims need too.
+        claims: what the paper's text says the numbers show.
+        settings: how it is trained.
+        measure: how its columns are measured.
+        notes: where the study knowingly differs from the paper, or the paper from its code.
+        figure: what the report draws besides: ``trajectories`` or nothing.
+        bases: rows that are trained only because others start from them.
+    """
+
+    name: str
+    asks: str
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    published: tuple[PublishedTable, ...]
+    claims: tuple[Claim, ...]
+    settings: Mapping[SettingName, Setting]
+    measure: Measuring
+    notes: tuple[str, ...] = ()
+    figure: str = ""
+    bases: tuple[Row, ...] = ()
+
+    @property
+    def description(self) -> str:
+        """For the registry: what it asks."""
+        return self.asks
+
+    @property
+    def paper(self) -> Paper:
+        """Who printed it."""
+        return self.published[0].paper
+
+    def row(self, name: str) -> Row:
+        """A row or base by its name.
+
+        Raises:
+            UnknownNameError: no such row.
+        """
+        for row in (*self.rows, *self.bases):
+            if row.name == name:
+                return row
+        raise UnknownNameError(f"row of {self.name}", name, [row.name for row in self.rows])
+
+    def resolve(self, names: list[str] | None) -> list[Row]:
+        """Rows by their names or the paper's numbers, in the table's order; all when not given.
+
+        Raises:
+            UnknownNameError: neither a name nor a number.
+        """
+        if not names:
+            return list(self.rows)
+        numbers = {
+            row.row: row.config for table in self.published for row in table.rows if row.config is not None
+        }
+        own = {row.name for row in self.rows}
+        wanted = set()
+        for name in names:
+            config = name if name in own else numbers.get(name)
+            if config not in own:
+                known = [*own, *(number for number, config in numbers.items() if config in own)]
+                raise UnknownNameError(f"row of {self.name}", name, known)
+            wanted.add(config)
+        return [row for row in self.rows if row.name in wanted]
+
+    def printed(self, row: str, key: str) -> PublishedRow | None:
+        """What the paper prints for a row on ``key``; the study's own table goes first."""
+        for table in self.published:
+            found = table.of(row, key)
+            if found is not None:
+                return found
+        return None
+
+    def printed_keys(self, dataset: str | None = None) -> list[str]:
+        """What the study's own table was measured on; of one dataset where given."""
+        on = self.published[0].evaluated_on
+        return [one.key for one in on if dataset is None or one.dataset == dataset.lower()]
+
+
+STUDIES: Registry[Study] = Registry("study", "diptych.studies")
+"""All studies; each is declared in the file of its paper."""

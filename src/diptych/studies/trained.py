@@ -1,0 +1,139 @@
+"""One training of a study: begun, gone on with, or found finished; and the data it is made on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.core.errors import UsageError
+from diptych.core.files import read_json, write_json
+from diptych.studies.rows import Choices
+from diptych.studies.study import Row
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+    from diptych.training.recipe import Recipe
+    from diptych.training.run import Run
+
+__all__ = ["Collections", "Machine", "cpu_seconds", "trained"]
+
+_COST = "cost.json"
+_PLACES = ("data", "warm_start", "name", "description")  # where things are and what they are called
+
+
+@dataclass(frozen=True)
+class Machine:
+    """On what, and how far, runs are trained.
+
+    Attributes:
+        accelerator, devices: as for training.
+        features_root: folder of cached features, shared by all rows.
+        should_stop: asked after every step.
+        tell: gets one line before each training and measurement.
+    """
+
+    features_root: Path
+    accelerator: str = "auto"
+    devices: int = 1
+    should_stop: Callable[[], bool] = lambda: False
+    tell: Callable[[str], None] = lambda line: None
+
+
+@dataclass
+class Collections:
+    """The data of a study, read once: with pictures, and with region features for rows that take them."""
+
+    choices: Choices
+    _read: dict[str, Collection] = field(default_factory=dict)
+
+    @property
+    def given(self) -> Collection | None:
+        """The collection that the choices name; None where the setting brings its own."""
+        return None if self.choices.data is None else self._of("pictures", self.choices.data)
+
+    def of(self, row: Row, recipe: Recipe) -> Collection:
+        """What a row is trained on."""
+        return self._of("regions" if row.takes_regions else "pictures", recipe.data.model_dump(mode="json"))
+
+    def _of(self, kind: str, data: Mapping[str, Any]) -> Collection:
+        from diptych.training.sections import Data
+        from diptych.training.source import collection_of
+
+        if kind not in self._read:
+            self._read[kind] = collection_of(Data.model_validate(data))
+        return self._read[kind]
+
+
+def trained(folder: Path, recipe: Recipe, collection: Collection, what: str, machine: Machine) -> Run:
+    """The finished run of ``recipe`` in ``folder``; ``what`` is how lines about it begin.
+
+    Raises:
+        Interrupted: stopped on request; the same call goes on.
+        UsageError: the folder's run has another recipe, or was made on other data.
+    """
+    from diptych.training.fit import fit
+    from diptych.training.run import Run
+
+    if (folder / "run.json").is_file():
+        run = Run.open(folder)
+        _same_recipe(run, recipe)
+        _same_data(run, collection)
+        if run.finished:
+            machine.tell(f"{what}: there already")
+            return run
+        machine.tell(f"{what}: goes on")
+    else:
+        run = Run.prepare(folder, recipe)
+        machine.tell(f"{what}: training")
+    run.begin()
+    begun, before = time.process_time(), cpu_seconds(folder)
+    try:
+        fit(
+            run,
+            collection,
+            devices=machine.devices,
+            accelerator=machine.accelerator,
+            features_root=machine.features_root,
+            should_stop=machine.should_stop,
+        )
+    finally:
+        write_json(folder / _COST, {"cpu_seconds": before + time.process_time() - begun})
+    return run
+
+
+def cpu_seconds(folder: Path) -> float:
+    """Processor time that a run has taken, all attempts together."""
+    file = folder / _COST
+    return float(read_json(file)["cpu_seconds"]) if file.is_file() else 0.0
+
+
+def _same_recipe(run: Run, recipe: Recipe) -> None:
+    have, want = (one.model_dump(mode="json", exclude=set(_PLACES)) for one in (run.recipe, recipe))
+    for key in want:
+        if have[key] != want[key]:
+            raise UsageError(
+                f"{run.folder} was trained with {key} = {_short(have[key])}, not {_short(want[key])}",
+                "choose another folder with --out",
+            )
+
+
+def _same_data(run: Run, collection: Collection) -> None:
+    from diptych.training.checkpoint import read_place
+
+    if not run.checkpoint.is_dir():
+        return  # killed before its first checkpoint: it begins anew
+    have = read_place(run.checkpoint).data
+    want = collection.split(run.recipe.data.train).text_fingerprint
+    if have != want:
+        raise UsageError(
+            f"{run.folder} was trained on captions {have}, those of {collection.name} are {want}",
+            "choose another folder with --out",
+        )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else text[:119] + "…"

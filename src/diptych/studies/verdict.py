@@ -1,0 +1,117 @@
+"""When a printed number counts as reproduced: the rules, and nothing else.
+
+A measured mean is
+
+``reproduced``
+    within 5 % of the printed value, or within two standard deviations over seeds, the measured or
+    the printed one;
+``close``
+    within 10 %;
+``not reproduced``
+    otherwise.
+
+Only a number measured on the printed number's own dataset, split and gallery, with the paper's own
+training, gets such a verdict; any other is ``other data`` or ``other training``.
+
+Sources: Hendriksen et al., 2023, for the 5 %; Bleeker and de Rijke, 2022, for spreads over seeds.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from diptych.core.errors import NumericalError, UsageError
+from diptych.studies.published import Cell, EvaluatedOn
+
+__all__ = [
+    "CLOSE",
+    "Measured",
+    "Verdict",
+    "cell_verdict",
+    "describe_difference",
+    "deviation",
+    "same_evaluation",
+]
+
+Verdict = Literal[
+    "reproduced", "close", "not reproduced", "other data", "other training", "not run", "not printed"
+]
+
+CLOSE = 2.0
+"""How many times a cell's tolerance still counts as close."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a number was measured on, to be held against :class:`EvaluatedOn`.
+
+    Attributes:
+        dataset, split: of the collection.
+        images, captions: how many.
+        protocol: how they were cut into galleries.
+        positives: whose judgements.
+    """
+
+    dataset: str
+    split: str
+    images: int
+    captions: int
+    protocol: str = "full"
+    positives: str = "own"
+
+
+def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
+    """What keeps two numbers from being of the same thing, one phrase each; nothing when they are."""
+    differences = []
+    for what, have, want in (
+        ("dataset", measured.dataset.lower(), printed.dataset),
+        ("split", measured.split, printed.split),
+        ("protocol", measured.protocol, printed.protocol),
+        ("positives", measured.positives, printed.positives),
+    ):
+        if have != want:
+            differences.append(f"{what} {have}, not {want}")
+    if measured.images != printed.images:
+        differences.append(f"{measured.images:,} images, not {printed.images:,}")
+    if measured.captions not in printed.captions:
+        wanted = " or ".join(f"{count:,}" for count in printed.captions)
+        differences.append(f"{measured.captions:,} captions, not {wanted}")
+    return differences
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """Sample standard deviation (n − 1); None of a single value."""
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced", "close", "not reproduced"]:
+    """Hold one value per seed against a printed cell, of which it is known that they are comparable.
+
+    Raises:
+        UsageError: no value.
+        NumericalError: a value that is not finite.
+    """
+    if not measured:
+        raise UsageError("a verdict on no value", "run at least one seed")
+    for value in measured:
+        if not math.isfinite(value):
+            raise NumericalError(f"{cell.row} {cell.column} was measured as {value}", "look at its run")
+    distance = abs(statistics.mean(measured) - cell.value)
+    allowed = cell.tolerance * abs(cell.value)
+    spreads = [deviation(measured), cell.sd if cell.spread == "seeds" else None]
+    within_spread = any(spread is not None and distance <= 2 * spread + 1e-9 for spread in spreads)
+    # 1e-9: 5 % of 42.4 is 2.12, and 2.12 apart is within it whatever floats make of it.
+    if within_spread or distance <= allowed + 1e-9:
+        return "reproduced"
+    return "close" if distance <= CLOSE * allowed + 1e-9 else "not reproduced"
+
+
+def describe_difference(measured: float, published: float) -> str:
+    """``"+1.2 (+3 %)"``."""
+    difference = measured - published
+    share = f" ({100 * difference / published:+.0f} %)" if published else ""
+    return f"{difference:+.2g}{share}" if abs(difference) < 1 else f"{difference:+.1f}{share}"

@@ -1,0 +1,162 @@
+"""One optimizer step: the loss of a whole batch and its gradients, at once or in chunks.
+
+In chunks (gradient caching) a batch is encoded twice: first without gradients, to have all rows and
+from them the loss and its gradient with respect to every row; then chunk by chunk with gradients, to
+carry each row's gradient into the towers. The gradients are those of the whole batch, in the memory
+of one chunk.
+
+Source: Gao et al., Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup, 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from diptych.core.errors import RecipeError
+from diptych.objectives import Within
+from diptych.training.averaging import batch_norms
+from diptych.training.examples import Loaded
+from diptych.training.gather import gather_rows, positives_of, world_mean, world_size
+from diptych.training.trainee import Trainee
+
+__all__ = ["BatchLoss", "Losses"]
+
+Similarity = Callable[[Tensor, Tensor], Tensor]
+
+
+class Losses(NamedTuple):
+    """Of one batch: the objective's loss, and the reconstruction's where there is one."""
+
+    contrastive: float
+    reconstruction: float
+
+
+class BatchLoss:
+    """Computes a batch's losses and leaves their gradients in the parameters.
+
+    Args:
+        fabric: Lightning Fabric.
+        module: the trainee as Fabric wrapped it.
+        trainee: the same, bare.
+        similarity: scores of image rows (b, d) and caption rows (c, d), (b, c).
+        cached: whether batches hold features instead of pictures.
+        chunk: rows that are encoded at once; the whole batch when None.
+
+    Raises:
+        RecipeError: chunks with batch norm in training, whose statistics would be those of a chunk.
+    """
+
+    def __init__(
+        self,
+        fabric: Any,
+        module: Any,
+        trainee: Trainee,
+        similarity: Similarity,
+        cached: bool,
+        chunk: int | None = None,
+    ) -> None:
+        self._fabric, self._module, self._trainee = fabric, module, trainee
+        self._similarity, self._cached, self._chunk = similarity, cached, chunk
+        trainee.train()
+        if chunk is not None and batch_norms(trainee):
+            raise RecipeError(
+                f"batches.chunk = {chunk} with batch norm in training: a chunk's statistics are not the batch's",
+                "leave batches.chunk out, set image.freeze_batch_norm, or take batch_norm = false",
+            )
+
+    def __call__(self, batch: Loaded, share: float, last: bool, seed: int) -> Losses:
+        """Add ``share`` of this batch's gradients to those of the parameters.
+
+        Args:
+            batch: this process's part, still on the CPU.
+            share: of this batch in the optimizer step, 1 / micro-batches.
+            last: whether processes add up their gradients now.
+            seed: of dropout and the like.
+        """
+        if self._chunk is None or max(len(batch.images), len(batch.tokens)) <= self._chunk:
+            torch.manual_seed(seed)
+            with self._fabric.no_backward_sync(self._module, enabled=not last):
+                return self._whole(batch.to(self._fabric.device), share)
+        with self._fabric.no_backward_sync(self._module, enabled=True):
+            losses = self._in_chunks(batch, share, seed)
+        if last and world_size() > 1:
+            for parameter in self._trainee.parameters():
+                if parameter.requires_grad and parameter.grad is not None:
+                    parameter.grad.copy_(world_mean(parameter.grad))
+        return losses
+
+    def _whole(self, batch: Loaded, share: float) -> Losses:
+        images, texts = self._encode(batch)
+        loss, count = self._contrastive(images, texts, batch)
+        reconstructor = self._trainee.reconstruction
+        if reconstructor is None:
+            self._fabric.backward(loss * share)
+            return Losses(float(loss.detach()), 0.0)
+        mean = reconstructor.losses(texts.float(), batch).sum() * (world_size() / count)
+        self._fabric.backward((loss + reconstructor.weight * mean) * share)
+        return Losses(float(loss.detach()), float(world_mean(mean.detach())))
+
+    def _in_chunks(self, batch: Loaded, share: float, seed: int) -> Losses:
+        device = self._fabric.device
+        parts = list(_chunks(batch, self._chunk or 1))
+        with torch.no_grad():
+            rows = [self._seeded(part.to(device), seed, number) for number, part in enumerate(parts)]
+        images = torch.cat([pair[0] for pair in rows]).float().requires_grad_()
+        texts = torch.cat([pair[1] for pair in rows]).float().requires_grad_()
+        loss, count = self._contrastive(images, texts, batch.ids_to(device))
+        self._fabric.backward(loss * share)
+        mean = torch.zeros((), device=texts.device)
+        reconstructor = self._trainee.reconstruction
+        if reconstructor is not None:
+            start = 0
+            for part in parts:
+                stop = start + len(part.tokens)
+                some = reconstructor.losses(texts[start:stop], part.to(device)).sum() * (world_size() / count)
+                self._fabric.backward(some * reconstructor.weight * share)
+                mean, start = mean + some.detach(), stop
+        image_start = text_start = 0
+        for number, part in enumerate(parts):
+            image_rows, text_rows = self._seeded(part.to(device), seed, number)
+            image_stop, text_stop = image_start + len(image_rows), text_start + len(text_rows)
+            # The rows' gradients already carry a 16-bit loss scale: no scaling a second time.
+            _carry(image_rows, images, slice(image_start, image_stop))
+            _carry(text_rows, texts, slice(text_start, text_stop))
+            image_start, text_start = image_stop, text_stop
+        return Losses(float(loss.detach()), float(world_mean(mean)))
+
+    def _seeded(self, part: Loaded, seed: int, number: int) -> tuple[Tensor, Tensor]:
+        """A chunk encoded with the chunk's own dropout, the same both times."""
+        torch.manual_seed(seed + 15_485_863 * number)
+        return self._encode(part)
+
+    def _encode(self, batch: Loaded) -> tuple[Tensor, Tensor]:
+        images, texts = self._module(batch.images, batch.tokens, batch.lengths, self._cached)
+        return images, texts
+
+    def _contrastive(self, images: Tensor, texts: Tensor, batch: Loaded) -> tuple[Tensor, int]:
+        """The objective's loss over the rows of all processes, and how many captions those are."""
+        all_images, all_texts = gather_rows(images.float()), gather_rows(texts.float())
+        positives = positives_of(gather_rows(batch.image_ids), gather_rows(batch.caption_image_ids))
+        scores = self._similarity(all_images, all_texts)
+        objective = self._trainee.objective
+        if not objective.needs_within:
+            return objective(scores, positives), len(all_texts)
+        within = Within(self._similarity(all_images, all_images), self._similarity(all_texts, all_texts))
+        return objective(scores, positives, within), len(all_texts)
+
+
+def _carry(rows: Tensor, whole: Tensor, place: slice) -> None:
+    """Send the gradient of ``whole[place]`` on into what made ``rows``, if anything there learns."""
+    if rows.requires_grad and whole.grad is not None:
+        torch.autograd.backward(rows, whole.grad[place].to(rows.dtype))
+
+
+def _chunks(batch: Loaded, size: int) -> Iterator[Loaded]:
+    """A batch cut into pieces of at most ``size`` images and ``size`` captions."""
+    pieces = max(-(-len(batch.images) // size), -(-len(batch.tokens) // size))
+    for number in range(pieces):
+        yield batch.part(number, pieces)

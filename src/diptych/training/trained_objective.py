@@ -1,0 +1,53 @@
+"""The objective of a finished or interrupted run, with what it had learned when the encoder was best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from diptych.core.errors import UsageError
+from diptych.objectives import OBJECTIVES, Objective
+from diptych.training.run import Run
+
+__all__ = ["trained_objective"]
+
+
+def trained_objective(run: Run, **options: Any) -> Objective:
+    """The run's own objective, learned options (a temperature, a bias) as of its best epoch.
+
+    Args:
+        run: with a best encoder.
+        options: replace the recipe's, and what was learned.
+
+    Raises:
+        UsageError: something was learned and the metrics do not say what.
+        RecipeError: an option that the objective does not have.
+    """
+    recipe = dict(run.recipe.objective)
+    kind = OBJECTIVES.get(recipe.pop("name"))
+    known = {**kind.options, **recipe, **options}
+    learned = {
+        name.removeprefix("learn_")
+        for name, value in known.items()
+        if name.startswith("learn_") and value is True
+    }
+    wanted = learned - set(options)
+    values = _logged_at_best(run, wanted) if wanted else {}
+    missing = sorted(wanted - set(values))
+    if missing:
+        raise UsageError(
+            f"{run.folder} learned a {missing[0]} that its metrics.jsonl does not hold",
+            f"give it: --option {missing[0]}=VALUE",
+        )
+    return kind(**{**recipe, **values, **options})
+
+
+def _logged_at_best(run: Run, names: set[str]) -> dict[str, float]:
+    """The last values that were logged up to the best epoch's end; to the log's end before there is one."""
+    lines = list(run.metrics())
+    validated = [line for line in lines if "validation" in line]
+    stop = max(validated, key=lambda line: line["validation"]["rsum"])["step"] if validated else None
+    values: dict[str, float] = {}
+    for line in lines:
+        if stop is None or line["step"] <= stop:
+            values |= {name: line[name] for name in names if name in line}
+    return values

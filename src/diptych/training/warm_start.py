@@ -1,0 +1,55 @@
+"""Weights and vocabulary that a training begins with: those of another run, as far as they fit."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from diptych.core.errors import MismatchError, UsageError
+from diptych.encoders.two_tower import TwoTowerEncoder, TwoTowerModel
+
+__all__ = ["open_warm_start", "take_weights"]
+
+logger = logging.getLogger(__name__)
+
+
+def open_warm_start(folder: str) -> TwoTowerEncoder:
+    """The encoder of a run folder (its best) or of an encoder folder.
+
+    Raises:
+        UsageError: neither is there.
+    """
+    path = Path(folder)
+    for place in (path / "best", path):
+        if (place / "diptych.json").is_file():
+            encoder = TwoTowerEncoder.load(place, device="cpu")
+            assert isinstance(encoder, TwoTowerEncoder)
+            return encoder
+    raise UsageError(
+        f"warm_start {folder} holds no encoder",
+        "give the folder of a run that has validated at least once, or of a saved encoder",
+    )
+
+
+def take_weights(model: TwoTowerModel, source: TwoTowerModel) -> list[str]:
+    """Copy every weight that both have; gives the names that only ``model`` has, which stay fresh.
+
+    Raises:
+        MismatchError: a weight of the same name and another shape, or nothing in common.
+    """
+    wanted, given = model.state_dict(), source.state_dict()
+    shared = [name for name in wanted if name in given]
+    for name in shared:
+        if wanted[name].shape != given[name].shape:
+            raise MismatchError(
+                f"{name} has shape {tuple(given[name].shape)} in the warm start and "
+                f"{tuple(wanted[name].shape)} in the recipe's model",
+                "give both the same widths",
+            )
+    if not shared:
+        raise MismatchError("the warm start and the recipe's model have no weight in common", "check both")
+    model.load_state_dict({name: given[name] for name in shared}, strict=False)
+    fresh = [name for name in wanted if name not in given]
+    left = [name for name in given if name not in wanted]
+    logger.info("warm start: %d tensors taken, %d fresh, %d left out", len(shared), len(fresh), len(left))
+    return fresh

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych.core.errors import DataError, ImageError, UsageError
+from diptych.data.contents import picture_contents
+from diptych.data.readers import read_collection
+from diptych.data.regions import RegionSource, open_regions
+
+
+def features(n: int, *shape: int, kind: str = "float32") -> np.ndarray:
+    return np.random.default_rng(n).normal(size=(n, *shape)).astype(kind)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three images in Karpathy's JSON, with pictures, and features in the JSON's order."""
+    names = ["a.png", "b.png", "c.png"]
+    images = [
+        {"filename": name, "filepath": "val2014", "split": "test", "sentences": [{"raw": f"one {name}"}]}
+        for name in names
+    ]
+    (tmp_path / "dataset_tiny.json").write_text(json.dumps({"dataset": "tiny", "images": images}))
+    for number, name in enumerate(names):
+        path = tmp_path / "images" / "val2014" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(path)
+    np.save(tmp_path / "regions.npy", features(3, 4, 5))
+    return tmp_path
+
+
+def test_regions_in_the_order_of_the_json(folder: Path) -> None:
+    found = read_collection(folder, regions=folder / "regions.npy")
+    assert found.holds == "regions"
+    assert "3 images as region features" in found.describe()
+    assert np.array_equal(found.item(2), features(3, 4, 5)[2])
+    assert np.array_equal(found.subset([2, 0]).item(0), features(3, 4, 5)[2])
+    # Reports still find the pictures.
+    assert found.image(1).getpixel((0, 0)) == (1, 0, 0)
+    assert read_collection(folder).holds == "pictures"
+
+
+def test_regions_by_name(folder: Path) -> None:
+    np.save(folder / "more.npy", features(4, 4, 5))
+    (folder / "ids.txt").write_text("c\nelsewhere\nb.png\ntrain2014/a.jpg\n")
+    found = read_collection(folder, regions=folder / "more.npy", region_ids=folder / "ids.txt")
+    for image, row in enumerate((3, 2, 0)):
+        assert np.array_equal(found.item(image), features(4, 4, 5)[row])
+    assert found.image(0).getpixel((0, 0)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (None, "holds features of 4 images, the data has 3"),
+        ("a\nb\nc\n", "names 3 images, .* holds features of 4"),
+        ("a\nb\nd\ne\n", "does not name 1 of 3 images, the first: val2014/c.png"),
+        ("a\nb\nc\nx/a.png\n", "names 'a' twice, in lines 1 and 4"),
+    ],
+)
+def test_features_that_do_not_fit_the_images(folder: Path, ids: str | None, message: str) -> None:
+    np.save(folder / "more.npy", features(4, 4, 5))
+    if ids is not None:
+        (folder / "ids.txt").write_text(ids)
+    region_ids = None if ids is None else folder / "ids.txt"
+    with pytest.raises(DataError, match=message):
+        read_collection(folder, regions=folder / "more.npy", region_ids=region_ids)
+
+
+def test_ids_without_regions_are_an_error(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"region_ids .*ids.txt without regions"):
+        read_collection(folder, region_ids=folder / "ids.txt")
+    with pytest.raises(DataError, match=r"gone.txt cannot be read"):
+        read_collection(folder, regions=folder / "regions.npy", region_ids=folder / "gone.txt")
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((3, 2), np.int64), r"holds int64 of shape \(3, 2\), no region features"),
+        (np.zeros(3), r"holds float64 of shape \(3,\)"),
+        (np.zeros((3, 1, 1, 1)), r"of shape \(3, 1, 1, 1\)"),
+    ],
+)
+def test_what_are_no_features(tmp_path: Path, array: np.ndarray, message: str) -> None:
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(DataError, match=message):
+        open_regions(tmp_path / "x.npy")
+
+
+def test_what_is_no_file_of_features(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone\.npy does not exist"):
+        open_regions(tmp_path / "gone.npy")
+    (tmp_path / "text.npy").write_text("hello")
+    with pytest.raises(DataError, match="is not an .npy file of numbers"):
+        open_regions(tmp_path / "text.npy")
+    np.save(tmp_path / "pickled.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="is not an .npy file of numbers"):
+        open_regions(tmp_path / "pickled.npy")
+    np.savez(tmp_path / "archive.npz", a=np.zeros((2, 2)))
+    with pytest.raises(DataError, match="holds an archive"):
+        open_regions(tmp_path / "archive.npz")
+
+
+def test_several_arrays_are_one_and_one_vector_is_one_region() -> None:
+    source = RegionSource([features(2, 4, 5), features(3, 4, 5, kind="float16")], "both")
+    assert source.shape == (4, 5)
+    assert np.array_equal(source.regions(1), features(2, 4, 5)[1])
+    assert source.regions(2).dtype == np.float32
+    assert np.array_equal(source.regions(4), features(3, 4, 5, kind="float16")[2].astype(np.float32))
+    assert RegionSource([features(2, 5)], "flat").regions(1).shape == (1, 5)
+    with pytest.raises(DataError, match=r"different shapes: \[\(1, 5\), \(4, 5\)\]"):
+        RegionSource([features(2, 4, 5), features(2, 5)], "mixed")
+    with pytest.raises(ImageError, match="both holds region features and no pictures"):
+        source.read(0)
+
+
+def test_contents_are_of_the_features(folder: Path) -> None:
+    before = picture_contents(read_collection(folder, regions=folder / "regions.npy"))
+    values = features(3, 4, 5)
+    values[1, 2, 3] += 1
+    np.save(folder / "regions.npy", values)
+    after = picture_contents(read_collection(folder, regions=folder / "regions.npy"))
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
+from diptych.core.progress import report_to
+from diptych.encoders.targets import TARGETS, TargetModel, TargetOptions, make_target_model, open_target_model
+
+
+class Counting(TargetModel):
+    """Rows of letter counts; keeps what it was asked for."""
+
+    kind = "counting"
+    width = 26  # type: ignore[assignment]
+    fingerprint = "0123456789abcdef"  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    def _write(self, folder: Path) -> dict[str, Any]:
+        return {}
+
+    def _rows(self, texts: list[str]) -> np.ndarray:
+        self.batches.append(texts)
+        rows = np.array(
+            [[text.count(chr(97 + letter)) for letter in range(26)] for text in texts], dtype=float
+        )
+        rows[[text == "bad" for text in texts]] = np.nan
+        return rows
+
+
+def test_each_distinct_caption_once_in_order_of_length() -> None:
+    model = Counting()
+    texts = ["aa", "b", "cccc", "aa", "ddd", "b", "ee"]
+    rows = model.encode(texts, batch_size=2)
+    assert model.batches == [["cccc", "ddd"], ["aa", "ee"], ["b"]]
+    assert rows.dtype == np.float32
+    np.testing.assert_array_equal(rows.argmax(axis=1), [0, 1, 2, 0, 3, 1, 4])
+    np.testing.assert_array_equal(rows.sum(axis=1), 1)
+
+
+def test_rows_are_of_unit_length_and_zero_rows_stay() -> None:
+    rows = Counting().encode(["abab", "", "abc"])
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), [1, 0, 1], atol=1e-7)
+    assert Counting().encode([]).shape == (0, 26)
+
+
+def test_progress_is_reported() -> None:
+    class Reporter:
+        steps: list[int] = []  # noqa: RUF012
+
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Reporter:
+            assert (description, total, unit, done) == ("encoding captions", 3, "captions", 0)
+            return self
+
+        def advance(self, steps: int = 1, note: str = "") -> None:
+            self.steps.append(steps)
+
+        def finish(self, task: object) -> None:
+            self.steps.append(-1)
+
+    reporter = Reporter()
+    with report_to(reporter):
+        Counting().encode(["a", "b", "c", "a"], batch_size=2)
+    assert reporter.steps == [2, 1, -1]
+
+
+def test_a_row_that_is_no_number_names_its_caption() -> None:
+    with pytest.raises(NumericalError, match="the embedding of caption bad is not finite"):
+        Counting().encode(["good", "bad"])
+
+
+def test_bad_requests(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="batch size 0"):
+        Counting().encode(["a"], batch_size=0)
+    with pytest.raises(UnknownNameError, match="unknown kind of target 'sentense'"):
+        make_target_model(TargetOptions(kind="sentense"), [])
+    with pytest.raises(StorageError, match="does not exist"):
+        open_target_model(tmp_path / "nowhere")
+
+
+def test_the_kinds_there_are() -> None:
+    assert TARGETS.names() == ["lsa", "sentence"]
+    assert all(kind.description and kind.citation for kind in TARGETS)

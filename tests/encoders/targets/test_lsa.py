@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.core.files import read_json, write_json
+from diptych.data.vocabulary import words
+from diptych.encoders.targets import TargetOptions, make_target_model, open_target_model
+from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
+from diptych.encoders.tensors import load_tensors, save_tensors
+
+CAPTIONS = [
+    "a dog runs on the grass",
+    "a brown dog runs after a ball",
+    "two dogs play with a red ball on the grass",
+    "a man rides a bicycle",
+    "a man on a red bicycle rides on the street",
+    "a woman crosses the street",
+    "a woman and a man walk a dog on the street",
+    "a child plays with a ball",
+]
+
+
+def slow(captions: list[str], texts: list[str], width: int) -> np.ndarray:
+    """Cosines between texts after TF-IDF and NumPy's full singular value decomposition."""
+    vocabulary = sorted({word for caption in captions for word in words(caption)})
+    frequency = {word: sum(word in words(caption) for caption in captions) for word in vocabulary}
+
+    def weigh(text: str) -> np.ndarray:
+        row = np.array(
+            [
+                words(text).count(word) * (math.log((1 + len(captions)) / (1 + frequency[word])) + 1)
+                for word in vocabulary
+            ]
+        )
+        return row / np.linalg.norm(row)
+
+    _, _, directions = np.linalg.svd(np.stack([weigh(caption) for caption in captions]))
+    rows = np.stack([weigh(text) for text in texts]) @ directions[:width].T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows @ rows.T
+
+
+def test_agrees_with_a_slow_form() -> None:
+    model = LatentSemanticAnalysis.learn(CAPTIONS, 4)
+    texts = [*CAPTIONS, "the dog and the dog", "bicycle"]
+    rows = model.encode(texts)
+    assert rows.shape == (10, 4)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(rows @ rows.T, slow(CAPTIONS, texts, 4), atol=1e-5)
+
+
+def test_alike_captions_are_near() -> None:
+    dog, ball, man, both = LatentSemanticAnalysis.learn(CAPTIONS, 3).encode(
+        ["a dog runs", "brown dog after the ball", "the man rides his bicycle", "bicycle street"]
+    )
+    assert dog @ ball > 0.8
+    assert man @ both > 0.8
+    assert dog @ man < 0.5
+
+
+def test_the_same_captions_give_the_same_bits() -> None:
+    first, second = (LatentSemanticAnalysis.learn(CAPTIONS, 5) for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+    assert np.array_equal(first.encode(CAPTIONS), second.encode(CAPTIONS))
+    assert LatentSemanticAnalysis.learn(CAPTIONS, 4).fingerprint != first.fingerprint
+    assert LatentSemanticAnalysis.learn(CAPTIONS[:7], 5).fingerprint != first.fingerprint
+    # The sign of a direction is fixed: its largest entry is positive.
+    assert (first._components[np.abs(first._components).argmax(axis=0), range(5)] > 0).all()
+
+
+@given(st.permutations(range(8)), st.integers(1, 9))
+def test_a_row_depends_on_its_caption_alone(order: list[int], batch_size: int) -> None:
+    model = LatentSemanticAnalysis.learn(CAPTIONS, 4)
+    rows = model.encode(CAPTIONS)
+    assert np.array_equal(model.encode([CAPTIONS[place] for place in order], batch_size), rows[order])
+    turned = " ".join(reversed(words(CAPTIONS[2])))
+    assert np.array_equal(model.encode([turned.upper()])[0], rows[2])
+
+
+def test_a_caption_without_a_known_word_has_a_row_of_zeros() -> None:
+    model = LatentSemanticAnalysis.learn(CAPTIONS, 4)
+    rows = model.encode(["", "zebra giraffe", "zebra dog", "dog"])
+    assert not rows[:2].any()
+    assert np.array_equal(rows[2], rows[3])
+    assert rows[3].any()
+
+
+def test_what_the_directions_leave_out_is_zero_not_rounding() -> None:
+    # The two leading directions are a + b and a − b; c is orthogonal to both.
+    captions = ["a b", "a b", "a b", "a", "a", "b", "b", "c"]
+    model = LatentSemanticAnalysis.learn(captions, 2)
+    a, b, c = model.encode(["a", "b", "c"])
+    assert abs(a @ b) < 1e-6
+    assert not c.any()
+    assert LatentSemanticAnalysis.learn([*captions, "c b"], 2).encode(["c"]).any()
+
+
+def test_reloaded_it_gives_the_same_bits_without_pickle(tmp_path: Path) -> None:
+    model = make_target_model(TargetOptions(kind="lsa", width=5), CAPTIONS)
+    folder = model.save(tmp_path / "targets")
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["lsa.safetensors", "targets.json", "words.json"]
+    other = open_target_model(folder)
+    assert other.kind == "lsa"
+    assert other.width == 5
+    assert other.fingerprint == model.fingerprint
+    assert other.describe() == model.describe()
+    texts = [*CAPTIONS, "unseen dog", ""]
+    assert np.array_equal(other.encode(texts), model.encode(texts))
+    # Saved over itself, and not over other things.
+    other.save(folder)
+    with pytest.raises(UsageError, match="holds other things"):
+        other.save(tmp_path)
+
+
+def test_what_is_damaged_is_not_opened(tmp_path: Path) -> None:
+    folder = LatentSemanticAnalysis.learn(CAPTIONS, 5).save(tmp_path / "targets")
+    tensors = load_tensors(folder / "lsa.safetensors", "")
+    changed = {name: value.clone() for name, value in tensors.items()}
+    changed["components"][0, 0] += 1
+    save_tensors(changed, folder / "lsa.safetensors")
+    with pytest.raises(MismatchError, match=r"when it was saved and is [0-9a-f]{16} now"):
+        open_target_model(folder)
+    save_tensors({"components": tensors["components"]}, folder / "lsa.safetensors")
+    with pytest.raises(StorageError, match="inverse_frequencies"):
+        open_target_model(folder)
+    save_tensors(tensors, folder / "lsa.safetensors")
+    write_json(folder / "words.json", read_json(folder / "words.json")[1:])
+    with pytest.raises(StorageError, match="words and components for"):
+        open_target_model(folder)
+    (folder / "lsa.safetensors").write_bytes(b"\0")
+    with pytest.raises(StorageError, match="not a safetensors file"):
+        open_target_model(folder)
+    write_json(folder / "targets.json", {"format": 99})
+    with pytest.raises(StorageError, match="format 99, this version reads 1"):
+        open_target_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("captions", "width", "message"),
+    [
+        (CAPTIONS, 8, "width 8 from 8 captions of 24 words, which give at most 7"),
+        (["a b", "c d", "a d", "b c", "a c"], 4, "width 4 from 5 captions of 4 words, which give at most 3"),
+        # Two different captions, however often they are repeated.
+        (["a dog b cat", "a b"] * 5, 3, "width 3 from 10 captions of 4 words, which give at most 2"),
+        (["dog"] * 3, 2, "width 2 from 3 captions of 1 words, which give at most 0"),
+    ],
+)
+def test_a_width_that_the_captions_do_not_have(captions: list[str], width: int, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        LatentSemanticAnalysis.learn(captions, width)
+
+
+def test_captions_without_a_word() -> None:
+    with pytest.raises(DataError, match="no word in 2 captions"):
+        LatentSemanticAnalysis.learn(["", "  "], 2)

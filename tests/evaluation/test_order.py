@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
+from diptych.evaluation import (
+    SIMILARITIES,
+    GroundTruth,
+    evaluate,
+    evaluate_scores,
+    read_run,
+    similarity,
+    write_trec,
+)
+from diptych.evaluation.order import OrderScores, order_top_k
+
+MEASURES = ("R@1", "R@5", "MRR", "mAP@3", "rsum")
+
+
+def slow_scores(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+    """Minus the squared excess of every text over every image, one pair at a time."""
+    return np.array(
+        [
+            [
+                -sum(max(0.0, float(t) - float(i)) ** 2 for t, i in zip(text, image, strict=True))
+                for text in texts
+            ]
+            for image in images
+        ]
+    )
+
+
+def rows(seed: int, n: int = 20, m: int = 40, width: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    return tuple(np.abs(random.normal(size=(size, width))).astype(np.float32) for size in (n, m))  # type: ignore[return-value]
+
+
+def test_by_hand() -> None:
+    images = np.array([[1, 2], [0, 3]], dtype=np.float32)
+    texts = np.array([[1, 1], [2, 3], [0, 5]], dtype=np.float32)
+    tile = OrderScores(images, texts).tile(slice(0, 2), slice(0, 3))
+    assert tile.tolist() == [[0, -2, -9], [-1, -4, -4]]
+    assert not np.signbit(tile[0, 0])
+    assert similarity("order").score(images[0], texts[1]) == -2
+    assert similarity("cosine").score(images[0], texts[1]) == 8
+
+
+def test_the_sides_are_not_exchangeable() -> None:
+    images, texts = rows(0)
+    there = OrderScores(images, texts).tile(slice(0, 20), slice(0, 40))
+    back = OrderScores(texts, images).tile(slice(0, 40), slice(0, 20))
+    assert not np.allclose(there, back.T)
+
+
+@pytest.mark.parametrize("block", [1, 7, 2_500_000])
+@pytest.mark.parametrize("every", [False, True])
+def test_the_same_as_the_whole_matrix_whatever_the_block(block: int, every: bool) -> None:
+    images, texts = rows(1)
+    texts[5] = texts[6]  # an exact tie
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
+    measures = MEASURES if every else ("R@1", "MRR", "rsum")
+    found = evaluate(images, texts, truth, measures, similarity="order", block=block, threads=1)
+    given = evaluate_scores(slow_scores(images, texts), truth, measures)
+    for key, value in given.values().items():
+        assert found.values()[key] == pytest.approx(value), key
+    assert found.protocol.similarity == "order"
+    assert "similarity order" in found.protocol_line()
+    assert "similarity" not in given.protocol_line()
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_ties_are_exact(data: st.DataObject) -> None:
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    images, texts = (random.integers(0, 3, (n, 3)).astype(np.float32) for n in (4, 5))
+    truth = GroundTruth.from_pairs(*np.nonzero(random.random((4, 5)) < 0.4), 4, 5)
+    found = evaluate(images, texts, truth, MEASURES, similarity="order")
+    given = evaluate_scores(slow_scores(images, texts), truth, MEASURES)
+    for way in ("i2t", "t2i"):
+        for name, expected in given.per_query[way].items():
+            assert found.per_query[way][name].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_a_collapsed_model_is_at_chance() -> None:
+    images, texts = np.full((6, 4), 0.3, np.float32), np.full((12, 4), 0.7, np.float32)
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(6), 2), 6)
+    score = evaluate(images, texts, truth, ("rsum",), similarity="order").score("rsum")
+    assert score.value == pytest.approx(score.chance)
+
+
+@pytest.mark.parametrize("block", [1, 50, 2_500_000])
+def test_top_k(block: int) -> None:
+    images, texts = rows(2)
+    texts[3] = texts[17]
+    scores = slow_scores(images, texts)
+    for direction, matrix in (("i2t", scores), ("t2i", scores.T)):
+        found, values = order_top_k(images, texts, direction, 6, block=block)  # type: ignore[arg-type]
+        expected = np.argsort(-matrix, axis=1, kind="stable")[:, :6]
+        assert found.tolist() == expected.tolist()
+        assert np.allclose(values, np.take_along_axis(matrix, expected, axis=1))
+    assert order_top_k(images, texts, "t2i", 99)[0].shape == (40, 20)
+
+
+def test_trec_runs_are_of_the_same_order(tmp_path: Path) -> None:
+    images, texts = rows(3)
+    texts += 1  # every text exceeds every image somewhere, so that nothing ties at 0
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
+    names = [f"i{n}" for n in range(20)], [f"t{n}" for n in range(40)]
+    paths = write_trec(tmp_path, images, texts, truth, *names, k=5, similarity="order")
+    run = read_run(paths["t2i.run"])
+    scores = slow_scores(images, texts)
+    for text in range(40):
+        expected = [f"i{n}" for n in np.argsort(-scores[:, text], kind="stable")[:5]]
+        assert [name for name, _ in run[f"t{text}"]] == expected
+
+
+def test_bad_input() -> None:
+    images, texts = rows(4)
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
+    with pytest.raises(UnknownNameError, match="unknown similarity 'oder'.*did you mean 'order'"):
+        evaluate(images, texts, truth, similarity="oder")
+    with pytest.raises(DataError, match="width 7, text rows 3"):
+        evaluate(images, texts[:, :3], truth, similarity="order")
+    texts[9, 2] = np.nan
+    with pytest.raises(NumericalError, match="text 'nine' \\(row 9\\) is not finite"):
+        names = [str(n) if n != 9 else "nine" for n in range(40)]
+        evaluate(images, texts, truth, similarity="order", text_ids=names)
+    with pytest.raises(UsageError, match="k is 0"):
+        order_top_k(images, images, "i2t", 0)
+    with pytest.raises(DataError, match="gallery is empty"):
+        order_top_k(images, images[:0], "i2t", 1)
+
+
+def test_each_is_described() -> None:
+    assert sorted(SIMILARITIES) == ["cosine", "order"]
+    assert all(one.description for one in SIMILARITIES.values())

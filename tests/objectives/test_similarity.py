@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.objectives import SIMILARITIES, cosine_similarity, order_similarity, similarity, similarity_of
+from diptych.objectives.similarity import order_root_similarity
+
+
+def rows(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    random = np.random.default_rng(seed)
+    n, m, d = random.integers(1, 6, size=3)
+    return torch.from_numpy(random.standard_normal((n, d))), torch.from_numpy(random.standard_normal((m, d)))
+
+
+def plain(images: torch.Tensor, texts: torch.Tensor) -> torch.Tensor:
+    return -(texts[None] - images[:, None]).clamp(min=0).square().sum(dim=2)
+
+
+def test_by_hand() -> None:
+    images = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
+    texts = torch.tensor([[0.5, 1.0], [3.0, 2.0], [2.0, 4.0]])
+    # A text below its image in every coordinate is in order; else the squares of what stands out.
+    expected = [[0.0, -4.0, -5.0], [-1.25, -13.0, -20.0]]
+    assert order_similarity(images, texts).tolist() == expected
+    roots = order_root_similarity(images, texts)
+    assert roots.square().neg().tolist() == [pytest.approx(row) for row in expected]
+    assert cosine_similarity(images, texts).tolist() == [[2.5, 7.0, 10.0], [0.0, 0.0, 0.0]]
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1, 9, 10_000]))
+def test_blocks_change_nothing(seed: int, elements: int) -> None:
+    images, texts = (part.requires_grad_() for part in rows(seed))
+    weights = torch.randn(len(images), len(texts), dtype=torch.float64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "_BLOCK_ELEMENTS", elements)
+        found = order_similarity(images, texts)
+        gradients = torch.autograd.grad((found * weights).sum(), (images, texts))
+    expected = plain(images, texts)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradients, torch.autograd.grad((expected * weights).sum(), (images, texts)))
+
+
+@pytest.mark.parametrize("name", SIMILARITIES.names())
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_are_those_of_finite_differences(name: str, seed: int) -> None:
+    inputs = tuple(part.requires_grad_() for part in rows(seed))
+    assert torch.autograd.gradcheck(similarity_of(name), inputs)
+
+
+def test_perfect_order_has_a_gradient_of_zero() -> None:
+    images = torch.ones(1, 3, requires_grad=True)
+    order_root_similarity(images, torch.zeros(1, 3)).sum().backward()
+    assert images.grad is not None
+    assert not images.grad.any()
+
+
+def test_rows_with_themselves() -> None:
+    images = rows(1)[0].requires_grad_()
+    weights = torch.randn(len(images), len(images), dtype=torch.float64)
+    found = cosine_similarity(images, images)
+    expected = images @ images.T
+    assert torch.equal(found, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad((found * weights).sum(), images),
+        torch.autograd.grad((expected * weights).sum(), images),
+    )
+
+
+def test_no_block_holds_every_difference() -> None:
+    """What is kept for the gradient is the two inputs, not n × m × d differences."""
+    images, texts = torch.rand(20, 8, requires_grad=True), torch.rand(30, 8, requires_grad=True)
+    kept: list[int] = []
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        order_similarity(images, texts)
+    assert sorted(kept) == [20 * 8, 30 * 8]
+
+
+def test_a_second_derivative_is_refused() -> None:
+    images, texts = (part.requires_grad_() for part in rows(0))
+    with pytest.raises(UsageError, match="order similarity has no second derivative"):
+        torch.autograd.grad(order_similarity(images, texts).sum(), images, create_graph=True)
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="unknown similarity 'angle'") as caught:
+        similarity_of("angle")
+    assert caught.value.known == ["cosine", "order", "order-root"]
+    for name in SIMILARITIES.names():
+        with pytest.raises(MismatchError, match=r"images have shape \(2, 3\), texts \(2, 4\)"):
+            similarity_of(name)(torch.zeros(2, 3), torch.zeros(2, 4))
+        assert similarity_of(name).description

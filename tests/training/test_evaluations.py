@@ -1,0 +1,195 @@
+"""Evaluations of what is on disk: extended positives, order embeddings, runs and folders of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.files import read_json, write_json
+from diptych.data import read_collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.evaluation import GroundTruth, Result, evaluate_scores, read_qrels
+from diptych.training.evaluations import evaluation_folder, evaluations_of
+from diptych.training.testing import evaluate_encoded, ground_truth_of, positives_of
+from diptych.training.validation import Validation
+
+HOME = np.repeat(np.arange(6), 2)
+
+
+def encoded(similarity: str = "cosine") -> EncodedCollection:
+    random = np.random.default_rng(0)
+    images, texts = (np.abs(random.normal(size=(n, 4))).astype(np.float32) for n in (6, 12))
+    about = {"dataset": "tiny", "split": "test", "data": "d"}
+    return EncodedCollection(
+        Embeddings([f"{n}.jpg" for n in range(6)], images, "e", "d", "image", about, similarity),
+        Embeddings([str(n) for n in range(12)], texts, "e", "d", "text", about, similarity),
+        HOME,
+        about,
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    write_json(tmp_path / "more.json", {"i2t": {"0.jpg": ["0", "1", "11"], "3": ["6", "7"]}})
+    return f"pairs:{tmp_path / 'more.json'}"
+
+
+def test_extended_positives_from_ids_to_numbers(source: str, tmp_path: Path) -> None:
+    given = encoded()
+    more = positives_of(given, source)
+    truth = ground_truth_of(given, more)
+    assert truth.i2t.of(0).tolist() == [0, 1, 11]
+    assert truth.queries("i2t").tolist() == [0, 3]
+    assert truth.text_image.tolist() == HOME.tolist()
+    result = evaluate_encoded(given, tmp_path / "e", ("R@1", "R-precision"), positives=more, samples=0)
+    plain = evaluate_encoded(given, None, ("R@1", "R-precision"), samples=0)
+    assert result.protocol.about["positives"] == more.line()
+    assert "positives pairs of more.json (i2t 4 + 1 − 0, " in result.protocol_line()
+    assert "2 i2t queries asked" in result.protocol_line()
+    assert "positives" not in plain.protocol.about
+    scores = given.images.rows @ given.texts.rows.T
+    best = np.argsort(-scores, axis=1)
+    expected = [len({0, 1, 11} & set(best[0, :3].tolist())) / 3, len({6, 7} & set(best[3, :2].tolist())) / 2]
+    assert result.value("R-precision", "i2t") == pytest.approx(np.mean(expected))
+    assert sorted(read_qrels(tmp_path / "e" / "i2t.qrels")) == ["0.jpg", "3.jpg"]
+
+
+def test_a_ground_truth_of_ones_own(source: str) -> None:
+    given = encoded()
+    truth = GroundTruth.from_pairs([0], [3], 6, 12, text_image=HOME)
+    result = evaluate_encoded(
+        given, None, ("R@1",), ground_truth=truth, samples=0, about={"positives": "one"}
+    )
+    assert result.protocol.without_positive == {"i2t": 5, "t2i": 11}
+    with pytest.raises(UsageError, match="both extended positives and a ground truth"):
+        evaluate_encoded(given, None, ground_truth=truth, positives=positives_of(given, source))
+
+
+def test_order_embeddings_are_scored_as_such(tmp_path: Path) -> None:
+    given = encoded("order")
+    result = evaluate_encoded(given, tmp_path / "e", ("R@1", "MRR"), samples=0)
+    excess = np.maximum(0, given.texts.rows[None].astype(float) - given.images.rows[:, None].astype(float))
+    expected = evaluate_scores(-(excess**2).sum(axis=2), ground_truth_of(given), ("R@1", "MRR"))
+    assert result.values() == pytest.approx(expected.values())
+    assert "similarity order" in result.protocol_line()
+    assert (tmp_path / "e" / "t2i.run").is_file()
+
+
+def small(value: float) -> Result:
+    return evaluate_scores(value * np.eye(6)[:, HOME], ground_truth_of(encoded()), ("R@1",))
+
+
+def test_an_evaluation_is_found_where_it_is(tmp_path: Path) -> None:
+    direct = small(1.0).save(tmp_path / "direct")
+    beside = small(1.0).save(tmp_path / "out" / "evaluation")
+    inside = small(1.0).save(tmp_path / "run" / "evaluation" / "scenes-test")
+    assert evaluation_folder(direct) == direct
+    assert evaluation_folder(tmp_path / "out") == beside
+    assert evaluation_folder(tmp_path / "run") == inside
+    assert evaluation_folder(tmp_path / "run", "scenes-test") == inside
+    assert evaluation_folder(tmp_path) is None
+    with pytest.raises(UsageError, match="no evaluation called 'coco-test'.*it has: scenes-test"):
+        evaluation_folder(tmp_path / "run", "coco-test")
+    assert [one.value("R@1", "i2t") for one in evaluations_of(tmp_path / "run")] == [1.0]
+
+
+def test_of_several_evaluations_one_has_to_be_named(tmp_path: Path) -> None:
+    for name in ("scenes-val", "scenes-test", "scenes-test-cxc"):
+        small(1.0).save(tmp_path / "run" / "evaluation" / name)
+    with pytest.raises(
+        UsageError, match="3 evaluations: scenes-test, scenes-test-cxc, scenes-val.*--evaluation"
+    ):
+        evaluations_of(tmp_path / "run")
+    assert len(evaluations_of(tmp_path / "run", "scenes-val")) == 1
+
+
+def test_a_run_means_its_test_split(run_folder: Path, tmp_path: Path) -> None:
+    """The run folder is shared with other tests: look at a copy of its recipe only."""
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("run.json", "recipe.toml"):
+        (run / name).write_bytes((run_folder / name).read_bytes())
+    with pytest.raises(UsageError, match=f"was not evaluated.*diptych evaluate {run}"):
+        evaluations_of(run)
+    for name in ("scenes-val", "scenes-test"):
+        small(1.0).save(run / "evaluation" / name)
+    assert evaluation_folder(run) == run / "evaluation" / "scenes-test"
+    seeds = tmp_path / "seeds"
+    for seed in (0, 1):
+        (seeds / f"seed-{seed}").mkdir(parents=True)
+        for name in ("run.json", "recipe.toml"):
+            (seeds / f"seed-{seed}" / name).write_bytes((run / name).read_bytes())
+    small(1.0).save(seeds / "seed-0" / "evaluation" / "scenes-test")
+    with pytest.raises(UsageError, match="seed-1 of 2 runs was not evaluated"):
+        evaluations_of(seeds)
+    small(0.0).save(seeds / "seed-1" / "evaluation" / "scenes-test")
+    found = [one.value("R@1", "i2t") for one in evaluations_of(seeds)]
+    assert found == pytest.approx([1.0, 1 / 6])
+
+
+def test_nothing_to_be_found(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere is no folder"):
+        evaluations_of(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="holds no evaluation and no run"):
+        evaluations_of(tmp_path / "empty")
+
+
+def test_positives_of_another_collection_are_refused(tmp_path: Path) -> None:
+    write_json(tmp_path / "other.json", {"t2i": {"900": ["901.jpg"]}})
+    with pytest.raises(DataError, match="is in the collection of 6 images and 12 captions"):
+        positives_of(encoded(), f"pairs:{tmp_path / 'other.json'}")
+
+
+class OrderEncoder(DualEncoder):
+    """Rows that the cosine and the order penalty rank differently."""
+
+    family = "test"
+    width = 3
+    fingerprint = "order"
+    similarity = "order"
+
+    def _rows(self, size: int, seed: int) -> np.ndarray:
+        return np.abs(np.random.default_rng(seed).normal(size=(size, 3))).astype(np.float32)
+
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        return self._rows(len(list(images)), 0)
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        return self._rows(len(texts), 1)
+
+    def describe(self) -> dict[str, Any]:
+        return {"family": self.family, "similarity": self.similarity}
+
+    def _write(self, folder: Path) -> None:
+        raise NotImplementedError
+
+
+def test_an_order_encoders_rows_are_scored_as_such_everywhere(scenes_folder: Path, tmp_path: Path) -> None:
+    part = read_collection(scenes_folder).split("val")
+    encoder = OrderEncoder()
+    stored = encode_collection(encoder, part, tmp_path / "e", "val")
+    assert (stored.similarity, stored.texts.similarity) == ("order", "order")
+    images, texts = encoder._rows(part.n_images, 0), encoder._rows(part.n_captions, 1)
+    excess = np.maximum(0, texts[None].astype(float) - images[:, None].astype(float))
+    truth = ground_truth_of(stored)
+    expected = evaluate_scores(-(excess**2).sum(axis=2), truth, ("rsum",)).value("rsum")
+    assert expected != evaluate_scores(images @ texts.T, truth, ("rsum",)).value("rsum")
+    assert evaluate_encoded(stored, None, ("rsum",), samples=0).value("rsum") == pytest.approx(expected)
+    validation = Validation(part, encoder, tmp_path, None)  # type: ignore[arg-type]
+    assert validation.measure()["rsum"] == pytest.approx(expected)
+
+
+def test_halves_compared_differently_are_refused(tmp_path: Path, scenes_folder: Path) -> None:
+    encode_collection(OrderEncoder(), read_collection(scenes_folder).split("val"), tmp_path / "e", "val")
+    header = read_json(tmp_path / "e" / "texts" / "embeddings.json")
+    write_json(tmp_path / "e" / "texts" / "embeddings.json", {**header, "similarity": "cosine"})
+    with pytest.raises(StorageError, match="pictures are compared by order, captions by cosine.*embed again"):
+        EncodedCollection.open(tmp_path / "e")

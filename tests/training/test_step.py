@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from diptych.core.errors import RecipeError
+from diptych.data.collection import Collection
+from diptych.data.readers import read_collection
+from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.two_tower import TwoTowerModel
+from diptych.objectives.similarity import similarity_of
+from diptych.training.examples import Examples, Loaded
+from diptych.training.recipe import Recipe
+from diptych.training.reconstruct import Reconstructor
+from diptych.training.step import BatchLoss, Losses
+from diptych.training.trainee import Trainee
+
+WIDTH = 5
+
+
+def example(collection: Collection, model: TwoTowerModel, captions: int) -> Loaded:
+    """A batch in which images have several captions, with made-up latent targets."""
+    from diptych.data.batches import BatchPlan
+
+    targets = torch.randn(collection.n_captions, WIDTH, generator=torch.Generator().manual_seed(1)).numpy()
+    plan = BatchPlan(collection.caption_image, collection.n_images, captions, "captions")
+    return Examples(collection, model, model.text.inputs(collection.captions), targets=targets).load(
+        plan.epoch(0)[0], 0
+    )
+
+
+def gradients(
+    recipe: Recipe, section: dict[str, Any] | None, chunk: int | None, objective: str
+) -> tuple[Losses, dict[str, Tensor], float]:
+    """Losses, gradients, and the share of rows that a single forward pass saw at most."""
+    values = {**recipe.model_dump(), "objective": {"name": objective}, "reconstruction": section}
+    values["model"]["image"]["freeze_batch_norm"] = True
+    recipe = Recipe.model_validate(values)
+    collection = read_collection(str(recipe.data.path)).split("train")
+    torch.manual_seed(0)
+    vocabulary = Vocabulary.build(collection.captions, 1)
+    model = TwoTowerModel(recipe.model, vocabulary)
+    reconstructor = None
+    if recipe.reconstruction is not None:
+        reconstructor = Reconstructor(recipe.reconstruction, recipe.model.width, WIDTH, len(vocabulary))
+    trainee = Trainee(model, recipe, reconstructor)
+    trainee.begin(recipe.stages[0])
+    fabric = Fabric(accelerator="cpu", devices=1)
+    fabric.launch()
+    module = fabric.setup(trainee)
+    seen: list[int] = []
+    trainee.text.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
+    batch = example(collection, model, 22)
+    losses = BatchLoss(fabric, module, trainee, similarity_of("cosine"), False, chunk)(batch, 0.5, True, 3)
+    found = {n: p.grad for n, p in trainee.named_parameters() if p.grad is not None}
+    return losses, found, max(seen) / len(batch.tokens)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        None,
+        {"kind": "latent", "hidden": [8, 8], "constraint": {"bound": 0.3}},
+        {"kind": "input", "beta": 2.0},
+    ],
+    ids=["alone", "latent constraint", "input dual"],
+)
+@pytest.mark.parametrize("objective", ["infonce", "mvn", "triplet"])
+def test_chunks_have_the_gradients_of_the_whole_batch(
+    recipe: Recipe, section: dict[str, Any] | None, objective: str
+) -> None:
+    text = recipe.model.text.model_copy(update={"dropout": 0.0})
+    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"text": text})})
+    losses, whole, _ = gradients(recipe, section, None, objective)
+    chunked, parts, seen = gradients(recipe, section, 5, objective)
+    assert seen <= 5 / 20
+    assert chunked.contrastive == pytest.approx(losses.contrastive, rel=1e-5)
+    assert chunked.reconstruction == pytest.approx(losses.reconstruction, rel=1e-5)
+    assert (losses.reconstruction > 0) == (section is not None)
+    assert whole.keys() == parts.keys()
+    for name, gradient in whole.items():
+        torch.testing.assert_close(parts[name], gradient, rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_chunks_drop_the_same_words_both_times(recipe: Recipe) -> None:
+    """With dropout a chunk is encoded twice; if the two differed, gradients would not be repeatable."""
+    first = gradients(recipe, None, 5, "infonce")
+    second = gradients(recipe, None, 5, "infonce")
+    assert first[0] == second[0]
+    for name, gradient in first[1].items():
+        assert torch.equal(gradient, second[1][name]), name
+
+
+def test_batch_norm_in_training_and_chunks_do_not_go_together(recipe: Recipe) -> None:
+    collection = read_collection(str(recipe.data.path)).split("train")
+    trainee = Trainee(TwoTowerModel(recipe.model, Vocabulary.build(collection.captions, 1)), recipe)
+    trainee.begin(recipe.stages[0])
+    with pytest.raises(RecipeError, match="chunk = 4 with batch norm in training"):
+        BatchLoss(None, trainee, trainee, similarity_of("cosine"), False, 4)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from diptych.core.errors import MismatchError, UsageError
+from diptych.data.readers import read_collection
+from diptych.training.fit import fit
+from diptych.training.recipe import Recipe
+from diptych.training.run import Run
+
+
+def trained(folder: Path, recipe: Recipe) -> Run:
+    run = Run.prepare(folder, recipe)
+    run.begin()
+    fit(run, read_collection(str(recipe.data.path)), accelerator="cpu", features_root=folder.parent / "f")
+    return run
+
+
+def projected(recipe: Recipe, folder: Path, **changes: object) -> Recipe:
+    """The second stage of ConVSE: a projection on top of a finished base model, which stays as it is."""
+    values = recipe.model_dump()
+    values["model"] |= {"width": 8, "projection": {"base": 16, "hidden": 12}}
+    values |= {
+        "warm_start": str(folder),
+        "stages": [{"epochs": 1, "learning_rate": 1e-3, "train": ["*.projection.*"]}],
+    }
+    return Recipe.model_validate({**values, **changes})
+
+
+@pytest.mark.parametrize("place", ["", "best"])
+def test_a_projection_grows_on_a_finished_run(cached_recipe: Recipe, tmp_path: Path, place: str) -> None:
+    base = trained(tmp_path / "base", cached_recipe)
+    grown = trained(tmp_path / "grown", projected(cached_recipe, base.folder / place))
+    before, after = (load_file(run.best / "model.safetensors") for run in (base, grown))
+    new = after.keys() - before.keys()
+    assert new == {
+        f"{tower}.projection.{name}"
+        for tower in ("image", "text")
+        for name in ("0.weight", "2.weight", "2.bias")
+    }
+    for name in before:
+        assert np.array_equal(before[name], after[name]), name
+    assert (base.best / "vocabulary.json").read_text() == (grown.best / "vocabulary.json").read_text()
+
+
+def test_other_widths_are_named(cached_recipe: Recipe, tmp_path: Path) -> None:
+    base = trained(tmp_path / "base", cached_recipe)
+    values = cached_recipe.model_dump() | {"warm_start": str(base.folder)}
+    values["model"]["width"] = 32
+    with pytest.raises(MismatchError, match=r"has shape \(.*16.*\) in the warm start and \(.*32.*\)"):
+        trained(tmp_path / "grown", Recipe.model_validate(values))
+
+
+def test_a_folder_without_an_encoder_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no encoder"):
+        trained(tmp_path / "grown", projected(cached_recipe, tmp_path))
