@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -31,7 +33,7 @@ def test_exactly_as_many_as_asked_up_to_the_last_step(steps: int, checkpoints: i
     assert len(found) == checkpoints
     assert found[-1] == steps
     assert found[0] > steps * (1 - averaging.share)
-    assert len({b - a for a, b in zip(found, found[1:], strict=False)}) <= 1
+    assert len({after - before for before, after in pairwise(found)}) <= 1
 
 
 @pytest.mark.parametrize("compat", ["none", "published"])

@@ -47,11 +47,11 @@ def list_() -> None:
     """
     from diptych.studies import STUDIES
 
-    rows = []
     for one in STUDIES:
-        times = [f"{name}: {setting.time}" for name, setting in one.settings.items() if setting.time]
-        rows.append((one.name, one.paper.venue, one.asks, "\n".join(times)))
-    print_table("studies", ("name", "paper", "asks", "time"), rows)
+        say(f"{one.name}  ({one.paper.authors}, {one.paper.venue})")
+        say(f"    {one.asks}")
+        times = [f"{name}: {setting.time}" for name, setting in one.settings.items()]
+        say(f"    {'; '.join(times)}")
     next_step(
         "diptych study show metric-learning.table-1, or: diptych study run metric-learning.table-1 --quick"
     )
@@ -146,7 +146,6 @@ def run(
     features: Annotated[
         Path | None, typer.Option(help="Folder of cached backbone features.", show_default=False)
     ] = None,
-    devices: Annotated[int, typer.Option(min=1, help="Processes that share each batch.")] = 1,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
 ) -> None:
     """Train and measure a study's rows; what is there already is used, what was interrupted goes on.
@@ -180,7 +179,7 @@ def run(
         values=parse_values(set_, "--set"),
         positives=positives,
     )
-    command = _command(name, data, rows, seeds, chosen, targets, regions, set_)
+    command = _command(name, data, rows, seeds, chosen, targets, regions, positives, set_)
     with progress(), stop_on_signal() as should_stop:
         results = run_study(
             one,
@@ -190,7 +189,6 @@ def run(
             seeds=_seeds(seeds),
             features_root=features,
             accelerator=accelerator,
-            devices=devices,
             command=command,
             should_stop=should_stop,
             tell=say,
@@ -273,6 +271,7 @@ def _command(
     setting: str | None,
     targets: str | None,
     regions: Path | None,
+    positives: str | None,
     set_: list[str] | None,
 ) -> str:
     """What a person types to have the same."""
@@ -284,6 +283,7 @@ def _command(
         ("--setting", setting if setting != "quick" else None),
         ("--targets", targets),
         ("--regions", regions),
+        ("--positives", positives),
     ):
         if value is not None:
             parts += [flag, str(value)]

@@ -80,7 +80,7 @@ def say_claims(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judg
         row = [claim.name, claim.text]
         if here is not None:
             row += [f"{MARKS[here.status]} {here.status}", here.figure]
-        row += [f"{MARKS[printed[key].status]} {printed[key].status}" for key in keys]
+        row += [_in_paper(printed[key].status) for key in keys]
         if not ours:
             failed = [f"{key}: {printed[key].figure}" for key in keys if printed[key].status == "fails"]
             row.append("; ".join(failed))
@@ -89,6 +89,12 @@ def say_claims(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judg
     in_paper = tuple(f"in the paper, {key}" for key in keys)
     last = () if ours else ("why it fails",)
     print_table("claims", ("claim", "text", *here_columns, *in_paper, *last), rows)
+
+
+def _in_paper(status: str) -> str:
+    from diptych.studies.page import MARKS
+
+    return "not printed" if status == "not run" else f"{MARKS[status]} {status}"
 
 
 def _headers(study: Study) -> tuple[str, ...]:

@@ -175,8 +175,9 @@ def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
     wrong = (~torch.isfinite(scores.detach())).nonzero()
     if len(wrong):
         row, column = (int(place) for place in wrong[0])
+        score = float(scores.detach()[row, column])
         raise NumericalError(
-            f"the score of {sides[0]} {row} and {sides[1]} {column} of the batch is {float(scores[row, column].detach())}",
+            f"the score of {sides[0]} {row} and {sides[1]} {column} of the batch is {score}",
             "the model has diverged: lower the learning rate, add warm-up or clipping, or use 32-bit precision",
         )
 

@@ -56,10 +56,10 @@ def render_cocos(report: CocosReport) -> str:
     """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
-    from diptych.report.html import _environment
+    from diptych.report.templating import templates
 
     return (
-        _environment()
+        templates()
         .get_template("cocos.html.j2")
         .render(
             protocol=report.protocol,

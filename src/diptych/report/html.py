@@ -7,9 +7,8 @@ forbids scripts and foreign addresses to itself besides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.core.files import write_bytes
 from diptych.core.progress import track
@@ -17,10 +16,8 @@ from diptych.report.content import Curves, ReportContent
 from diptych.report.palette import DARK, LIGHT, judgement
 from diptych.report.pictures import PictureSource, Thumbnail, Thumbnails
 from diptych.report.retrievals import Retrieval, Retrieved
+from diptych.report.templating import templates
 from diptych.report.words import shorten
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 __all__ = ["CAPTION_LIMIT", "THUMBNAIL_SIDE", "render_report", "write_report"]
 
@@ -59,7 +56,7 @@ def render_report(content: ReportContent, *, thumbnail_side: int = THUMBNAIL_SID
     ]
     picture_note = thumbnails.note()
     return (
-        _environment()
+        templates()
         .get_template("run.html.j2")
         .render(
             content=content,
@@ -77,21 +74,6 @@ def render_report(content: ReportContent, *, thumbnail_side: int = THUMBNAIL_SID
             notes=[*content.notes, picture_note] if picture_note else list(content.notes),
         )
     )
-
-
-@cache
-def _environment() -> Environment:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("diptych.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["digits"] = _digits
-    return environment
 
 
 def _recall_figure(content: ReportContent) -> Any:
@@ -153,7 +135,3 @@ def _item(item: Retrieved, place: int | None, thumbnails: Thumbnails) -> dict[st
 def _picture(source: PictureSource, name: str, thumbnails: Thumbnails) -> dict[str, Thumbnail | None]:
     """What the template draws: a thumbnail, or ``None`` inside for a placeholder."""
     return {"thumbnail": thumbnails.make(source, name)}
-
-
-def _digits(value: float, decimals: int) -> str:
-    return f"{value:,.{decimals}f}"

@@ -112,6 +112,8 @@ def _panel(
     of: Callable[[Trajectory], tuple[Sequence[float], Sequence[float]]],
     bounds: bool,
 ) -> str | None:
+    import numpy as np
+
     from diptych.report.drawing import BLUE, INK, ORANGE, draw
     from diptych.report.smoothing import thin
     from diptych.studies.observations import final, smoothed
@@ -133,13 +135,14 @@ def _panel(
     if not lines:
         return None
     parts = []
-    with draw(name, size=(5.2, 3.6)) as drawing:
+    with draw(name, size=(5.2, 4.0)) as drawing:
         axes = drawing.axes
         for (colour, dashes), label, x, y, bound in lines:
-            values = y if title.startswith("Validation") or scale == "symlog" else smoothed(y)
+            rough = len(x) > _POINTS / 10 and scale == "linear"
+            values = smoothed(y) if rough else np.asarray(y)
             marker = "o" if len(y) == 1 else None
             axes.plot(
-                *thin(x, values, _POINTS),
+                *thin(np.asarray(x), values, _POINTS),
                 color=colour,
                 linestyle=dashes,
                 linewidth=1.6,
@@ -152,7 +155,8 @@ def _panel(
         if scale == "symlog":
             axes.set_yscale("symlog", linthresh=0.01)
             axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # powers would be drawn as formulas
         axes.set(title=title, xlabel="step")
-        axes.legend(loc="best", fontsize=8.5)
+        drawing.figure.legend(loc="outside lower left", ncols=2, fontsize=8.5)
         drawing.summary = f"{title} over the steps of training: {'; '.join(parts)}."
     return drawing.svg

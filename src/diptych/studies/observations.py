@@ -72,7 +72,8 @@ def _rises_then_falls(evidence: Evidence) -> list[Finding]:
             what = f"{name}: λ rises more slowly the closer the bound is"
             detail = f"{early:.2g} per step, then {late:.2g}"
             findings.append(Finding(what, early > late, detail, early - late))
-        if met is not None and met < len(multiplier) - 1:
+        # It needs time to fall: as many steps as it took to be met, at least.
+        if met is not None and len(multiplier) - met > max(met, _LOOK_BACK):
             peak, low = float(multiplier[: met + 1].max()), float(multiplier[met:].min())
             what = f"{name}: λ falls to 0 when the bound is met"
             detail = f"from {peak:.2f} to {low:.2f}"
@@ -130,13 +131,16 @@ def _lower_loss_no_better(evidence: Evidence) -> list[Finding]:
         what = f"{name} reconstructs better than η = 0.2 and retrieves no better"
         losses = [_mean(evidence, one, lambda t: final(t.reconstruction)) for one in (row, reference)]
         sums = [_mean(evidence, one, _best_rsum) for one in (row, reference)]
-        if None in losses or None in sums:
+        known = [value for value in (*losses, *sums) if value is not None]
+        if len(known) < 4:
             findings.append(missing(what, row, reference))
             continue
-        (loss, bound_loss), (rsum, bound_rsum) = losses, sums
-        assert loss is not None and bound_loss is not None and rsum is not None and bound_rsum is not None
+        loss, bound_loss, rsum, bound_rsum = known
         detail = f"losses {loss:.3f} and {bound_loss:.3f}, rsums {rsum:.1f} and {bound_rsum:.1f}"
-        findings.append(Finding(what, loss < bound_loss and rsum <= bound_rsum, detail, bound_rsum - rsum))
+        if loss < bound_loss:
+            findings.append(Finding(what, rsum <= bound_rsum, detail, bound_rsum - rsum))
+        else:
+            findings.append(Finding(what, None, f"its reconstruction is no better: {detail}"))
     return findings
 
 

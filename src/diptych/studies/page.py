@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.core.files import write_bytes
 from diptych.studies.compare import Comparison
 from diptych.studies.study import Study
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 __all__ = ["MARKS", "notes_of", "render_study", "write_study_report"]
 
@@ -44,6 +40,7 @@ def render_study(comparison: Comparison, command: str = "") -> str:
     from markupsafe import Markup
 
     from diptych.report.palette import DARK, LIGHT
+    from diptych.report.templating import templates
     from diptych.studies.figures import comparison_figure, trajectory_figures
 
     study = comparison.study
@@ -54,7 +51,7 @@ def render_study(comparison: Comparison, command: str = "") -> str:
         labels = {row.name: row.label for row in study.rows}
         panels = trajectory_figures(comparison.results.evidence(), labels)
     return (
-        _environment()
+        templates("diptych.studies")
         .get_template("study.html.j2")
         .render(
             study=study,
@@ -103,24 +100,3 @@ def _headlines(comparison: Comparison) -> list[Any]:
         note = f"{waiting} could not be judged" if waiting else ""
         headlines.append(Headline("claims that hold", f"{judged.count('holds')} of {len(judged)}", note))
     return headlines
-
-
-@cache
-def _environment() -> Environment:
-    import jinja2
-
-    environment = jinja2.Environment(
-        # The look is the report's; a study adds its tables.
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("diptych.studies", "templates"),
-                jinja2.PackageLoader("diptych.report", "templates"),
-            ]
-        ),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["digits"] = lambda value, decimals: f"{value:,.{decimals}f}"
-    return environment

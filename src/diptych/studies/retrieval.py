@@ -12,11 +12,14 @@ from diptych.studies.trajectories import trajectory_of
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
+    from diptych.encoders.encode import EncodedCollection
     from diptych.evaluation import Result
 
-__all__ = ["RECALLS", "Retrieval", "columns_of"]
+__all__ = ["I2T", "RECALLS", "T2I", "Retrieval", "columns_of"]
 
 RECALLS = ("R@1", "R@5", "R@10")
+I2T = tuple(f"i2t {name}" for name in RECALLS)
+T2I = tuple(f"t2i {name}" for name in RECALLS)
 _DIRECTIONS = ("i2t", "t2i")
 
 
@@ -48,35 +51,47 @@ class Retrieval:
         }
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Evaluate on the test split; the result is kept in the run's ``evaluation`` folder."""
-        from diptych.training.testing import evaluate_encoded
+        """Evaluate on the test split; results are kept in the run's ``evaluation`` folder."""
+        encoded = encoded_split(subject, subject.run.recipe.data.test)
+        found = [self._measured(subject, encoded, None)]
+        if subject.positives is not None:
+            found.append(self._measured(subject, encoded, subject.positives))
+        return tuple(found)
 
-        run = subject.run
-        split = run.recipe.data.test
-        encoded = encoded_split(subject, split)
-        dataset = subject.collection.name
-        protocol = self.protocols.get(dataset.lower(), "full")
+    def _measured(self, subject: Subject, encoded: EncodedCollection, source: str | None) -> Measurement:
+        """By the collection's own pairs, or by further judgements ``NAME:PATH``."""
+        from diptych.training.testing import evaluate_encoded, positives_of
+
+        run, dataset, split = subject.run, subject.collection.name, subject.run.recipe.data.test
+        protocol = self.protocols.get(dataset.lower(), "full") if source is None else "full"
+        judged_by = "own" if source is None else source.partition(":")[0]
         measures = (*RECALLS, *self.measures, *self.published.values(), "rsum")
-        folder = run.folder / "evaluation" / f"{dataset}-{split}-{protocol}".removesuffix("-full")
+        name = f"{dataset}-{split}-{protocol}".removesuffix("-full")
+        if source is not None:
+            name += f"-{judged_by}"
         result = evaluate_encoded(
             encoded,
-            folder,
+            run.folder / "evaluation" / name,
             measures,
+            positives=None if source is None else positives_of(encoded, source),
             protocol=protocol,
             samples=0,
             trec=False,
             about={"seed": run.recipe.seed},
         )
-        # rsum is measured whether asked for or not.
-        asked = " ".join(f"--measure {name}" for name in measures)
-        command = f"diptych evaluate {{run}} {asked}" + (
-            "" if protocol == "full" else f" --protocol {protocol}"
-        )
+        command = "diptych evaluate {run} " + " ".join(f"--measure {measure}" for measure in measures)
+        if protocol != "full":
+            command += f" --protocol {protocol}"
+        if source is not None:
+            command += f" --positives {source}"
         told = result.protocol
-        measured = Measured(dataset, split, told.n_images, told.n_texts, protocol)
-        trajectory = trajectory_of(run) if self.trajectory else None
-        values = columns_of(result, self.published)
-        return (Measurement(values, measured, result.protocol_line(), (command,), trajectory),)
+        return Measurement(
+            values=columns_of(result, self.published),
+            on=Measured(dataset, split, told.n_images, told.n_texts, protocol, judged_by),
+            protocol=result.protocol_line(),
+            commands=(command,),
+            trajectory=trajectory_of(run) if self.trajectory and source is None else None,
+        )
 
 
 def columns_of(result: Result, published: Mapping[str, str] | None = None) -> dict[str, float]:

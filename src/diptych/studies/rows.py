@@ -6,6 +6,7 @@ the setting's changes for that row, the data, then what the person who runs it s
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -18,7 +19,16 @@ from diptych.studies.study import Row, SettingName, Study
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
 
-__all__ = ["BASE_SEED", "Choices", "home_of", "recipe_of", "run_folder", "setting_for", "why_left_out"]
+__all__ = [
+    "BASE_SEED",
+    "DEFAULT",
+    "Choices",
+    "home_of",
+    "recipe_of",
+    "run_folder",
+    "setting_for",
+    "why_left_out",
+]
 
 BASE_SEED = 0
 """The seed of a row that others start from: it is trained once, whatever seeds they have."""
@@ -46,6 +56,10 @@ class Choices:
     targets: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     positives: str | None = None
+
+
+DEFAULT = Choices()
+"""Nothing chosen: the setting that fits, on its own data."""
 
 
 def setting_for(study: Study, dataset: str | None, asked: SettingName | None = None) -> SettingName:
@@ -85,7 +99,7 @@ def recipe_of(
     study: Study,
     row: Row,
     setting: SettingName,
-    choices: Choices = Choices(),  # noqa: B008 — it is immutable
+    choices: Choices = DEFAULT,
     seed: int = 0,
     base: Path | None = None,
 ) -> Recipe:
@@ -106,7 +120,8 @@ def recipe_of(
 
     chosen = study.settings[setting]
     file = chosen.recipes[row.model]
-    changes: dict[str, Any] = {**row.changes, **chosen.changes.get(row.name, {})}
+    # A copy all through: a dotted key reaches into the tables of the row it changes.
+    changes: dict[str, Any] = copy.deepcopy({**row.changes, **chosen.changes.get(row.name, {})})
     changes |= {"name": f"{study.paper.key}.{row.name}", "seed": seed}
     if choices.data is not None:
         changes["data"] = dict(choices.data)
@@ -115,7 +130,7 @@ def recipe_of(
         changes["data.options"] = {**options, "regions": choices.regions}
     if base is not None:
         changes["warm_start"] = str(base)
-    plain = parse_recipe(_text(file), file, changes)
+    plain = parse_recipe(_text(file), file, copy.deepcopy(changes))
     if choices.targets is not None:
         changes |= _targets(plain, choices.targets)
     for key, value in choices.values.items():
@@ -139,7 +154,8 @@ def home_of(study: Study, row: Row, folder: Path) -> Path:
     """The study folder whose runs a row has: its own, or the one beside it that is its home's."""
     if row.home is None or row.home == study.name:
         return folder
-    return folder.resolve().parent / row.home
+    beside = folder if folder.name not in ("", "..") else folder.resolve()
+    return beside.parent / row.home
 
 
 def run_folder(study: Study, row: Row, seed: int, folder: Path) -> Path:

@@ -26,6 +26,7 @@ from diptych.studies.collect import STUDY, entries_of
 from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import (
     BASE_SEED,
+    DEFAULT,
     Choices,
     recipe_of,
     run_folder,
@@ -84,13 +85,12 @@ def _bases(study: Study, row: Row) -> Iterator[Row]:
 def run_study(
     study: Study,
     folder: Path | str,
-    choices: Choices = Choices(),  # noqa: B008 — it is immutable
+    choices: Choices = DEFAULT,
     *,
     rows: list[str] | None = None,
     seeds: Sequence[int] | None = None,
     features_root: Path | None = None,
     accelerator: str = "auto",
-    devices: int = 1,
     command: str = "",
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda line: None,
@@ -104,7 +104,7 @@ def run_study(
         rows: names or the paper's numbers; all when not given.
         seeds: the setting's own when not given.
         features_root: where cached features live, shared by all rows; the cache folder when not given.
-        accelerator, devices: as for training.
+        accelerator: as for training.
         command: what a person types to have the same; kept for reports.
         should_stop: asked after every step.
         tell: gets one line before each training and measurement.
@@ -117,7 +117,7 @@ def run_study(
         UsageError: the folder holds another study, or runs of other recipes; no row can be run.
     """
     folder = Path(folder)
-    machine = Machine(features_root or cache_root() / "features", accelerator, devices, should_stop, tell)
+    machine = Machine(features_root or cache_root() / "features", accelerator, should_stop, tell)
     collections = Collections(choices)
     given = collections.given
     setting = setting_for(study, None if given is None else given.name, choices.setting)

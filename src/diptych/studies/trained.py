@@ -29,7 +29,7 @@ class Machine:
     """On what, and how far, runs are trained.
 
     Attributes:
-        accelerator, devices: as for training.
+        accelerator: as for training.
         features_root: folder of cached features, shared by all rows.
         should_stop: asked after every step.
         tell: gets one line before each training and measurement.
@@ -37,7 +37,6 @@ class Machine:
 
     features_root: Path
     accelerator: str = "auto"
-    devices: int = 1
     should_stop: Callable[[], bool] = lambda: False
     tell: Callable[[str], None] = lambda line: None
 
@@ -94,7 +93,6 @@ def trained(folder: Path, recipe: Recipe, collection: Collection, what: str, mac
         fit(
             run,
             collection,
-            devices=machine.devices,
             accelerator=machine.accelerator,
             features_root=machine.features_root,
             should_stop=machine.should_stop,

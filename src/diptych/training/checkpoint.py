@@ -50,6 +50,15 @@ class Place:
     scaler: dict[str, Any] | None = None
     averaged: int = 0
 
+    def judge(self, rsum: float, patience: int | None) -> bool:
+        """Take note of a validation after the epochs done so far; whether it is the best."""
+        if rsum > self.best:
+            self.best, self.best_epoch, self.waited = rsum, self.epoch, 0
+            return True
+        self.waited += 1
+        self.stopped = patience is not None and self.waited >= patience
+        return False
+
 
 def _skipped(name: str, frozen_backbone: bool) -> bool:
     return frozen_backbone and name.startswith("image.backbone.")

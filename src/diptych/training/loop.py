@@ -224,17 +224,12 @@ class Loop:
             rsum = values["rsum"]
         else:
             rsum = 0.0
-        rsum = float(self.fabric.broadcast(rsum))
-        if rsum > place.best:
-            place.best, place.best_epoch, place.waited = rsum, place.epoch, 0
-            if self.fabric.is_global_zero:
-                with torch.no_grad():  # learned or fixed, where the objective has one
-                    temperature = getattr(self.trainee.objective, "temperature", None)
-                self.encoder.temperature = None if temperature is None else float(temperature)
-                self.encoder.save(self.run.best)
-        else:
-            place.waited += 1
-            place.stopped = checkpoints.patience is not None and place.waited >= checkpoints.patience
+        best = place.judge(float(self.fabric.broadcast(rsum)), checkpoints.patience)
+        if best and self.fabric.is_global_zero:
+            with torch.no_grad():  # learned or fixed, where the objective has one
+                temperature = getattr(self.trainee.objective, "temperature", None)
+            self.encoder.temperature = None if temperature is None else float(temperature)
+            self.encoder.save(self.run.best)
 
     def _save(self) -> None:
         scaler = getattr(self.fabric._precision, "scaler", None)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from diptych.core.errors import RecipeError
 from diptych.encoders.two_tower import TwoTowerModel
 from diptych.objectives import OBJECTIVES, Objective
-from diptych.training.reconstruct import Reconstructor
 from diptych.training.recipe import Recipe
+from diptych.training.reconstruct import Reconstructor
 from diptych.training.sections import DEFAULT_TRAINED, Stage
 
 __all__ = ["Trainee", "make_objective", "make_optimizer"]

@@ -1,0 +1,21 @@
+"""What the papers print: one TOML file per paper, and the tables read from it."""
+
+from diptych.studies.published.tables import (
+    Cell,
+    EvaluatedOn,
+    Paper,
+    PublishedRow,
+    PublishedTable,
+    published_papers,
+    published_table,
+)
+
+__all__ = [
+    "Cell",
+    "EvaluatedOn",
+    "Paper",
+    "PublishedRow",
+    "PublishedTable",
+    "published_papers",
+    "published_table",
+]

@@ -1,0 +1,233 @@
+"""Published beside measured: verdicts only on the same thing, an honest label on everything else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from diptych.studies import STUDIES, Results, compare, published_table
+from diptych.studies.evidence import Trajectory
+from diptych.studies.page import notes_of, render_study
+from diptych.studies.results import Entry
+from diptych.studies.study import PUBLISHED, Measurement, SettingName, Study
+from diptych.studies.verdict import Measured
+
+FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)
+TABLE_1 = STUDIES.get("metric-learning.table-1")
+
+
+def made_up(
+    study: Study,
+    on: Measured = FLICKR30K,
+    setting: SettingName = "paper",
+    changed: tuple[str, ...] = (),
+    factor: float = 1.0,
+    seeds: int = 2,
+) -> Results:
+    """Results that are the printed numbers times ``factor``, seeds 0.2 apart."""
+    entries = []
+    for row in study.published[0].rows:
+        if row.config is None or row.on.dataset != "flickr30k":
+            continue
+        for seed in range(seeds):
+            values = {column: cell.value * factor + 0.2 * seed for column, cell in row.cells.items()}
+            if "i2t mAP@5" in values:
+                values["i2t mAP@5" + PUBLISHED] = row.cells["i2t mAP@5"].value
+                values["i2t mAP@5"] = values["i2t mAP@5"] / 2
+            measurement = Measurement(values, on, "the protocol <line>", ("diptych evaluate {run}",))
+            entries.append(
+                Entry(
+                    study.name,
+                    row.config,
+                    seed,
+                    setting,
+                    (measurement,),
+                    "key",
+                    f"out/{row.config}/seed-{seed}",
+                    f"{on.dataset}: all of it",
+                    (30, 20),
+                    60.0,
+                    changed,
+                )
+            )
+    return Results(study.name, tuple(entries))
+
+
+def test_the_papers_own_numbers_are_reproduced() -> None:
+    comparison = compare(TABLE_1, made_up(TABLE_1))
+    assert comparison.reproduces
+    assert comparison.label.startswith("A reproduction: on flickr30k")
+    assert comparison.counts() == {"reproduced": 8 * 10}
+    (block,) = comparison.blocks
+    assert [row.printed.row for row in block.rows if row.printed] == [f"1.{n}" for n in range(1, 9)]
+    first = block.rows[0]
+    assert first.seeds == (0, 1)
+    assert first.cpu_seconds == 120.0
+    assert first.commands == ("diptych evaluate out/vsepp-triplet/seed-0",)
+    precision = next(cell for cell in first.cells if cell.column == "i2t mAP@5")
+    assert precision.measured is not None
+    assert precision.right is not None
+    assert precision.measured.mean == 0.41  # counted as printed; the plain one stands beside it
+    assert precision.right.mean == pytest.approx((0.41 + 0.2 / 2) / 2 + 0.0, abs=0.06)
+
+
+def test_numbers_that_are_off_are_not() -> None:
+    counts = compare(TABLE_1, made_up(TABLE_1, factor=1.07, seeds=1)).counts()
+    assert counts["close"] > 40
+    far = compare(TABLE_1, made_up(TABLE_1, factor=0.5, seeds=1)).counts()
+    assert far == {"not reproduced": 8 * 9, "reproduced": 8}  # mAP@5 was left as printed
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict", "said"),
+    [
+        (
+            made_up(TABLE_1, on=replace(FLICKR30K, dataset="flickr8k")),
+            "other data",
+            "dataset flickr8k, not flickr30k",
+        ),
+        (made_up(TABLE_1, on=replace(FLICKR30K, images=500)), "other data", "500 images, not 1,000"),
+        (made_up(TABLE_1, on=replace(FLICKR30K, split="val")), "other data", "split val, not test"),
+        (made_up(TABLE_1, setting="data"), "other training", ""),
+        (made_up(TABLE_1, changed=("stages.0.epochs",)), "other training", ""),
+    ],
+)
+def test_anything_else_is_never_a_reproduction(results: Results, verdict: str, said: str) -> None:
+    comparison = compare(TABLE_1, results)
+    assert not comparison.reproduces
+    assert comparison.label.startswith("Not a reproduction")
+    assert set(comparison.counts()) == {verdict}
+    if said:
+        assert said in comparison.blocks[0].differences
+    else:
+        assert comparison.blocks[0].differences == ()
+    page = render_study(comparison)
+    assert "Not a reproduction" in page
+    assert "Cells have no verdict" in page
+    assert ">reproduced<" not in page
+    # Claims are judged on whatever data there is.
+    statuses = {claim.name: judgement.status for claim, judgement, _ in comparison.claims}
+    assert "not run" not in statuses.values()
+    assert statuses["(1)"] == "holds"
+
+
+def test_where_things_are_is_not_another_training() -> None:
+    changed = ("model.image.weights", "checkpoints.every_steps")
+    assert compare(TABLE_1, made_up(TABLE_1, changed=changed)).reproduces
+
+
+def test_rows_that_were_not_run_say_why() -> None:
+    all_of_it = made_up(TABLE_1)
+    some = Results(
+        TABLE_1.name,
+        tuple(entry for entry in all_of_it.entries if entry.row.startswith("vsepp")),
+        {f"vsrn-{loss}": "needs region features" for loss in ("triplet", "nt-xent")},
+    )
+    rows = {row.row.name: row for row in compare(TABLE_1, some).blocks[0].rows}
+    assert rows["vsrn-triplet"].why == "needs region features"
+    assert rows["vsrn-smoothap"].why == "not run"
+    assert {cell.verdict for cell in rows["vsrn-smoothap"].cells} == {"not run"}
+    first = next(judgement for claim, judgement, _ in compare(TABLE_1, some).claims if claim.name == "(1)")
+    assert first.status == "holds"
+    assert len(first.decided) == 21
+    assert len(first.findings) == 42
+
+
+def test_nothing_was_run_at_all() -> None:
+    comparison = compare(TABLE_1, Results(TABLE_1.name, ()))
+    assert comparison.label == "Nothing has been run."
+    assert comparison.counts() == {}
+    assert "Nothing has been run." in render_study(comparison)
+
+
+def test_further_judgements_have_a_table_of_their_own() -> None:
+    study = STUDIES.get("ltd.table-1")
+    coco = Measured("coco", "test", 5_000, 25_010)
+    values = {column: 40.0 for column in study.published[0].columns}
+    own = Measurement(values, coco, "protocol")
+    by_cxc = Measurement({**values, "i2t R@1": 35.5}, replace(coco, positives="cxc"), "protocol")
+
+    def entry(*measurements: Measurement) -> Entry:
+        return Entry(study.name, "baseline", 0, "paper", measurements, "k", "run", "coco", (60, 60), 1.0)
+
+    comparison = compare(study, Results(study.name, (entry(own, by_cxc),)))
+    assert [block.on.key for block in comparison.blocks] == ["coco", "cxc"]
+    row = comparison.blocks[1].rows[0]
+    assert row.printed is not None
+    assert row.printed.row == "2.1.2"
+    assert row.cells[0].verdict == "reproduced"  # 35.4 is printed
+    without = compare(study, Results(study.name, (entry(own),)))
+    assert without.blocks[1].rows[0].why == "needs --positives cxc:PATH"
+
+
+class _Balanced(HTMLParser):
+    """Fails on a closing tag that closes another element."""
+
+    void = frozenset({"meta", "img", "br", "link", "path", "use"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.void:
+            assert self.open.pop() == tag
+
+
+def test_the_page_shows_both_tables_the_claims_and_the_commands() -> None:
+    page = render_study(
+        compare(TABLE_1, made_up(TABLE_1)), "diptych study run metric-learning.table-1 --data f30k"
+    )
+    parser = _Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert "cells reproduced" in page
+    assert "80 of 80" in page
+    assert "diptych study run metric-learning.table-1 --data f30k" in page
+    assert "diptych evaluate out/vsrn-smoothap/seed-0" in page
+    assert "the protocol &lt;line&gt;" in page  # other people's text is escaped
+    assert page.count(">printed<") == 8
+    assert page.count(">measured<") == 8
+    assert page.count(">verdict<") == 8
+    assert page.count("<svg") == 1
+    assert "does not add up" in page  # row 2.7
+    for claim in TABLE_1.claims:
+        assert claim.text in page
+    assert not re.search(r"""(src|href)=["']https?:""", page)
+
+
+def test_trajectories_are_drawn_with_their_summary() -> None:
+    study = STUDIES.get("ltd.figure-2")
+    trajectory = Trajectory(
+        steps=list(range(1, 201)),
+        contrastive=[2.0] * 200,
+        reconstruction=[0.3] * 200,
+        multiplier=[1.0] * 200,
+        epoch_steps=[100, 200],
+        rsum=[50.0, 60.0],
+        bound=0.2,
+    )
+    measurement = Measurement({"rsum": 60.0, "i2t R@1": 3.0}, FLICKR30K, "protocol", (), trajectory)
+    entry = Entry(study.name, "ltd-constraint", 0, "paper", (measurement,), "k", "run", "f30k", (2, 2), 1.0)
+    page = render_study(compare(study, Results(study.name, (entry,))))
+    for title in ("Validation rsum", "Multiplier", "Reconstruction loss", "Contrastive loss"):
+        assert f"{title}" in page
+    assert "LTD, constraint, η = 0.2 ends at 60" in page
+    assert page.count("<svg") == 5
+
+
+def test_notes_say_what_does_not_add_up() -> None:
+    notes = notes_of(TABLE_1)
+    assert any("row 2.7, t2i average recall does not add up: 54.6 is printed" in note for note in notes)
+    table = published_table("metric-learning", "table-1")
+    assert all(any(note in one for one in notes) for note in table.notes)

@@ -1,0 +1,136 @@
+"""The papers' numbers as data: complete, readable, and arithmetically what their notes say."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from diptych.core.errors import UnknownNameError
+from diptych.studies import STUDIES, published_papers, published_table
+from diptych.studies.arithmetic import arithmetic_faults
+from diptych.studies.published import PublishedTable
+
+NAMES = [
+    *(("metric-learning", f"table-{n}") for n in range(1, 5)),
+    *(("convse", f"table-{n}") for n in range(1, 5)),
+    *(("ltd", f"table-{n}") for n in range(1, 4)),
+]
+TABLES = [published_table(*name) for name in NAMES]
+
+
+def names(table: PublishedTable) -> str:
+    return f"{table.paper.key}.{table.name}"
+
+
+def test_there_are_three_papers() -> None:
+    assert published_papers() == ["convse", "ltd", "metric-learning"]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=names)
+def test_what_does_not_add_up_is_said(table: PublishedTable) -> None:
+    said = [(row, column) for row, column, _ in table.inconsistent]
+    assert arithmetic_faults(table) == said
+
+
+@pytest.mark.parametrize("table", TABLES, ids=names)
+def test_every_cell_carries_where_it_is_from(table: PublishedTable) -> None:
+    rows = [row.row for row in table.rows]
+    assert len(set(rows)) == len(rows)
+    for row in table.rows:
+        for column, cell in row.cells.items():
+            assert column in table.columns
+            assert (cell.paper, cell.table, cell.row, cell.column) == (
+                table.paper.key,
+                table.name,
+                row.row,
+                column,
+            )
+            assert cell.on.images in (1_000, 5_000, 29_000, 113_287)
+            assert cell.on.captions
+            assert math.isfinite(cell.value)
+            assert cell.value >= 0
+            assert (cell.sd is None) == (cell.spread == "none")
+            assert cell.tolerance == 0.05
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "row", "column", "value", "sd"),
+    [
+        ("metric-learning", "table-1", "1.2", "i2t R@1", 42.4, 0.5),
+        ("metric-learning", "table-1", "2.8", "rsum", 382.0, 1.1),
+        ("metric-learning", "table-1", "1.6", "i2t mAP@5", 0.73, 0.01),
+        ("metric-learning", "table-2", "1.1", "t2i C^0", 1.14, 1.22),
+        ("metric-learning", "table-2", "2.6", "i2t C^B", 33.24, 5.39),
+        ("metric-learning", "table-3", "2.7", "t2i W^qv-", 0.09, 0.02),
+        ("metric-learning", "table-4", "1.8", "t2i C^0", 636.49, 18.65),
+        ("convse", "table-1", "ConVSE++, Flickr30K", "i2t R@5", 83.4, 0.72),
+        ("convse", "table-2", "d 64", "rsum", 475.4, None),
+        ("convse", "table-3", "MVN, MS-COCO", "t2i R@1", 44.9, None),
+        ("convse", "table-4", "Dual-path II, Flickr30K", "rsum", 416.2, None),
+        ("ltd", "table-1", "2.5.2", "t2i R-precision", 0.24, None),
+        ("ltd", "table-2", "3.1.3", "i2t R@1", 58.0, None),
+        ("ltd", "table-3", "Ours", "t2i R@10", 71.7, None),
+    ],
+)
+def test_cells_read_by_hand(
+    paper: str, table: str, row: str, column: str, value: float, sd: float | None
+) -> None:
+    found = next(one for one in published_table(paper, table).rows if one.row == row).cells[column]
+    assert (found.value, found.sd) == (value, sd)
+
+
+def test_what_cannot_be_read_is_absent_and_said() -> None:
+    table = published_table("metric-learning", "table-3")
+    mangled = [row for row in table.rows if row.on.dataset == "flickr30k"]
+    assert [row.row for row in mangled] == ["1.3", "1.7"]
+    assert all(not row.cells for row in mangled)
+    assert any("mangled" in note for note in table.notes)
+    # "-": the paper prints no R-precision for captions asking for one image.
+    assert "t2i R-precision" not in published_table("ltd", "table-1").rows[0].cells
+
+
+@pytest.mark.parametrize("name", [("convse", "table-1")])
+def test_runs_behind_a_mean_are_kept(name: tuple[str, str]) -> None:
+    for row in published_table(*name).rows:
+        assert len(row.each) == 5
+        assert all(list(run) == list(row.cells) for run in row.each)
+
+
+def test_an_altered_cell_is_found() -> None:
+    """The arithmetic can fail: one wrong digit in any recall of a row with a sum is noticed."""
+    from dataclasses import replace
+
+    table = published_table("convse", "table-3")
+    row = table.rows[0]
+    for column in ("i2t R@1", "t2i R@10"):
+        cell = row.cells[column]
+        wrong = replace(row, cells={**row.cells, column: replace(cell, value=cell.value + 1)})
+        assert arithmetic_faults(replace(table, rows=(wrong,))) == [(row.row, "rsum")]
+
+
+def test_unknown_names_list_those_there_are() -> None:
+    with pytest.raises(UnknownNameError, match="known: convse, ltd, metric-learning"):
+        published_table("nobody", "table-1")
+    with pytest.raises(UnknownNameError, match="table-1"):
+        published_table("ltd", "table-9")
+
+
+def test_every_printed_row_has_a_row_that_trains_it_and_the_other_way_round() -> None:
+    trained = {(study.paper.key, row.name) for study in STUDIES for row in (*study.rows, *study.bases)}
+    printed = {(table.paper.key, row.config) for table in TABLES for row in table.rows if row.config}
+    assert printed <= trained
+    extra = {(study.paper.key, row.name) for study in STUDIES for row in study.rows if row.extra}
+    only_drawn = {("ltd", f"ltd-eta-{eta}") for eta in (0.05, 0.1, 0.3)}
+    assert trained - printed == extra | only_drawn
+
+
+@pytest.mark.parametrize("study", list(STUDIES), ids=lambda study: study.name)
+def test_columns_of_a_study_are_those_printed(study: object) -> None:
+    assert hasattr(study, "columns")
+    columns = [column.name for column in study.columns]
+    printed = set(study.published[0].columns)  # type: ignore[attr-defined]
+    if study.name == "ltd.figure-2":  # type: ignore[attr-defined]
+        assert printed - set(columns) == {"i2t R-precision", "t2i R-precision"}
+    else:
+        assert printed == set(columns)
