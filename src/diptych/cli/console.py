@@ -11,7 +11,10 @@ from diptych.core.errors import DiptychError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "fail", "is_main_process", "next_step", "print_table", "say"]
+__all__ = ["FILE_WIDTH", "console", "fail", "is_main_process", "next_step", "print_table", "say"]
+
+FILE_WIDTH = 160
+"""Characters per line of a table that goes to a file or another program."""
 
 
 def is_main_process() -> bool:
@@ -23,7 +26,10 @@ def console(stderr: bool = False) -> Console:
     """A Rich console; silent in all processes of a training but the first."""
     from rich.console import Console
 
-    return Console(stderr=stderr, quiet=not is_main_process(), highlight=False, soft_wrap=True)
+    console = Console(stderr=stderr, quiet=not is_main_process(), highlight=False, soft_wrap=True)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = FILE_WIDTH
+    return console
 
 
 def say(text: str) -> None:
@@ -65,7 +71,8 @@ def print_table(
 
     table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        is_number = column in numbers  # never broken in two: words make room for it
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from diptych.cli.console import print_table, say
+from diptych.cli.console import console, print_table, say
 
 if TYPE_CHECKING:
     from diptych.studies import Claim, Comparison, Figure, Judgement, Study
@@ -14,40 +14,50 @@ if TYPE_CHECKING:
 __all__ = ["say_claims", "say_comparison", "say_published"]
 
 
+WIDE = 120
+"""Characters per line that a table of ten columns with spreads and labels takes."""
+
+
 def say_published(study: Study) -> None:
     """The table as it is printed."""
     table = study.published[0]
+    wide = _wide()
     decimals = {column.name: column.decimals for column in study.columns}
     headers = _headers(study)
     for on in table.evaluated_on:
-        rows = []
+        rows, legend = [], []
         for row in table.rows:
             if row.on.key != on.key:
                 continue
             cells = []
             for column in study.columns:
                 cell = row.cells.get(column.name)
-                spread = None if cell is None else cell.sd
+                spread = None if cell is None or not wide else cell.sd
                 cells.append("–" if cell is None else _number(cell.value, spread, decimals[column.name]))
-            rows.append((row.row, row.label, *cells))
+            rows.append((row.row, row.label, *cells) if wide else (row.row, *cells))
+            legend.append(f"{row.row}  {row.label}")
         title = f"{table.paper.key} {table.name}: {table.title}"
-        print_table(title, ("row", "", *headers), rows, numbers=headers, caption=on.describe())
+        first = ("row", "") if wide else ("row",)
+        print_table(title, (*first, *headers), rows, numbers=(*headers, "row"), caption=on.describe())
+        for line in () if wide else legend:
+            say(line)
 
 
 def say_comparison(comparison: Comparison) -> None:
     """Printed and measured lines per row, and a verdict line where there are verdicts."""
     study = comparison.study
-    headers = _headers(study)
+    headers, wide = _headers(study), _wide()
     say("")
     say(comparison.label)
     for block in comparison.blocks:
         rows: list[tuple[str, ...]] = []
         for row in block.rows:
-            rows += _lines(row, study, comparison.reproduces)
+            rows += _lines(row, study, comparison.reproduces, wide)
         caption = f"printed: {block.on.describe()}"
         if block.differences:
             caption += f"; ours: {'; '.join(block.differences)}"
-        caption += "; mean ± sample standard deviation over seeds"
+        caption += "; mean"
+        caption += " ± sample standard deviation over seeds" if wide else f"s; spreads from {WIDE} columns on"
         print_table(study.name, ("row", "", *headers), rows, numbers=headers, caption=caption)
         say_protocols(block)
     counts = comparison.counts()
@@ -98,18 +108,24 @@ def _in_paper(status: str) -> str:
 
 
 def _headers(study: Study) -> tuple[str, ...]:
-    return tuple(column.short or column.name for column in study.columns)
+    names = (column.short or column.name for column in study.columns)
+    return tuple(name.replace(" ", "\n", 1) for name in names)
+
+
+def _wide() -> bool:
+    """Whether spreads and labels fit on a line beside the numbers."""
+    return console().width >= WIDE
 
 
 def _number(mean: float, sd: float | None, decimals: int) -> str:
     return f"{mean:.{decimals}f}" + ("" if sd is None else f"±{sd:.{max(decimals, 1)}f}")
 
 
-def _figure(figure: Figure | None, decimals: int) -> str:
-    return "–" if figure is None else _number(figure.mean, figure.sd, decimals)
+def _figure(figure: Figure | None, decimals: int, wide: bool) -> str:
+    return "–" if figure is None else _number(figure.mean, figure.sd if wide else None, decimals)
 
 
-def _lines(row: ComparedRow, study: Study, reproduces: bool) -> list[tuple[str, ...]]:
+def _lines(row: ComparedRow, study: Study, reproduces: bool, wide: bool) -> list[tuple[str, ...]]:
     from diptych.studies.page import MARKS
 
     decimals = [column.decimals for column in study.columns]
@@ -117,16 +133,18 @@ def _lines(row: ComparedRow, study: Study, reproduces: bool) -> list[tuple[str, 
     lines: list[tuple[str, ...]] = []
     if row.printed is not None:
         printed = [
-            "–" if cell.published is None else _number(cell.published.value, cell.published.sd, digits)
+            "–"
+            if cell.published is None
+            else _number(cell.published.value, cell.published.sd if wide else None, digits)
             for cell, digits in cells
         ]
         lines.append((row.name, "printed", *printed))
     name = "" if lines else row.name
     if not row.seeds:
         return [*lines, (name, row.why, *([""] * len(cells)))]
-    lines.append((name, "measured", *(_figure(cell.measured, digits) for cell, digits in cells)))
+    lines.append((name, "measured", *(_figure(cell.measured, digits, wide) for cell, digits in cells)))
     if any(cell.right is not None for cell in row.cells):
-        lines.append(("", "rightly counted", *(_figure(cell.right, digits) for cell, digits in cells)))
+        lines.append(("", "rightly counted", *(_figure(cell.right, digits, wide) for cell, digits in cells)))
     if reproduces:
         lines.append(("", "verdict", *(MARKS[cell.verdict] for cell in row.cells)))
     return lines
