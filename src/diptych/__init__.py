@@ -17,29 +17,38 @@ _HOMES = {
     "Embeddings": "diptych.encoders.embeddings",
     "GroundTruth": "diptych.evaluation",
     "Index": "diptych.index",
+    "OBJECTIVES": "diptych.objectives",
     "Recipe": "diptych.training.recipe",
     "Run": "diptych.training.run",
+    "STUDIES": "diptych.studies",
+    "compare": "diptych.evaluation",
     "evaluate": "diptych.evaluation",
     "evaluate_encoder": "diptych.training.testing",
     "fit": "diptych.training.fit",
+    "gradient_weights": "diptych.analysis",
     "infonce": "diptych.objectives",
     "load_recipe": "diptych.training.recipe",
     "open_index": "diptych.index",
     "read_collection": "diptych.data",
+    "run_study": "diptych.studies",
+    "siglip": "diptych.objectives",
+    "smoothap": "diptych.objectives",
     "triplet": "diptych.objectives",
 }
 
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from diptych.analysis import gradient_weights
     from diptych.core.errors import DiptychError
     from diptych.data import read_collection
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import Embeddings
-    from diptych.evaluation import GroundTruth, evaluate
+    from diptych.evaluation import GroundTruth, compare, evaluate
     from diptych.index import Index, open_index
-    from diptych.objectives import infonce, triplet
+    from diptych.objectives import OBJECTIVES, infonce, siglip, smoothap, triplet
+    from diptych.studies import STUDIES, run_study
     from diptych.training.fit import fit
     from diptych.training.recipe import Recipe, load_recipe
     from diptych.training.run import Run

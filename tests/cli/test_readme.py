@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,3 +24,18 @@ def test_the_python_of_the_readme_runs(
     exec(code, names)
     assert "16 images, 80 texts" in capsys.readouterr().out
     assert 0 < float(names["result"].value("rsum")) <= 600  # type: ignore[attr-defined]
+
+
+def test_the_losses_of_the_readme_run() -> None:
+    import torch
+
+    import diptych
+
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    images, texts = (torch.nn.functional.normalize(torch.randn(n, 4)) for n in (3, 6))
+    positives = torch.eye(3, dtype=torch.bool).repeat_interleave(2, dim=1)
+    names: dict[str, Any] = {"images": images, "texts": texts, "positives": positives, "diptych": diptych}
+    exec(code, names)
+    assert 0 < float(names["loss"]) < 1
+    assert names["weights"].values.shape == (3, 6)

@@ -65,7 +65,7 @@ class BatchLoss:
         if chunk is not None and batch_norms(trainee):
             raise RecipeError(
                 f"batches.chunk = {chunk} with batch norm in training: a chunk's statistics are not the batch's",
-                "leave batches.chunk out, set image.freeze_batch_norm, or take batch_norm = false",
+                "leave batches.chunk out, set model.image.freeze_batch_norm, or take batch norm out of the heads",
             )
 
     def __call__(self, batch: Loaded, share: float, last: bool, seed: int) -> Losses:
