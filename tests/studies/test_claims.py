@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diptych.studies import STUDIES, judged_in_the_paper
+from diptych.studies.checks import clear_gain, no_clear_gain
 from diptych.studies.claims import (
     Claim,
     all_of,
@@ -73,6 +74,26 @@ def test_similar_by_spread_or_by_share() -> None:
     assert status(similar("a", "c", "rsum", share=0.05)) == "fails"
 
 
+def test_the_tightest_is_found_among_figures_of_any_size() -> None:
+    near = all_of(similar("a", "c", "rsum", share=0.075), beats("a", "b", "rsum"))
+    assert "the closest: a is similar to c" in judge(Claim("x", "y", near), EVIDENCE).figure
+
+
+@pytest.mark.parametrize(("gain", "small", "clear"), [(1.0, "holds", "fails"), (2.0, "fails", "holds")])
+def test_a_gain_is_small_or_clear(gain: float, small: str, clear: str) -> None:
+    columns = ("i2t R@1", "t2i R@1")
+    evidence = Evidence(
+        {
+            "ours": {"i2t R@1": Figure(70 + 2 * gain), "t2i R@1": Figure(30.0)},
+            "theirs": {"i2t R@1": Figure(70.0), "t2i R@1": Figure(30.0)},
+        }
+    )
+    for check, expected in ((no_clear_gain, small), (clear_gain, clear)):
+        claim = Claim("x", "y", check("ours", "theirs", columns, 0.03))
+        assert judge(claim, evidence).status == expected
+        assert judge(Claim("x", "y", check("ours", "nobody", columns, 0.03)), evidence).status == "not run"
+
+
 def test_at_most() -> None:
     assert status(at_most("c", "a", 0.95, "rsum")) == "holds"
     assert status(at_most("c", "a", 0.9, "rsum")) == "fails"
@@ -95,7 +116,11 @@ def test_at_most() -> None:
         ("convse.table-3", "(d)", "flickr30k", "holds"),
         ("convse.table-1", "stable", "coco", "holds"),
         ("convse.table-1", "stable", "flickr30k", "fails"),
+        ("metric-learning.table-2", "many negatives", "coco-train", "holds"),
+        ("ltd.table-1", "dual LTD", "flickr30k", "holds"),
+        ("ltd.table-1", "dual LTD", "coco", "holds"),
         ("ltd.table-1", "constrained LTD", "flickr30k", "holds"),
+        ("ltd.table-1", "constrained LTD", "coco", "holds"),
         ("ltd.table-1", "dual ITD", "coco", "fails"),  # better in 4 of 6 recalls
         ("ltd.table-2", "triplet over InfoNCE", "coco", "holds"),
         ("ltd.table-3", "as VSE++", "coco", "holds"),
@@ -104,6 +129,16 @@ def test_at_most() -> None:
 def test_the_papers_numbers_and_the_papers_text(study: str, claim: str, dataset: str, expected: str) -> None:
     found = {one.name: judgements for one, judgements in judged_in_the_paper(STUDIES.get(study))}
     assert found[claim][dataset].status == expected
+
+
+def test_of_rows_with_the_same_recall_one_with_the_best_precision_is_enough() -> None:
+    claim = next(one for one in STUDIES.get("metric-learning.table-1").claims if one.name == "(6)")
+    recall = dict.fromkeys(("i2t R@1", "i2t R@5", "i2t R@10"), Figure(40.0))
+    rows = {
+        "vsepp-triplet": {**recall, "i2t mAP@5": Figure(0.4)},
+        "vsepp-smoothap": {**recall, "i2t mAP@5": Figure(0.5)},
+    }
+    assert judge(claim, Evidence(rows)).status == "holds"
 
 
 @pytest.mark.parametrize("study", list(STUDIES), ids=lambda study: study.name)

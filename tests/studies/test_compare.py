@@ -117,6 +117,23 @@ def test_anything_else_is_never_a_reproduction(results: Results, verdict: str, s
 def test_where_things_are_is_not_another_training() -> None:
     changed = ("model.image.weights", "checkpoints.every_steps")
     assert compare(TABLE_1, made_up(TABLE_1, changed=changed)).reproduces
+    assert not compare(TABLE_1, made_up(TABLE_1, changed=("checkpoints.patience",))).reproduces
+
+
+@pytest.mark.parametrize(
+    ("dataset", "r_at_1", "status"),
+    [("coco", 38.9, "holds"), ("coco", 30.0, "fails"), ("f8k", 38.9, "not run")],
+)
+def test_a_row_that_the_paper_quotes_stands_beside_ours(dataset: str, r_at_1: float, status: str) -> None:
+    """Table 3 of LTD holds its own row against what VSE++'s authors print, on the same images."""
+    study = STUDIES.get("ltd.table-3")
+    values = {name: cell.value for name, cell in study.published[0].rows[0].cells.items()}
+    measured = Measurement(
+        {**values, "i2t R@1": r_at_1}, Measured(dataset, "test", 5_000, 25_010), "protocol"
+    )
+    entry = Entry(study.name, "vsepp-like", 0, "paper", (measured,), "k", "run", dataset, (45, 40), 1.0)
+    ((_, judgement, _),) = compare(study, Results(study.name, (entry,))).claims
+    assert judgement.status == status
 
 
 def test_rows_that_were_not_run_say_why() -> None:

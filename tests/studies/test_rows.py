@@ -10,12 +10,14 @@ from diptych.studies.rows import home_of, run_folder, setting_for, why_left_out
 from diptych.studies.study import SettingName
 from diptych.training.recipe import Recipe
 
+GLOVE = {"model.text.word_vectors": "glove.npz"}
+
 ALL = [
     (study.name, row.name, setting)
     for study in STUDIES
     for setting in study.settings
     for row in (*study.rows, *study.bases)
-    if why_left_out(study, row, setting, Choices(regions="regions.npy")) is None
+    if why_left_out(study, row, setting, Choices(regions="regions.npy", values=GLOVE)) is None
 ]
 
 
@@ -118,6 +120,33 @@ def test_what_a_person_sets_reaches_the_rows_that_have_it() -> None:
         of("ltd.table-1", "baseline", values={"nonsense": 1})
 
 
+@pytest.mark.parametrize(
+    ("study", "row", "values"),
+    [
+        ("ltd.table-2", "targets-fixed", {"model.text.word_vectors": "glove.npz"}),
+        (
+            "ltd.table-2",
+            "targets-fixed",
+            {"model.text.compat": "last-token", "caption_augmentation.unknown": 0},
+        ),
+        ("ltd.table-2", "triplet", {"averaging.refresh_batch_norm": False}),
+        ("metric-learning.table-1", "vsrn-triplet", {"model.image.weights": "resnet50.safetensors"}),
+        ("metric-learning.table-1", "vsepp-triplet", {"model.image.compat": "region-axis"}),
+        ("convse.table-3", "vse++", {"model.projection.hidden": 512}),
+        ("convse.table-3", "mvn", {"model.projection.hidden": 512}),
+    ],
+)
+def test_what_is_of_other_rows_leaves_a_row_alone(study: str, row: str, values: dict[str, object]) -> None:
+    assert of(study, row, values=values) == of(study, row)
+
+
+def test_what_no_row_has_is_an_error() -> None:
+    with pytest.raises(RecipeError, match=r"model\.text\.nonsense"):
+        of("ltd.table-2", "targets-fixed", values={"model.text.nonsense": 1})
+    # A section that is there to be added is added.
+    assert of("metric-learning.table-1", "vsepp-triplet", values={"averaging.share": 0.2}).averaging
+
+
 def test_targets_reach_latent_rows_only() -> None:
     latent = of("ltd.table-1", "ltd-dual", targets="folder").reconstruction
     assert latent is not None
@@ -149,6 +178,12 @@ def test_rows_without_what_they_need_are_left_out() -> None:
     assert "--regions" in str(why_left_out(study, row, "paper", Choices()))
     assert why_left_out(study, row, "paper", Choices(regions="r.npy")) is None
     assert "scenes" in str(why_left_out(study, row, "quick", Choices(regions="r.npy")))
+    ltd = STUDIES.get("ltd.table-2")
+    for name in ("baseline", "triplet"):
+        assert "word vectors" in str(why_left_out(ltd, ltd.row(name), "paper", Choices()))
+        assert why_left_out(ltd, ltd.row(name), "paper", Choices(values=GLOVE)) is None
+        assert why_left_out(ltd, ltd.row(name), "data", Choices()) is None
+    assert why_left_out(ltd, ltd.row("targets-fixed"), "paper", Choices()) is None
     recipe = recipe_of(study, row, "paper", Choices(data={"path": "f30k"}, regions="r.npy"))
     assert recipe.data.options == {"regions": "r.npy"}
 

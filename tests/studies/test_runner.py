@@ -11,8 +11,8 @@ import pytest
 from diptych.core.errors import Interrupted, UsageError
 from diptych.studies.collect import collect, entries_of
 from diptych.studies.results import Results
-from diptych.studies.rows import Choices
-from diptych.studies.runner import plan_of, run_study
+from diptych.studies.rows import Choices, recipe_of
+from diptych.studies.runner import changed_keys, plan_of, run_study
 from diptych.studies.study import PUBLISHED, STUDIES, Study
 
 
@@ -42,6 +42,19 @@ def test_published_plans_train_what_the_paper_trained() -> None:
     ]
     table_1 = STUDIES.get("metric-learning.table-1")
     assert len(plan_of(table_1, table_1.resolve(None), table_1.settings["paper"].seeds)) == 8 * 5
+
+
+def test_other_targets_are_a_change_where_there_are_targets() -> None:
+    study = STUDIES.get("ltd.table-2")
+
+    def changes(row: str, **choices: object) -> tuple[str, ...]:
+        chosen = Choices(**choices)  # type: ignore[arg-type]
+        return changed_keys(chosen, recipe_of(study, study.row(row), "paper", chosen))
+
+    assert changes("ltd-constraint", targets="lsa") == ("reconstruction.targets.kind",)
+    assert changes("targets-fixed", targets="lsa") == ("model.text.targets.kind",)
+    assert changes("baseline", targets="lsa", values={"batches.size": 64}) == ("batches.size",)
+    assert changes("ltd-constraint", targets="models/minilm") == ()  # the same encoder, somewhere else
 
 
 def test_a_study_is_run_kept_and_used_again(small_study: Study, choices: Choices, tmp_path: Path) -> None:

@@ -60,9 +60,12 @@ def test_two_processes_train_as_one(objective: str, cached_recipe: Recipe, tmp_p
         np.testing.assert_allclose(a[key], b[key], atol=1e-4, err_msg=key)
 
 
-@pytest.mark.parametrize("chunk", [None, 5])
+@pytest.mark.parametrize("chunk", [None, 5, 11])
 def test_two_processes_reconstruct_as_one(chunk: int | None, cached_recipe: Recipe, tmp_path: Path) -> None:
-    """Shares of different sizes, a decoder, a multiplier, and chunks whose gradients are summed by hand."""
+    """Shares of different sizes, a decoder, a multiplier, and chunks whose gradients are summed by hand.
+
+    A chunk of 11 holds the whole share of one process and not that of the other.
+    """
     values = cached_recipe.model_dump()
     values["model"]["text"]["dropout"] = 0.0
     values["batches"] |= {"size": 23, "plan": "captions", "chunk": chunk}

@@ -9,6 +9,7 @@ from diptych.studies.retrieval import I2T, T2I
 __all__ = [
     "above_one",
     "between",
+    "clear_gain",
     "larger_gain",
     "more_at_the_top",
     "mostly_not_better",
@@ -94,7 +95,8 @@ def narrow(what: str, rows: tuple[str, ...], share: float) -> Check:
             return [missing(what, *(row for row in rows if row not in figures))]
         means = [figure.mean for figure in figures.values()]
         apart, allowed = max(means) - min(means), share * max(means)
-        return [Finding(what, apart <= allowed, f"{apart:.1f} apart, {allowed:.1f} allowed", allowed - apart)]
+        detail = f"{apart:.1f} apart, {allowed:.1f} allowed"
+        return [Finding(what, apart <= allowed, detail, (allowed - apart) / max(*means, 1e-12))]
 
     return check
 
@@ -105,18 +107,19 @@ def more_at_the_top(better: str, worse: str) -> Check:
     def check(evidence: Evidence) -> list[Finding]:
         findings = []
         for direction in ("i2t", "t2i"):
-            gains = {}
+            gains, scale = {}, 1e-12
             for k in (1, 5, 10):
                 one, other = (evidence.figure(row, f"{direction} R@{k}") for row in (better, worse))
                 if one is not None and other is not None:
                     gains[k] = one.mean - other.mean
+                    scale = max(scale, one.mean, other.mean)
             for k in (1, 5):
                 what = f"{better} gains more over {worse} at {direction} R@{k} than at R@10"
                 if len(gains) < 3:
                     findings.append(missing(what, f"{better} and {worse}"))
                     continue
                 detail = f"{gains[k]:+.1f} against {gains[10]:+.1f}"
-                findings.append(Finding(what, gains[k] > gains[10], detail, gains[k] - gains[10]))
+                findings.append(Finding(what, gains[k] > gains[10], detail, (gains[k] - gains[10]) / scale))
         return findings
 
     return check
@@ -127,14 +130,35 @@ def no_clear_gain(row: str, reference: str, columns: tuple[str, ...], share: flo
 
     def check(evidence: Evidence) -> list[Finding]:
         what = f"{row} gains at most {100 * share:g} % over {reference} on average"
-        pairs = [(evidence.figure(row, column), evidence.figure(reference, column)) for column in columns]
-        known = [(one, other) for one, other in pairs if one is not None and other is not None]
-        if len(known) < len(columns):
+        gain = _mean_gain(evidence, row, reference, columns)
+        if gain is None:
             return [missing(what, row, reference)]
-        gain = sum(one.mean - other.mean for one, other in known) / sum(other.mean for _, other in known)
         return [Finding(what, gain <= share, f"{100 * gain:+.1f} %", share - gain)]
 
     return check
+
+
+def clear_gain(row: str, reference: str, columns: tuple[str, ...], share: float) -> Check:
+    """``row`` is more than ``share`` above ``reference`` on average over the columns."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{row} gains more than {100 * share:g} % over {reference} on average"
+        gain = _mean_gain(evidence, row, reference, columns)
+        if gain is None:
+            return [missing(what, row, reference)]
+        return [Finding(what, gain > share, f"{100 * gain:+.1f} %", gain - share)]
+
+    return check
+
+
+def _mean_gain(evidence: Evidence, row: str, reference: str, columns: tuple[str, ...]) -> float | None:
+    """By what share the columns' mean of ``row`` is above that of ``reference``; None with one missing."""
+    ours, theirs = ([evidence.figure(name, column) for column in columns] for name in (row, reference))
+    one = [figure.mean for figure in ours if figure is not None]
+    other = [figure.mean for figure in theirs if figure is not None]
+    if len(one) < len(columns) or len(other) < len(columns):
+        return None
+    return sum(one) / max(sum(other), 1e-12) - 1
 
 
 def mostly_not_better(row: str, reference: str, columns: tuple[str, ...]) -> Check:

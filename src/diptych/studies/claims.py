@@ -157,7 +157,7 @@ def not_better(row: str, reference: str, *columns: str) -> Check:
 
 
 def similar(first: str, second: str, *columns: str, share: float | None = None) -> Check:
-    """The two differ by less than twice the spread over seeds, or by less than ``share`` of the second.
+    """The two differ by at most twice the spread over seeds, or by at most ``share`` of the second.
 
     Without ``share`` and without a spread there is nothing to judge similarity by.
     """
@@ -178,7 +178,8 @@ def similar(first: str, second: str, *columns: str, share: float | None = None) 
                     continue
                 allowed = 2 * apart.spread
             detail = f"{apart}" if share is None else f"{apart.mean:+.1f}, {allowed:.1f} allowed"
-            findings.append(Finding(what, abs(apart.mean) <= allowed, detail, allowed - abs(apart.mean)))
+            margin = (allowed - abs(apart.mean)) / max(abs(one.mean), abs(other.mean), 1e-12)
+            findings.append(Finding(what, abs(apart.mean) <= allowed, detail, margin))
         return findings
 
     return check
@@ -197,7 +198,8 @@ def at_most(row: str, reference: str, factor: float, *columns: str) -> Check:
                 continue
             limit = factor * other.mean
             detail = f"{one.mean:.2f} against {other.mean:.2f}"
-            findings.append(Finding(what, one.mean <= limit, detail, limit - one.mean))
+            margin = (limit - one.mean) / max(abs(one.mean), abs(limit), 1e-12)
+            findings.append(Finding(what, one.mean <= limit, detail, margin))
         return findings
 
     return check

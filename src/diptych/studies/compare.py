@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from diptych.studies.claims import Claim, Judgement, judge
-from diptych.studies.evidence import Figure, printed_evidence
+from diptych.studies.evidence import Evidence, Figure, printed_evidence
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Results
 from diptych.studies.study import PUBLISHED, Row, Study
@@ -17,8 +17,9 @@ __all__ = ["Block", "ComparedCell", "ComparedRow", "Comparison", "compare", "jud
 _OF_THE_MACHINE = (
     "model.image.weights",
     "model.text.word_vectors",
-    "checkpoints.",
+    "checkpoints.every_steps",
     "reconstruction.targets.model",
+    "model.text.targets.model",
 )
 """Keys that say where things are or how often a run is saved: setting them makes no other training."""
 
@@ -140,9 +141,19 @@ def compare(study: Study, results: Results) -> Comparison:
     reproduces = is_the_papers and not blocks[0].differences and not changed and results.setting == "paper"
     printed = judged_in_the_paper(study)
     evidence = results.evidence()
+    if is_the_papers and not blocks[0].differences:
+        evidence = _with_quoted(evidence, study, keys[0])
     claims = tuple((claim, judge(claim, evidence), in_paper) for claim, in_paper in printed)
     label = _label(study, results, blocks[0], changed, reproduces)
     return Comparison(study, results, label, reproduces, blocks, claims)
+
+
+def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
+    """Ours beside the rows that the paper itself quotes from elsewhere, measured on the same thing."""
+    quoted = {row.row for table in study.published for row in table.rows if row.config is None}
+    printed = printed_evidence(study.published, key).figures
+    beside = {name: printed[name] for name in printed if name in quoted}
+    return Evidence({**beside, **evidence.figures}, evidence.trajectories)
 
 
 def _changed(results: Results) -> list[str]:

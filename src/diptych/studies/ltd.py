@@ -1,7 +1,7 @@
 """Bleeker, Yates and de Rijke, Keep the Caption Information (2022): latent target decoding.
 
 diptych study run ltd.table-1 --quick                                  2 to 3 minutes on a processor
-diptych study run ltd.table-1 --data FLICKR8K --targets MINILM         about 90 processor minutes
+diptych study run ltd.table-1 --data FLICKR8K --targets MINILM         about an hour of one core
 diptych study run ltd.table-1 --data flickr30k --set model.text.word_vectors=GLOVE.npz    on a GPU
 
 A contrastive baseline beside decoders that have to give the caption back, as a second loss or as a
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from diptych.studies.checks import larger_gain, mostly_not_better, no_clear_gain
+from diptych.studies.checks import clear_gain, larger_gain, mostly_not_better, no_clear_gain
 from diptych.studies.claims import Claim, Finding, all_of, beats, missing, not_better
 from diptych.studies.evidence import Evidence
 from diptych.studies.observations import OBSERVATIONS
@@ -53,7 +53,7 @@ _TARGETS: dict[str, dict[str, Any]] = {
 }
 
 PAPER = Setting(
-    description="the paper's: 30 epochs with backbone and word vectors frozen, then 30 of everything; AdamP",
+    description="the paper's: 30 epochs with backbone and word vectors frozen, then 30 of everything (15 as VSE++)",
     recipes={"model": "ltd.paper.model.toml", "vsepp": "ltd.paper.vsepp.toml"},
     changes={
         # The printed rows were made with a soft-max over time; η = 6 is a bound on that quantity.
@@ -63,7 +63,7 @@ PAPER = Setting(
     time="hours per row on a GPU",
 )
 DATA = Setting(
-    description="for a processor: a frozen MobileNetV2 with cached views, 8 epochs, AdamP, weights averaged",
+    description="for a processor: a frozen MobileNetV2 with cached views, width 256, 16 epochs, AdamP, averaging",
     recipes={"model": "ltd.data.model.toml", "vsepp": "ltd.data.vsepp.toml"},
     changes={
         # Of the right decoder's loss per caption, which is larger than the published quantity.
@@ -71,7 +71,7 @@ DATA = Setting(
         **_TARGETS,
     },
     seeds=(0, 1, 2),
-    time="about 90 processor minutes on Flickr8k for table 1 with three seeds",
+    time="about an hour of a processor core on Flickr8k for table 1 with three seeds",
 )
 QUICK = Setting(
     description="scenes: a small network whose random image features stay as they are, 8 epochs, LSA targets",
@@ -158,10 +158,16 @@ _NOTES = (
     "λ is projected into [0, 100]; the published one winds up beyond "
     "(--set reconstruction.constraint.compat=unprojected).",
     "Training is in 32 bits; the published runs with averaging unscale their 16-bit gradients twice.",
+    "Batch norm takes the statistics of averaged weights anew; the published runs keep those of the last step "
+    "(--set averaging.refresh_batch_norm=false).",
+    "Word vectors are scaled as a whole to the spread that fresh embeddings have; the published ones are taken as "
+    "they are.",
 )
 
 # Table 1 ----------------------------------------------------------------------------------------
 
+# Between what the text calls a small margin (dual, about 1 %) and a large one (constraint, 4 to 5 %).
+_SMALL = 0.02
 
 TABLE_1 = STUDIES.add(
     Study(
@@ -179,14 +185,17 @@ TABLE_1 = STUDIES.add(
             Claim(
                 "dual LTD",
                 "LTD as a second loss beats the baseline not at all or by a small margin",
-                no_clear_gain("ltd-dual", "baseline", _RECALLS, 0.05),
-                "Section 5.1; small: at most 5 %",
+                no_clear_gain("ltd-dual", "baseline", _RECALLS, _SMALL),
+                "Section 5.1; small: at most 2 %",
             ),
             Claim(
                 "constrained LTD",
-                "LTD as a constraint beats the baseline in every recall",
-                beats("ltd-constraint", "baseline", *_RECALLS),
-                "Section 5.1",
+                "LTD as a constraint beats the baseline in every recall, and by a large margin",
+                all_of(
+                    beats("ltd-constraint", "baseline", *_RECALLS),
+                    clear_gain("ltd-constraint", "baseline", _RECALLS, _SMALL),
+                ),
+                "Section 5.1; large: more than 2 % on average",
             ),
             Claim(
                 "constraint or dual",
@@ -291,17 +300,17 @@ TABLE_2 = STUDIES.add(
 # Table 3 ----------------------------------------------------------------------------------------
 
 
-def _slightly_below(evidence: Evidence) -> list[Finding]:
-    """Every recall is at most the one that VSE++ prints, and at most a tenth below it."""
+def _as_vsepp(evidence: Evidence) -> list[Finding]:
+    """No recall is more than a tenth away from the one that VSE++ prints."""
     findings = []
     for column in _RECALLS:
-        what = f"{column} is at most a tenth below VSE++'s"
+        what = f"{column} is at most a tenth away from VSE++'s"
         ours, theirs = evidence.figure("vsepp-like", column), evidence.figure("VSE++", column)
         if ours is None or theirs is None:
             findings.append(missing(what, "a run on COCO, which VSE++'s printed numbers are of"))
             continue
         share = ours.mean / theirs.mean - 1
-        findings.append(Finding(what, -0.1 <= share <= 0, f"{100 * share:+.1f} %", min(share + 0.1, -share)))
+        findings.append(Finding(what, abs(share) <= 0.1, f"{100 * share:+.1f} %", 0.1 - abs(share)))
     return findings
 
 
@@ -315,14 +324,14 @@ TABLE_3 = STUDIES.add(
         claims=(
             Claim(
                 "as VSE++",
-                "Results are slightly below those published for VSE++",
-                _slightly_below,
-                "Appendix A",
+                "Trained as VSE++ is, the baseline performs much as VSE++ does",
+                _as_vsepp,
+                "Appendix A; no major difference: at most a tenth",
             ),
         ),
         settings=_SETTINGS,
         measure=Retrieval(),
-        notes=_NOTES[:1],
+        notes=(_NOTES[0], _NOTES[-1]),
     )
 )
 

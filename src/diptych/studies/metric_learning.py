@@ -19,6 +19,7 @@ from diptych.studies.claims import (
     Claim,
     Finding,
     all_of,
+    at_most,
     beats,
     best_of,
     missing,
@@ -108,7 +109,8 @@ def _best_has_best_map(evidence: Evidence) -> list[Finding]:
             if len(recall) < 2 or set(recall) != set(precision):
                 findings.append(missing(what, f"{column} and mAP@5 of the {title} rows"))
                 continue
-            winner = max(recall, key=lambda row: recall[row].mean)
+            # Of rows with the same recall, the one whose mAP@5 speaks for the claim.
+            winner = max(recall, key=lambda row: (recall[row].mean, precision[row].mean))
             best = max(figure.mean for figure in precision.values())
             short = best - precision[winner].mean
             detail = f"{winner} has {precision[winner].mean:.3f}, the best is {best:.3f}"
@@ -179,6 +181,9 @@ TABLE_1 = STUDIES.add(
             "Other captions of an image in a batch are positives here; the published code takes them for "
             "negatives (--set objective.compat=pairs).",
             "The frozen backbone's batch-norm statistics stay as they are; in the published code they drift.",
+            "VSRN's published code takes unit length over the regions (--set model.image.compat=region-axis). On "
+            "Flickr30k it leaves its input as it is (--set model.image.normalise_input=false) and lowers the "
+            "learning rate after 10 epochs, after 50 for SmoothAP, where the paper says 15.",
         ),
     )
 )
@@ -205,8 +210,11 @@ TABLE_2 = STUDIES.add(
             Claim(
                 "many negatives",
                 "With VSE++, the triplet loss lets many more negatives move a query than Triplet loss SH",
-                beats("vsepp-triplet", "vsepp-triplet-hardest", "i2t C^q", "t2i C^q", "i2t C^B", "t2i C^B"),
-                "Section 5, Triplet loss",
+                # C^q of Triplet loss SH is 1 by definition, so that more than it would be no claim.
+                at_most(
+                    "vsepp-triplet-hardest", "vsepp-triplet", 0.5, "i2t C^q", "t2i C^q", "i2t C^B", "t2i C^B"
+                ),
+                "Section 5, Triplet loss; many more: at least twice as many",
             ),
             Claim(
                 "VSRN alike",

@@ -107,7 +107,8 @@ def _converges(evidence: Evidence) -> list[Finding]:
         away = abs(end - trajectory.bound) / trajectory.bound
         if trajectory.bound <= min(BOUNDED):
             what = f"{name} is too low to be met"
-            findings.append(Finding(what, end > (1 + _NEAR) * trajectory.bound, f"ends at {end:.3f}", away))
+            above = end / trajectory.bound - 1 - _NEAR
+            findings.append(Finding(what, above > 0, f"ends at {end:.3f}", above))
         else:
             what = f"{name}: the reconstruction loss converges to the bound"
             findings.append(Finding(what, away <= _NEAR, f"ends at {end:.3f}", _NEAR - away))

@@ -7,6 +7,7 @@ the setting's changes for that row, the data, then what the person who runs it s
 from __future__ import annotations
 
 import copy
+import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -33,7 +34,8 @@ __all__ = [
 BASE_SEED = 0
 """The seed of a row that others start from: it is trained once, whatever seeds they have."""
 
-_OPTIONAL = ("reconstruction",)
+_OPTIONAL = ("reconstruction", "model.projection")
+"""Sections that some rows of a study have and others lack."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Choices:
         data: the recipes' data section; the setting's own data when not given.
         regions: an .npy file of region features, for rows that take them.
         targets: a sentence-transformers model, or ``lsa``, for rows that have latent targets.
-        values: dotted recipe keys and values for all rows; a key of a section that a row does not
-            have (``reconstruction.…`` of a baseline) leaves that row as it is.
+        values: dotted recipe keys and values for all rows; a key of a section or a kind of tower that
+            a row does not have (``reconstruction.…`` of a baseline, ``model.text.word_vectors`` of a
+            caption tower of targets) leaves that row as it is.
         positives: further judgements to measure by, ``NAME:PATH``.
     """
 
@@ -87,7 +90,20 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
         return f"the setting {setting!r} has no recipe for {row.model}"
     if row.takes_regions and choices.regions is None:
         return "needs region features: give them with --regions FILE.npy"
+    if _stays_without_words(recipe_of(study, row, setting, choices)):
+        return (
+            "needs word vectors, which its first stage does not train: give them with "
+            "--set model.text.word_vectors=FILE.npz"
+        )
     return None
+
+
+def _stays_without_words(recipe: Recipe) -> bool:
+    """Whether a first stage would read captions through random word embeddings that it does not train."""
+    text = recipe.model.text
+    if text.kind != "gru" or text.word_vectors is not None:
+        return False
+    return not any(fnmatch.fnmatch("text.embed.weight", pattern) for pattern in recipe.stages[0].train)
 
 
 def _text(name: str) -> str:
@@ -133,11 +149,35 @@ def recipe_of(
     plain = parse_recipe(_text(file), file, copy.deepcopy(changes))
     if choices.targets is not None:
         changes |= _targets(plain, choices.targets)
+    without = {key for key, value in changes.items() if value is None}
     for key, value in choices.values.items():
-        section = key.split(".")[0]
-        if section not in _OPTIONAL or getattr(plain, section) is not None:
+        if not _leaves_alone(plain, without, key):
             changes[key] = value
     return parse_recipe(_text(file), file, changes)
+
+
+def _leaves_alone(plain: Recipe, without: set[str], key: str) -> bool:
+    """Whether a key is of a section or a kind of tower that a row does not have, but its neighbours may.
+
+    Args:
+        plain: the row's recipe before anything is set.
+        without: sections that the row has been rid of.
+        key: what is set.
+    """
+    from diptych.encoders.two_tower_model import ModelConfig
+
+    for section in (*_OPTIONAL, *without):
+        if key.startswith(f"{section}."):
+            have: Any = plain
+            for part in section.split("."):
+                have = getattr(have, part)
+            return have is None
+    match key.split("."):
+        case ["model", ("image" | "text") as tower, name, *_]:
+            kinds = ModelConfig.model_fields[tower].annotation.__args__  # type: ignore[union-attr]
+            own = getattr(plain.model, tower)
+            return name not in type(own).model_fields and any(name in kind.model_fields for kind in kinds)
+    return False
 
 
 def _targets(recipe: Recipe, named: str) -> dict[str, Any]:

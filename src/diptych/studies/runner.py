@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from diptych.core.errors import Interrupted, UsageError
 from diptych.core.files import cache_root, read_json, write_json
@@ -36,7 +37,10 @@ from diptych.studies.rows import (
 from diptych.studies.study import Row, SettingName, Study, Subject
 from diptych.studies.trained import Collections, Machine, cpu_seconds, trained
 
-__all__ = ["Job", "plan_of", "run_study"]
+if TYPE_CHECKING:
+    from diptych.training.recipe import Recipe
+
+__all__ = ["Job", "changed_keys", "plan_of", "run_study"]
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,18 @@ def _do(
         data=collection.describe(),
         epochs=(int(header["epoch"]), int(header["best_epoch"])),
         cpu_seconds=cpu_seconds(target),
-        changed=tuple(sorted(choices.values)),
+        changed=changed_keys(choices, recipe),
     )
     entry.save(file)
+
+
+def changed_keys(choices: Choices, recipe: Recipe) -> tuple[str, ...]:
+    """What the person who ran it changed about the training, as dotted keys."""
+    keys = set(choices.values)
+    # Another place of the sentence encoder is the same training; LSA's vectors are not.
+    if choices.targets == "lsa":
+        if recipe.reconstruction is not None and recipe.reconstruction.kind == "latent":
+            keys.add("reconstruction.targets.kind")
+        if recipe.model.text.kind == "targets":
+            keys.add("model.text.targets.kind")
+    return tuple(sorted(keys))

@@ -77,7 +77,8 @@ class BatchLoss:
             last: whether processes add up their gradients now.
             seed: of dropout and the like.
         """
-        if self._chunk is None or max(len(batch.images), len(batch.tokens)) <= self._chunk:
+        # Several processes have shares of different sizes, and all have to add up gradients the same way.
+        if self._chunk is None or (world_size() == 1 and _largest(batch) <= self._chunk):
             torch.manual_seed(seed)
             with self._fabric.no_backward_sync(self._module, enabled=not last):
                 return self._whole(batch.to(self._fabric.device), share)
@@ -122,9 +123,8 @@ class BatchLoss:
         for number, part in enumerate(parts):
             image_rows, text_rows = self._seeded(part.to(device), seed, number)
             image_stop, text_stop = image_start + len(image_rows), text_start + len(text_rows)
-            # The rows' gradients already carry a 16-bit loss scale: no scaling a second time.
-            _carry(image_rows, images, slice(image_start, image_stop))
-            _carry(text_rows, texts, slice(text_start, text_stop))
+            self._carry(image_rows, images, slice(image_start, image_stop))
+            self._carry(text_rows, texts, slice(text_start, text_stop))
             image_start, text_start = image_stop, text_stop
         return Losses(float(loss.detach()), float(world_mean(mean)))
 
@@ -132,6 +132,15 @@ class BatchLoss:
         """A chunk encoded with the chunk's own dropout, the same both times."""
         torch.manual_seed(seed + 15_485_863 * number)
         return self._encode(part)
+
+    def _carry(self, rows: Tensor, whole: Tensor, place: slice) -> None:
+        """Send the gradient of ``whole[place]`` on into what made ``rows``, if anything there learns."""
+        if rows.requires_grad and whole.grad is not None:
+            # It carries a 16-bit loss scale already, which Fabric multiplies by once more. A scale is a
+            # power of two: dividing by it loses nothing.
+            scaler = getattr(self._fabric._precision, "scaler", None)
+            scale = 1.0 if scaler is None else scaler.get_scale()
+            self._fabric.backward(rows, gradient=(whole.grad[place] / scale).to(rows.dtype))
 
     def _encode(self, batch: Loaded) -> tuple[Tensor, Tensor]:
         images, texts = self._module(batch.images, batch.tokens, batch.lengths, self._cached)
@@ -149,14 +158,13 @@ class BatchLoss:
         return objective(scores, positives, within), len(all_texts)
 
 
-def _carry(rows: Tensor, whole: Tensor, place: slice) -> None:
-    """Send the gradient of ``whole[place]`` on into what made ``rows``, if anything there learns."""
-    if rows.requires_grad and whole.grad is not None:
-        torch.autograd.backward(rows, whole.grad[place].to(rows.dtype))
+def _largest(batch: Loaded) -> int:
+    """How many images or captions it has, whichever are more."""
+    return max(len(batch.images), len(batch.tokens))
 
 
 def _chunks(batch: Loaded, size: int) -> Iterator[Loaded]:
     """A batch cut into pieces of at most ``size`` images and ``size`` captions."""
-    pieces = max(-(-len(batch.images) // size), -(-len(batch.tokens) // size))
+    pieces = -(-_largest(batch) // size)
     for number in range(pieces):
         yield batch.part(number, pieces)
