@@ -104,6 +104,15 @@ def test_word_vectors_start_the_words_they_know(tmp_path: Path) -> None:
     assert torch.equal(with_vectors[7, 4:], without[7, 4:])
 
 
+def test_word_vectors_as_given_leave_the_rest_to_chance(tmp_path: Path) -> None:
+    vectors = np.array([[1, 2, 3, 4], [-4, -3, -2, -1]], dtype=np.float32)
+    np.savez(tmp_path / "v.npz", words=np.array(["word3", "elsewhere"]), vectors=vectors)
+    weight = tower(word_vectors=str(tmp_path / "v.npz"), word_vector_scale="given").embed.weight.detach()
+    assert weight[7, :4].tolist() == [1.0, 2.0, 3.0, 4.0]
+    others = torch.cat([weight[:7], weight[8:]])
+    assert 0.7 < float(others.std()) < 1.3  # not the ±0.1 of fresh embeddings
+
+
 def test_what_is_no_file_of_word_vectors(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"gone\.npz does not exist"):
         tower(word_vectors=str(tmp_path / "gone.npz"))

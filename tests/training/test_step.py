@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.plugins import MixedPrecision, Precision
 from torch import Tensor
 
 from diptych.core.errors import RecipeError
@@ -34,7 +35,11 @@ def example(collection: Collection, model: TwoTowerModel, captions: int) -> Load
 
 
 def gradients(
-    recipe: Recipe, section: dict[str, Any] | None, chunk: int | None, objective: str
+    recipe: Recipe,
+    section: dict[str, Any] | None,
+    chunk: int | None,
+    objective: str,
+    precision: Precision | None = None,
 ) -> tuple[Losses, dict[str, Tensor], float]:
     """Losses, gradients, and the share of rows that a single forward pass saw at most."""
     values = {**recipe.model_dump(), "objective": {"name": objective}, "reconstruction": section}
@@ -49,13 +54,15 @@ def gradients(
         reconstructor = Reconstructor(recipe.reconstruction, recipe.model.width, WIDTH, len(vocabulary))
     trainee = Trainee(model, recipe, reconstructor)
     trainee.begin(recipe.stages[0])
-    fabric = Fabric(accelerator="cpu", devices=1)
+    fabric = Fabric(accelerator="cpu", devices=1, plugins=precision)
     fabric.launch()
-    module = fabric.setup(trainee)
+    optimizer = torch.optim.SGD(trainee.parameters(), lr=0.1)
+    module, wrapped = fabric.setup(trainee, optimizer)
     seen: list[int] = []
     trainee.text.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
     batch = example(collection, model, 22)
     losses = BatchLoss(fabric, module, trainee, similarity_of("cosine"), False, chunk)(batch, 0.5, True, 3)
+    fabric.clip_gradients(module, wrapped, max_norm=torch.inf)  # takes a loss scale out
     found = {n: p.grad for n, p in trainee.named_parameters() if p.grad is not None}
     return losses, found, max(seen) / len(batch.tokens)
 
@@ -84,6 +91,23 @@ def test_chunks_have_the_gradients_of_the_whole_batch(
     assert whole.keys() == parts.keys()
     for name, gradient in whole.items():
         torch.testing.assert_close(parts[name], gradient, rtol=1e-3, atol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize("bits", ["bf16-mixed", "16-mixed"])
+def test_chunks_in_mixed_precision(recipe: Recipe, bits: str) -> None:
+    """A loss scale is in every gradient once, whether it came in one piece or by way of the rows."""
+    text = recipe.model.text.model_copy(update={"dropout": 0.0})
+    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"text": text})})
+    section = {"kind": "latent", "hidden": [8, 8]}
+
+    def found(chunk: int | None) -> dict[str, Tensor]:
+        scaler = torch.amp.GradScaler("cpu", init_scale=64.0) if bits == "16-mixed" else None
+        return gradients(recipe, section, chunk, "infonce", MixedPrecision(bits, "cpu", scaler))[1]  # type: ignore[arg-type]
+
+    whole, parts = found(None), found(5)
+    assert whole.keys() == parts.keys()
+    for name, gradient in whole.items():
+        assert (parts[name] - gradient).norm() <= 0.05 * gradient.norm() + 1e-3, name
 
 
 def test_chunks_drop_the_same_words_both_times(recipe: Recipe) -> None:

@@ -23,11 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.errors import UsageError
 from diptych.data.vocabulary import UNKNOWN, Vocabulary
 from diptych.encoders.caption_inputs import TokenInputs, pad_tokens
 from diptych.encoders.heads import make_head
 from diptych.encoders.tower import ProjectionConfig, Tower
+from diptych.encoders.word_vectors import start_from_vectors
 
 __all__ = ["CaptionTower", "CaptionTowerConfig", "pad_tokens"]
 
@@ -41,6 +42,8 @@ class CaptionTowerConfig(BaseModel):
         kind: ``gru``.
         word_width: length of a word embedding.
         word_vectors: an .npz file with ``words`` and ``vectors`` that word embeddings start from.
+        word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
+            ``given`` takes it as it is and draws all other words from N(0, 1), as published.
         bidirectional: read captions in both directions, half the state each.
         layers: GRU layers.
         hidden_state: length of the GRU's state (both directions together); the shared space's width
@@ -63,6 +66,7 @@ class CaptionTowerConfig(BaseModel):
     kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
     word_vectors: str | None = None
+    word_vector_scale: Literal["matched", "given"] = "matched"
     bidirectional: bool = False
     layers: int = Field(1, ge=1)
     hidden_state: int | None = Field(None, ge=2)
@@ -124,7 +128,9 @@ class CaptionTower(Tower):
         self.embed = nn.Embedding(len(vocabulary), config.word_width)
         nn.init.uniform_(self.embed.weight, -0.1, 0.1)
         if config.word_vectors is not None and load_weights:
-            _start_from_vectors(self.embed, vocabulary, Path(config.word_vectors))
+            start_from_vectors(
+                self.embed, vocabulary, Path(config.word_vectors), config.word_vector_scale == "given"
+            )
         self.rnn = nn.GRU(
             config.word_width,
             state // (2 if config.bidirectional else 1),
@@ -173,28 +179,3 @@ class CaptionTower(Tower):
         if self.config.pool == "mean":
             return (outputs * inside[:, :, None]).sum(dim=1) / lengths[:, None]
         return outputs.masked_fill(~inside[:, :, None], -math.inf).amax(dim=1)
-
-
-def _start_from_vectors(embed: nn.Embedding, vocabulary: Vocabulary, path: Path) -> None:
-    """Words that the file knows get its vector, scaled as a whole to the embedding's own spread."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            known = {str(word): row for row, word in enumerate(file["words"])}
-            vectors = np.asarray(file["vectors"], dtype=np.float32)
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", "check model.text.word_vectors in the recipe") from None
-    except (OSError, ValueError, KeyError) as error:
-        raise StorageError(
-            f"{path} is not a file of word vectors: {error}", "an .npz with 'words' and 'vectors'"
-        ) from None
-    width = embed.embedding_dim
-    if vectors.ndim != 2 or vectors.shape[1] > width:
-        raise MismatchError(
-            f"word vectors of shape {vectors.shape} do not fit word_width {width}",
-            f"set model.text.word_width to at least {vectors.shape[-1]}",
-        )
-    spread = float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
-    with torch.no_grad():
-        for number, word in enumerate(vocabulary.entries):
-            if word in known:
-                embed.weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[known[word]] * spread)

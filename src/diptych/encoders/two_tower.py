@@ -28,7 +28,7 @@ __all__ = ["CaptionSource", "ModelConfig", "TwoTowerEncoder", "TwoTowerModel"]
 
 _NO_EFFECT: Any = {
     "image": {"kind", "weights", "pretrained", "dropout", "bias", "batch_norm"},
-    "text": {"kind", "word_vectors", "dropout", "bias", "batch_norm", "targets"},
+    "text": {"kind", "word_vectors", "word_vector_scale", "dropout", "bias", "batch_norm", "targets"},
     "projection": True,
     "similarity": True,
 }

@@ -160,8 +160,8 @@ _NOTES = (
     "Training is in 32 bits; the published runs with averaging unscale their 16-bit gradients twice.",
     "Batch norm takes the statistics of averaged weights anew; the published runs keep those of the last step "
     "(--set averaging.refresh_batch_norm=false).",
-    "Word vectors are scaled as a whole to the spread that fresh embeddings have; the published ones are taken as "
-    "they are.",
+    "On other data than the paper's, word vectors are scaled as a whole to the spread that fresh embeddings have "
+    "(--set model.text.word_vector_scale=given takes them as they are).",
 )
 
 # Table 1 ----------------------------------------------------------------------------------------

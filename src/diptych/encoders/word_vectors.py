@@ -1,0 +1,53 @@
+"""Word embeddings that start from vectors somebody else learned, read from an .npz file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from diptych.core.errors import MismatchError, StorageError
+from diptych.data.vocabulary import Vocabulary
+
+__all__ = ["start_from_vectors"]
+
+
+def start_from_vectors(embed: nn.Embedding, vocabulary: Vocabulary, path: Path, as_given: bool) -> None:
+    """Words that the file knows get its vector, narrower ones in the first places of a row.
+
+    Args:
+        embed: (words, width) of freshly drawn embeddings.
+        vocabulary: whose words they are.
+        path: an .npz with ``words`` (n,) and ``vectors`` (n, at most width).
+        as_given: take the vectors as they are and draw everything else from N(0, 1), as Bleeker et
+            al. 2022 do; otherwise the file as a whole is scaled to the spread of ``embed``.
+
+    Raises:
+        StorageError: no such file, or not one of word vectors.
+        MismatchError: vectors wider than the embeddings.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            known = {str(word): row for row, word in enumerate(file["words"])}
+            vectors = np.asarray(file["vectors"], dtype=np.float32)
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist", "check model.text.word_vectors in the recipe") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise StorageError(
+            f"{path} is not a file of word vectors: {error}", "an .npz with 'words' and 'vectors'"
+        ) from None
+    width = embed.embedding_dim
+    if vectors.ndim != 2 or vectors.shape[1] > width:
+        raise MismatchError(
+            f"word vectors of shape {vectors.shape} do not fit word_width {width}",
+            f"set model.text.word_width to at least {vectors.shape[-1]}",
+        )
+    spread = 1.0 if as_given else float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
+    with torch.no_grad():
+        if as_given:
+            nn.init.normal_(embed.weight)
+        for number, word in enumerate(vocabulary.entries):
+            if word in known:
+                embed.weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[known[word]] * spread)
