@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
+from benchmarks.memory import peak_mb
 from benchmarks.table import Line, interleaved, ratio
 from diptych.objectives import OBJECTIVES, Within, cosine_similarity, smoothap
 
@@ -63,23 +62,15 @@ def _step(form: Callable[[Tensor, Tensor], Tensor], scores: Tensor, positives: T
     return float(loss.detach())
 
 
-def _peak_mb(forget: bool = False) -> float:
-    """Peak resident megabytes; ``forget`` first lets the kernel forget what was higher before."""
-    if forget:
-        ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
-
-
 def _child(which: str) -> None:
     """The peak of one forward and backward above what was there before, after one to warm up."""
     form = {"naive": _naive, "ours": _ours}[which]
     scores, positives = _captions()
     _step(form, scores, positives)
     scores.grad = None
-    before = _peak_mb(forget=True)
+    before = peak_mb(forget=True)
     loss = _step(form, scores, positives)
-    print(json.dumps({"megabytes": _peak_mb() - before, "loss": loss}))
+    print(json.dumps({"megabytes": peak_mb() - before, "loss": loss}))
 
 
 def _smoothap() -> list[Line]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.memory import peak_mb
 from benchmarks.table import Line, interleaved, ratio
 from diptych.evaluation import GroundTruth, evaluate
 
@@ -29,15 +28,6 @@ def _inputs() -> tuple[np.ndarray, np.ndarray, GroundTruth]:
     return images, texts, GroundTruth.from_caption_image(np.repeat(np.arange(N_IMAGES), PER_IMAGE), N_IMAGES)
 
 
-def _peak_mb(forget: bool = False) -> float:
-    """Peak resident megabytes; ``forget`` first lets the kernel forget what was higher before."""
-    if forget:
-        ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
 def _child() -> None:
     images, texts, truth = _inputs()
     product_block = np.empty((500, len(texts)), dtype=np.float32)
@@ -46,9 +36,9 @@ def _child() -> None:
         for start in range(0, N_IMAGES, 500):
             np.matmul(images[start : start + 500], texts.T, out=product_block)
 
-    before = _peak_mb(forget=True)
+    before = peak_mb(forget=True)
     result = evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum", "medr", "meanr"))
-    above = _peak_mb() - before
+    above = peak_mb() - before
     recall, bare = interleaved(
         7,
         lambda: evaluate(images, texts, truth, measures=("R@1", "R@5", "R@10", "rsum")),

@@ -68,7 +68,7 @@ def show(name: Name) -> None:
     from diptych.studies.page import notes_of
 
     one = STUDIES.get(name)
-    say(f"{one.paper.authors}: {one.paper.title}. {one.paper.venue}")
+    say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}")
     say(one.asks)
     say_published(one)
     for setting_name, setting in one.settings.items():
