@@ -55,6 +55,21 @@ def test_prefers_right_pairs_to_wrong_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_an_option_of_another_kind_is_named(name: str) -> None:
+    kind = OBJECTIVES.get(name)
+    for option, default in kind.options.items():
+        if isinstance(default, bool):
+            wrong: object = "no"  # true, if it were taken for one
+        elif isinstance(default, float):
+            wrong = str(default)
+        else:
+            continue
+        with pytest.raises(RecipeError, match=f"option '{option}' of objective .* is '"):
+            kind(**{option: wrong})
+        kind(**{option: default})
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_names_an_option_it_does_not_have(name: str) -> None:
     with pytest.raises(RecipeError, match="has no option 'colour'") as caught:
         OBJECTIVES.get(name)(colour=1)

@@ -74,3 +74,36 @@ def constrained_recipe(scenes_folder: Path) -> Recipe:
         optimizer={"name": "adamp"},
         stages=[{"epochs": 2, "learning_rate": 1e-3, "schedule": "cosine", "per": "epoch"}],
     )
+
+
+@pytest.fixture
+def chunked_recipe(scenes_folder: Path) -> Recipe:
+    """A batch in chunks, two batches to the step, averaged weights under a constraint, in 16 bits."""
+    return tiny(
+        scenes_folder,
+        features={"views": 1},
+        reconstruction={"kind": "input", "word_width": 6, "constraint": {"bound": 3.0, "learning_rate": 0.5}},
+        averaging={"share": 0.9, "checkpoints": 2},
+        batches={"size": 24, "chunk": 7},
+        optimizer={"accumulate": 2},
+        stages=[{"epochs": 3, "learning_rate": 1e-3}],
+        precision="bf16-mixed",
+    )
+
+
+@pytest.fixture
+def targets_recipe(scenes_folder: Path) -> Recipe:
+    """Captions that are vectors, with a head in batch norm; targets of the same model are reconstructed."""
+    model = tiny(scenes_folder).model.model_dump(mode="json")
+    targets = {"kind": "lsa", "width": 12}
+    model["text"] = {"kind": "targets", "targets": targets, "head": "mlp", "batch_norm": True}
+    return tiny(
+        scenes_folder,
+        model=model,
+        reconstruction={"targets": targets, "hidden": [16, 16]},
+        averaging={"share": 0.5, "checkpoints": 2},
+        stages=[
+            {"epochs": 1, "learning_rate": 1e-3},
+            {"epochs": 1, "learning_rate": 1e-3, "train": ["*"]},
+        ],
+    )

@@ -41,6 +41,13 @@ def test_every_recipe_of_the_repository_can_be_read() -> None:
         ("name = 'x'", "stages: Field required"),
         ("name = ", "is not TOML"),
         (MINIMAL + "[objective]\ntemperature = 1", "objective has no name"),
+        (MINIMAL + "[objective]\nname = 'triplet'\nmargn = 1", "'triplet' has no option 'margn'.*margin=0.2"),
+        (MINIMAL + "[objective]\nname = 'triplet'\nmargin = '0.2'", "'margin' of .* is '0.2'.*a number"),
+        (
+            MINIMAL + "[objective]\nname = 'mvn'\n[model]\nsimilarity = 'order'",
+            "'mvn' scores images with images.*'order'",
+        ),
+        (MINIMAL + "[optimizer]\nweight_decay = 0.1", "weight_decay 0.1 does nothing with adam"),
         ("[data]\npath = 'x'\nscenes = {}\n" + MINIMAL, "either path or scenes"),
         (
             "[features]\nviews = 1\n[[stages]]\nepochs = 1\nlearning_rate = 1\ntrain = ['*']",

@@ -8,9 +8,12 @@ from safetensors.numpy import load_file
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.readers import read_collection
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
+
+from ..encoders.tiny_pretrained import transformers_folder
 
 
 def trained(folder: Path, recipe: Recipe) -> Run:
@@ -58,3 +61,24 @@ def test_other_widths_are_named(cached_recipe: Recipe, tmp_path: Path) -> None:
 def test_a_folder_without_an_encoder_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no encoder"):
         trained(tmp_path / "grown", projected(cached_recipe, tmp_path))
+
+
+def test_an_encoder_of_another_library_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
+    DualEncoder.load(transformers_folder("clip", tmp_path / "clip")).save(tmp_path / "other")
+    with pytest.raises(UsageError, match="holds a .*, which cannot be trained on"):
+        trained(tmp_path / "grown", projected(cached_recipe, tmp_path / "other"))
+
+
+def test_captions_of_another_target_model_are_named(cached_recipe: Recipe, tmp_path: Path) -> None:
+    def of_width(width: int, **changes: object) -> Recipe:
+        values = cached_recipe.model_dump() | changes
+        values["model"]["text"] = {
+            "kind": "targets",
+            "targets": {"kind": "lsa", "width": width},
+            "head": "mlp",
+        }
+        return Recipe.model_validate(values)
+
+    base = trained(tmp_path / "base", of_width(8))
+    with pytest.raises(MismatchError, match="width = 8, the recipe's are of .*width = 9"):
+        trained(tmp_path / "grown", of_width(9, warm_start=str(base.folder)))

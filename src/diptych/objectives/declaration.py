@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -108,13 +109,29 @@ class ObjectiveKind:
         """Build it.
 
         Raises:
-            RecipeError: an option it does not have; the message lists those it has.
+            RecipeError: an option it does not have, the message lists those it has; or a value that is
+                not a number, or not true or false, where the option's default is.
         """
-        for name in options:
+        for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in self.options.items())
                 raise RecipeError(f"objective {self.name!r} has no option {name!r}", f"its options: {known}")
+            wanted = _wanted(value, self.options[name])
+            if wanted is not None:
+                raise RecipeError(
+                    f"option {name!r} of objective {self.name!r} is {value!r}",
+                    f"give {wanted}, such as {self.options[name]!r}",
+                )
         return self.build(**options)
+
+
+def _wanted(value: Any, default: Any) -> str | None:
+    """What ``value`` should have been, judging by the default; None when it is that."""
+    if isinstance(default, bool):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(default, Real) and (isinstance(value, bool) or not isinstance(value, Real)):
+        return "a number"
+    return None
 
 
 OBJECTIVES: Registry[ObjectiveKind] = Registry("objective", "diptych.objectives")

@@ -95,7 +95,7 @@ def mvn(
     Args:
         scores: (n_images, n_texts) cosine scores.
         positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        within: (n_images, n_images) and (n_texts, n_texts) cosine scores; diagonals are not looked at.
+        within: (n_images, n_images) and (n_texts, n_texts) cosine scores; diagonals only have to be finite.
         temperature: τ > 0, a number or a scalar tensor that is trained.
         direction: ``both`` takes images and texts as anchors, ``i2t`` images, ``t2i`` texts; the
             scores inside the other modality may then be anything.

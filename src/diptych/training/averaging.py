@@ -28,13 +28,10 @@ def averaged_steps(steps_per_epoch: int, averaging: Averaging) -> list[int]:
     Raises:
         RecipeError: an epoch too short for so many.
     """
-    if averaging.compat == "published":
-        # The published expression, kept as it is: 1 − 0.9 is not 0.1 to a computer.
-        spacing = int((1 - (1 - averaging.share)) * steps_per_epoch / averaging.checkpoints)
-    else:
-        spacing = int(averaging.share * steps_per_epoch / averaging.checkpoints)
+    spacing = _spacing(steps_per_epoch, averaging)
     if spacing < 1:
         needed = math.ceil(averaging.checkpoints / averaging.share - 1e-9)
+        needed += _spacing(needed, averaging) < 1  # the published expression may want one more
         raise RecipeError(
             f"averaging takes {averaging.checkpoints} weights from the last {averaging.share:g} of an epoch, "
             f"which has only {steps_per_epoch} steps",
@@ -45,6 +42,15 @@ def averaged_steps(steps_per_epoch: int, averaging: Averaging) -> list[int]:
         start = int((1 - averaging.share) * steps_per_epoch)
         return [step for step in range(start + 1, steps_per_epoch + 1) if step % spacing == 0]
     return [steps_per_epoch - spacing * back for back in reversed(range(averaging.checkpoints))]
+
+
+def _spacing(steps_per_epoch: int, averaging: Averaging) -> int:
+    """Steps between two weights of the mean; 0 in too short an epoch."""
+    if averaging.compat == "published":
+        # The published expression, kept as it is: 1 − 0.9 is not 0.1 to a computer.
+        return int((1 - (1 - averaging.share)) * steps_per_epoch / averaging.checkpoints)
+    # The small number: 0.29 × 100 is 28.999….
+    return int(averaging.share * steps_per_epoch / averaging.checkpoints + 1e-9)
 
 
 class WeightAverage:

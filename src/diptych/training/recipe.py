@@ -17,6 +17,7 @@ from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
 from diptych.encoders.two_tower import ModelConfig
+from diptych.objectives import OBJECTIVES, Objective
 from diptych.training.sections import (
     Averaging,
     Batches,
@@ -70,8 +71,14 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Recipe:
-        if "name" not in self.objective:
+        if not isinstance(self.objective.get("name"), str):
             raise ValueError("objective has no name")
+        # Now, not after hours of computing features.
+        if self.make_objective().needs_within and self.model.similarity != "cosine":
+            raise ValueError(
+                f"objective {self.objective['name']!r} scores images with images, "
+                f"which similarity {self.model.similarity!r} is not made for: it tells the two sides apart"
+            )
         if self.model.image.kind == "regions" and (self.augmentation or self.features):
             raise ValueError("region features are neither augmented nor cached: leave both sections out")
         if self.model.text.kind == "targets":
@@ -86,6 +93,16 @@ class Recipe(Section):
                 if any(pattern in ("*", "image.*") or "backbone" in pattern for pattern in stage.train):
                     raise ValueError(f"stage {number} trains the backbone, whose features are cached")
         return self
+
+    def make_objective(self) -> Objective:
+        """The objective with its options, a new one each time.
+
+        Raises:
+            UnknownNameError: there is no such objective.
+            UsageError: an option that it does not have, or a value that is impossible.
+        """
+        options = {key: value for key, value in self.objective.items() if key != "name"}
+        return OBJECTIVES.get(self.objective["name"])(**options)
 
     @property
     def epochs(self) -> int:

@@ -93,7 +93,8 @@ class Constraint(Section):
     """L_rec ≤ η by a Lagrange multiplier: L_con + λ (L_rec / η − 1), λ raised by gradient ascent.
 
     Attributes:
-        bound: η.
+        bound: η, in the units of the reconstruction loss: 1 − cosine of ``latent`` (published: 0.2),
+            nats per caption of ``input``.
         start: λ before the first step.
         learning_rate, momentum, dampening: of the ascent.
         highest: λ stays in [0, highest].
@@ -101,7 +102,7 @@ class Constraint(Section):
             up beyond its bounds, as published.
     """
 
-    bound: float = Field(0.2, gt=0)
+    bound: float = Field(gt=0)
     start: float = Field(1.0, ge=0)
     learning_rate: float = Field(5e-3, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1)
@@ -173,6 +174,12 @@ class Optimizer(Section):
     clip: float | None = Field(2.0, gt=0)
     accumulate: int = Field(1, ge=1)
 
+    @model_validator(mode="after")
+    def _decays(self) -> Optimizer:
+        if self.name == "adam" and self.weight_decay:
+            raise ValueError(f"weight_decay {self.weight_decay} does nothing with adam: name adamw or adamp")
+        return self
+
 
 class Stage(Section):
     """A part of training with its own learning rate and its own trained parameters.
@@ -209,7 +216,7 @@ class Checkpoints(Section):
 
     Attributes:
         every_steps: a kill loses at most this many steps.
-        patience: stop after so many epochs without a better validation rsum; never when not given.
+        patience: stop after so many validations without a better rsum; never when not given.
         validate_every: epochs between validations.
     """
 

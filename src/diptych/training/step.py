@@ -21,6 +21,7 @@ from diptych.objectives import Within
 from diptych.training.averaging import batch_norms
 from diptych.training.examples import Loaded
 from diptych.training.gather import gather_rows, positives_of, world_mean, world_size
+from diptych.training.reconstruct import Reconstructor
 from diptych.training.trainee import Trainee
 
 __all__ = ["BatchLoss", "Losses"]
@@ -97,7 +98,7 @@ class BatchLoss:
         if reconstructor is None:
             self._fabric.backward(loss * share)
             return Losses(float(loss.detach()), 0.0)
-        mean = reconstructor.losses(texts.float(), batch).sum() * (world_size() / count)
+        mean = self._reconstructed(reconstructor, texts.float(), batch) * (world_size() / count)
         self._fabric.backward((loss + reconstructor.weight * mean) * share)
         return Losses(float(loss.detach()), float(world_mean(mean.detach())))
 
@@ -116,7 +117,9 @@ class BatchLoss:
             start = 0
             for part in parts:
                 stop = start + len(part.tokens)
-                some = reconstructor.losses(texts[start:stop], part.to(device)).sum() * (world_size() / count)
+                some = self._reconstructed(reconstructor, texts[start:stop], part.to(device)) * (
+                    world_size() / count
+                )
                 self._fabric.backward(some * reconstructor.weight * share)
                 mean, start = mean + some.detach(), stop
         image_start = text_start = 0
@@ -145,6 +148,11 @@ class BatchLoss:
     def _encode(self, batch: Loaded) -> tuple[Tensor, Tensor]:
         images, texts = self._module(batch.images, batch.tokens, batch.lengths, self._cached)
         return images, texts
+
+    def _reconstructed(self, reconstructor: Reconstructor, texts: Tensor, batch: Loaded) -> Tensor:
+        """The summed losses of a batch's captions; the decoder computes in the towers' precision."""
+        with self._fabric.autocast():
+            return reconstructor.losses(texts, batch).sum()
 
     def _contrastive(self, images: Tensor, texts: Tensor, batch: Loaded) -> tuple[Tensor, int]:
         """The objective's loss over the rows of all processes, and how many captions those are."""

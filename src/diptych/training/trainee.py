@@ -11,18 +11,11 @@ from torch import Tensor, nn
 
 from diptych.core.errors import RecipeError
 from diptych.encoders.two_tower import TwoTowerModel
-from diptych.objectives import OBJECTIVES, Objective
 from diptych.training.recipe import Recipe
 from diptych.training.reconstruct import Reconstructor
 from diptych.training.sections import DEFAULT_TRAINED, Stage
 
-__all__ = ["Trainee", "make_objective", "make_optimizer"]
-
-
-def make_objective(recipe: Recipe) -> Objective:
-    """The recipe's objective with its options."""
-    options = {key: value for key, value in recipe.objective.items() if key != "name"}
-    return OBJECTIVES.get(recipe.objective["name"])(**options)
+__all__ = ["Trainee", "make_optimizer"]
 
 
 class Trainee(nn.Module):
@@ -40,12 +33,22 @@ class Trainee(nn.Module):
         super().__init__()
         self.image = model.image
         self.text = model.text
-        self.objective = make_objective(recipe)
+        self.objective = recipe.make_objective()
         self.reconstruction = reconstruction
 
     def forward(self, images: Tensor, tokens: Tensor, lengths: Tensor, cached: bool) -> tuple[Tensor, Tensor]:
         """Unit rows of images (b, d) and captions (c, d)."""
         return (self.image.project(images) if cached else self.image(images)), self.text(tokens, lengths)
+
+    def train(self, mode: bool = True) -> Trainee:
+        """Training mode for what is trained: a frozen batch norm keeps its statistics."""
+        super().train(mode)
+        for part in self.modules():
+            if mode and isinstance(part, nn.modules.batchnorm._BatchNorm):
+                own = list(part.parameters())
+                if own and not any(parameter.requires_grad for parameter in own):
+                    part.eval()
+        return self
 
     def begin(self, stage: Stage) -> None:
         """Freeze and unfreeze as the stage says.
@@ -98,8 +101,9 @@ def make_optimizer(trainee: Trainee, recipe: Recipe, stage: Stage) -> torch.opti
         scale = next(
             (share for pattern, share in stage.scales.items() if fnmatch.fnmatch(name, pattern)), 1.0
         )
-        matrix = parameter.ndim >= 2 and name != "text.embed.weight"
-        decay = options.weight_decay if matrix and options.name != "adam" else 0.0
+        # Word embeddings are the tower's, and those of a decoder of words.
+        matrix = parameter.ndim >= 2 and not name.endswith("embed.weight")
+        decay = options.weight_decay if matrix else 0.0
         groups.setdefault((scale, decay), []).append(parameter)
     return _KINDS[options.name](
         [

@@ -6,6 +6,8 @@ import logging
 from pathlib import Path
 
 from diptych.core.errors import MismatchError, UsageError
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.two_tower import TwoTowerEncoder, TwoTowerModel
 
 __all__ = ["open_warm_start", "take_weights"]
@@ -17,13 +19,17 @@ def open_warm_start(folder: str) -> TwoTowerEncoder:
     """The encoder of a run folder (its best) or of an encoder folder.
 
     Raises:
-        UsageError: neither is there.
+        UsageError: neither is there, or an encoder that was not trained here.
     """
     path = Path(folder)
     for place in (path / "best", path):
         if (place / "diptych.json").is_file():
-            encoder = TwoTowerEncoder.load(place, device="cpu")
-            assert isinstance(encoder, TwoTowerEncoder)
+            encoder = DualEncoder.load(place, device="cpu")
+            if not isinstance(encoder, TwoTowerEncoder):
+                raise UsageError(
+                    f"warm_start {folder} holds a {type(encoder).__name__}, which cannot be trained on",
+                    "give an encoder that diptych train wrote",
+                )
             return encoder
     raise UsageError(
         f"warm_start {folder} holds no encoder",
@@ -35,8 +41,19 @@ def take_weights(model: TwoTowerModel, source: TwoTowerModel) -> list[str]:
     """Copy every weight that both have; gives the names that only ``model`` has, which stay fresh.
 
     Raises:
-        MismatchError: a weight of the same name and another shape, or nothing in common.
+        MismatchError: a weight of the same name and another shape, nothing in common, or captions
+            that are vectors of another target model.
     """
+    mine, theirs = model.config.text, source.config.text
+    if (
+        isinstance(mine, TargetTowerConfig)
+        and isinstance(theirs, TargetTowerConfig)
+        and mine.targets != theirs.targets
+    ):
+        raise MismatchError(
+            f"the warm start's captions are vectors of {_said(theirs)}, the recipe's are of {_said(mine)}",
+            "give both the same model.text.targets",
+        )
     wanted, given = model.state_dict(), source.state_dict()
     shared = [name for name in wanted if name in given]
     for name in shared:
@@ -53,3 +70,8 @@ def take_weights(model: TwoTowerModel, source: TwoTowerModel) -> list[str]:
     left = [name for name in given if name not in wanted]
     logger.info("warm start: %d tensors taken, %d fresh, %d left out", len(shared), len(fresh), len(left))
     return fresh
+
+
+def _said(text: TargetTowerConfig) -> str:
+    """Its target model in the words of a recipe."""
+    return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())

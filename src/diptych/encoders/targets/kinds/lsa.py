@@ -142,7 +142,9 @@ class LatentSemanticAnalysis(TargetModel):
 def _too_wide(width: int, limit: int, shape: tuple[int, int]) -> UsageError:
     return UsageError(
         f"LSA targets of width {width} from {shape[0]} captions of {shape[1]} words, which give at most {limit}",
-        f"set reconstruction.targets.width to at most {limit}" if limit > 1 else "give more captions",
+        f"set the width of reconstruction.targets or model.text.targets to at most {limit}"
+        if limit > 1
+        else "give more captions",
     )
 
 
