@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.readers import read_collection
@@ -48,6 +48,18 @@ def test_a_projection_grows_on_a_finished_run(cached_recipe: Recipe, tmp_path: P
     for name in before:
         assert np.array_equal(before[name], after[name]), name
     assert (base.best / "vocabulary.json").read_text() == (grown.best / "vocabulary.json").read_text()
+
+
+def test_another_warm_start_on_resume_is_refused(cached_recipe: Recipe, tmp_path: Path) -> None:
+    base = trained(tmp_path / "base", cached_recipe)
+    recipe = projected(cached_recipe, base.folder)
+    grown = trained(tmp_path / "grown", recipe)
+    weights = load_file(base.best / "model.safetensors")
+    save_file(
+        {name: np.asarray(value + 1) for name, value in weights.items()}, base.best / "model.safetensors"
+    )
+    with pytest.raises(MismatchError, match="was begun with the weights"):
+        fit(grown, read_collection(str(recipe.data.path)), accelerator="cpu", features_root=tmp_path / "f")
 
 
 def test_other_widths_are_named(cached_recipe: Recipe, tmp_path: Path) -> None:

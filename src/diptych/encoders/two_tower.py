@@ -78,7 +78,8 @@ class TwoTowerEncoder(DualEncoder):
     @property
     def similarity(self) -> Literal["cosine", "order"]:
         """How rows are compared: as the model was trained."""
-        return self.model.config.similarity
+        # The root of a violation ranks as the violation itself: only training tells them apart.
+        return "cosine" if self.model.config.similarity == "cosine" else "order"
 
     @torch.inference_mode()
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:

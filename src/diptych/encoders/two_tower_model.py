@@ -30,8 +30,9 @@ class ModelConfig(BaseModel):
         image: the image tower: ``kind = "pictures"`` (a backbone) or ``"regions"`` (VSRN).
         text: the caption tower: ``kind = "gru"`` or ``"targets"`` (a sentence encoder's vectors).
         projection: a non-linear projection on both towers; none when not given.
-        similarity: ``cosine``, or ``order``: rows without signs, scored by order violation
-            (Vendrov et al., Order-Embeddings of Images and Language, ICLR 2016).
+        similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et
+            al., Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root
+            of the violation, as VSE++'s published code does, and ranks as ``order``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,7 +47,7 @@ class ModelConfig(BaseModel):
         BeforeValidator(choose_kind(CaptionTowerConfig, TargetTowerConfig)),
     ] = CaptionTowerConfig()
     projection: ProjectionConfig | None = None
-    similarity: Literal["cosine", "order"] = "cosine"
+    similarity: Literal["cosine", "order", "order-root"] = "cosine"
 
 
 class TwoTowerModel(nn.Module):
@@ -64,7 +65,7 @@ class TwoTowerModel(nn.Module):
     def __init__(self, config: ModelConfig, source: CaptionSource, load_weights: bool = True) -> None:
         super().__init__()
         self.config = config
-        projection, absolute = config.projection, config.similarity == "order"
+        projection, absolute = config.projection, config.similarity != "cosine"
         self.image: ImageTower | RegionTower
         self.text: CaptionTower | TargetTower
         if isinstance(config.image, RegionTowerConfig):

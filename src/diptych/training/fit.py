@@ -25,6 +25,7 @@ from diptych.encoders.targets import (
     targets_of,
 )
 from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder, TwoTowerModel
+from diptych.training.averaging import averaged_steps
 from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples
 from diptych.training.loop import Loop
@@ -33,7 +34,7 @@ from diptych.training.reconstruct import Reconstructor
 from diptych.training.run import Run
 from diptych.training.trainee import Trainee
 from diptych.training.validation import Validation
-from diptych.training.warm_start import open_warm_start, take_weights
+from diptych.training.warm_start import open_warm_start, same_warm_start, take_weights
 
 __all__ = ["fit"]
 
@@ -85,12 +86,24 @@ def _prepared(
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     train = collection.split(recipe.data.train)
+    plan = BatchPlan(
+        train.caption_image,
+        train.n_images,
+        recipe.batches.size,
+        recipe.batches.plan,
+        recipe.batches.captions_per_image,
+        recipe.seed,
+    )
+    steps_per_epoch = -(-len(plan) // recipe.optimizer.accumulate)
+    if recipe.averaging is not None:
+        averaged_steps(steps_per_epoch, recipe.averaging)  # refused before features are computed
     warm = open_warm_start(recipe.warm_start) if recipe.warm_start is not None else None
     # The first process computes features and targets, the others find the stores complete.
     with fabric.rank_zero_first():
         source = warm.source if warm is not None else _caption_source(run, collection)
         model = TwoTowerModel(recipe.model, source)
         if warm is not None:
+            same_warm_start(warm, run.folder / "warm_start.json")
             take_weights(model, warm.model)
         model.to(memory_format=torch.channels_last)
         encoder = TwoTowerEncoder(model, source, name=recipe.name)
@@ -116,14 +129,7 @@ def _prepared(
             targets,
             recipe.seed,
         ),
-        plan=BatchPlan(
-            train.caption_image,
-            train.n_images,
-            recipe.batches.size,
-            recipe.batches.plan,
-            recipe.batches.captions_per_image,
-            recipe.seed,
-        ),
+        plan=plan,
         validation=validation,
         data=train.text_fingerprint,
         should_stop=should_stop,

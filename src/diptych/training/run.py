@@ -9,6 +9,7 @@
       metrics.jsonl     one line per logged step and per epoch
       checkpoint/       everything needed to go on: weights, optimizer, place
       best/             the encoder with the best validation rsum; DualEncoder.load reads it
+      warm_start.json   the fingerprint of what it began with, where it began with something
       targets/          what latent targets are made with, where there are any
       evaluation/       one folder per evaluated split
 """

@@ -6,11 +6,12 @@ import logging
 from pathlib import Path
 
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import read_json, write_json
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.two_tower import TwoTowerEncoder, TwoTowerModel
 
-__all__ = ["open_warm_start", "take_weights"]
+__all__ = ["open_warm_start", "same_warm_start", "take_weights"]
 
 logger = logging.getLogger(__name__)
 
@@ -75,3 +76,21 @@ def take_weights(model: TwoTowerModel, source: TwoTowerModel) -> list[str]:
 def _said(text: TargetTowerConfig) -> str:
     """Its target model in the words of a recipe."""
     return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())
+
+
+def same_warm_start(encoder: TwoTowerEncoder, kept: Path) -> None:
+    """Keep the fingerprint of the warm start in the file ``kept``, or see that it is still the same.
+
+    Raises:
+        MismatchError: a run is resumed whose warm start has changed meanwhile.
+    """
+    found = encoder.fingerprint
+    if not kept.is_file():
+        write_json(kept, {"fingerprint": found})
+        return
+    begun_with = read_json(kept)["fingerprint"]
+    if begun_with != found:
+        raise MismatchError(
+            f"the run was begun with the weights {begun_with}, warm_start now holds {found}",
+            "put the old encoder back, or start a new run",
+        )
