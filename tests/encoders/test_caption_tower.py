@@ -132,9 +132,6 @@ def test_a_state_that_does_not_fit_needs_a_head() -> None:
         tower(width=7, bidirectional=True)
 
 
-LTD_NAMES = {"fc.projector.0": "head.1", "fc.projector.2": "head.4", "bn": "head.5"}
-
-
 @pytest.mark.parametrize("form", ["infonce", "triplet"])
 @pytest.mark.parametrize("mode", ["eval", "train"])
 def test_agrees_with_the_published_two_directional_tower(form: str, mode: str) -> None:
@@ -152,15 +149,30 @@ def test_agrees_with_the_published_two_directional_tower(form: str, mode: str) -
         10,
         Vocabulary([*SPECIAL, *(f"word{i}" for i in range(16))]),
     ).double()
-    weights = {}
-    for key in golden.files:
-        if key.startswith(f"{form}.w."):
-            name = key.removeprefix(f"{form}.w.")
-            layer, _, kind = name.rpartition(".")
-            weights[f"{LTD_NAMES.get(layer, layer)}.{kind}"] = torch.tensor(golden[key])
-    model.load_state_dict(weights)
+    prefix = f"{form}.w."
+    weights = {
+        key.removeprefix(prefix): torch.tensor(golden[key]) for key in golden.files if key.startswith(prefix)
+    }
+    model.load_published(weights)
     rows = model.train(mode == "train")(torch.tensor(golden["token_ids"]), torch.tensor(golden["lengths"]))
     np.testing.assert_allclose(rows.detach(), golden[f"{form}.embedding_{mode}_mode"], atol=1e-9)
+
+
+def test_published_weights_that_do_not_fit_are_named() -> None:
+    model = tower(head="mlp", bias=False)
+    weights = {
+        {"head.1.weight": "fc.projector.0.weight", "head.4.weight": "fc.projector.2.weight"}.get(
+            name, name
+        ): value
+        for name, value in model.state_dict().items()
+    }
+    model.load_published(weights)
+    with pytest.raises(MismatchError, match=r"the recipe's tower has no weight head\.5\.weight"):
+        model.load_published({**weights, "bn.weight": torch.ones(8)})
+    with pytest.raises(MismatchError, match=r"the published encoder has no weight embed\.weight"):
+        model.load_published({name: value for name, value in weights.items() if name != "embed.weight"})
+    with pytest.raises(MismatchError, match=r"embed\.weight has shape \(3, 6\)"):
+        model.load_published({**weights, "embed.weight": torch.ones(3, 6)})
 
 
 def test_a_projection_stands_on_the_state_without_unit_length_between() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.data.vocabulary import UNKNOWN, Vocabulary
 from diptych.encoders.caption_inputs import TokenInputs, pad_tokens
 from diptych.encoders.heads import make_head
@@ -87,6 +87,14 @@ class CaptionTowerConfig(BaseModel):
         if self.batch_norm and self.head == "none":
             raise ValueError("batch_norm is of a head, and head is 'none'")
         return self
+
+
+_PUBLISHED = {"fc.projector.0": "head.1", "fc.projector.2": "head.4", "bn": "head.5"}
+
+
+def _renamed(name: str) -> str:
+    layer, _, kind = name.rpartition(".")
+    return f"{_PUBLISHED.get(layer, layer)}.{kind}"
 
 
 class CaptionTower(Tower):
@@ -156,6 +164,28 @@ class CaptionTower(Tower):
     def describe(self) -> dict[str, Any]:
         """What a number depends on: the longest text and the size of the vocabulary."""
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
+
+    def load_published(self, weights: Mapping[str, Tensor]) -> None:
+        """Take the weights of a published caption encoder under the names it gives them.
+
+        VSE++'s are ``embed`` and ``rnn``; LTD's have a head ``fc.projector`` and, with the triplet
+        loss, ``bn`` besides. A vocabulary of the same words in the same order is up to the caller.
+
+        Raises:
+            MismatchError: a weight that is missing, unknown or of another shape; names the first.
+        """
+        own = self.state_dict()
+        renamed = {_renamed(name): value for name, value in weights.items()}
+        for name in sorted(set(own) ^ set(renamed)):
+            where = "the published encoder" if name in own else "the recipe's tower"
+            raise MismatchError(f"{where} has no weight {name}", "check head, batch_norm, bias and layers")
+        for name, value in renamed.items():
+            if value.shape != own[name].shape:
+                raise MismatchError(
+                    f"{name} has shape {tuple(value.shape)}, the recipe's tower wants {tuple(own[name].shape)}",
+                    "check the widths and the vocabulary",
+                )
+        self.load_state_dict(renamed)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
