@@ -161,7 +161,8 @@ def _against_cross_entropy() -> list[Line]:
                 f"{found:.2f}× ({ratio(alone, seconds):.2f}×)",
                 "(stated)" if free else "≤ 2×",
                 free or found <= 2,
-                how + (three if OBJECTIVES.get(name).build.needs_within else ""),
+                (how if name == names[0] else f"as {names[0]}")
+                + (three if OBJECTIVES.get(name).build.needs_within else ""),
             )
         )
     return lines
