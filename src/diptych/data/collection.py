@@ -14,6 +14,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.fingerprint import fingerprint
+from diptych.data.overlay import OverlaidPicture, OverlaySource
 from diptych.data.regions import RegionSource
 
 if TYPE_CHECKING:
@@ -134,15 +135,18 @@ class Collection:
         """What :meth:`item` gives, and so what an encoder of this collection has to take."""
         return "regions" if isinstance(self.source, RegionSource) else "pictures"
 
-    def item(self, row: int) -> Image | np.ndarray:
+    def item(self, row: int) -> Image | OverlaidPicture | np.ndarray:
         """What an encoder takes of image row ``row``: its (regions, d) float32 features where the
-        collection has them, else its picture.
+        collection has them, else its picture, with an overlay where it has one.
 
         Raises:
             ImageError: it is missing or cannot be decoded; the message names it.
         """
         if isinstance(self.source, RegionSource):
             return self.source.regions(int(self.source_rows[row]))
+        if isinstance(self.source, OverlaySource):
+            overlay = self.source.overlay(int(self.source_rows[row]))
+            return self.image(row) if overlay is None else OverlaidPicture(self.image(row), overlay)
         return self.image(row)
 
     def images(self) -> Iterator[Image]:

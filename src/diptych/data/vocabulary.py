@@ -17,7 +17,7 @@ import numpy as np
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import read_json, write_json
 
-__all__ = ["END", "PADDING", "SPECIAL", "START", "UNKNOWN", "Vocabulary", "words"]
+__all__ = ["END", "PADDING", "SPECIAL", "START", "UNKNOWN", "Vocabulary", "first_words", "words"]
 
 PADDING, START, END, UNKNOWN = range(4)
 SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
@@ -33,6 +33,21 @@ def words(text: str) -> list[str]:
     ['a', "man's", 't-shirt', ',', 'red', '.']
     """
     return _WORD.findall(text.lower())
+
+
+def first_words(text: str, count: int) -> str:
+    """The beginning of ``text`` that has its first ``count`` words; all of it when it has no more.
+
+    >>> first_words("A man's T-shirt, red.", 3)
+    "A man's T-shirt"
+    """
+    whole = words(text)
+    if len(whole) <= count:
+        return text
+    ends = [match.end() for match in _WORD.finditer(text)]
+    head = text[: ends[count - 1]] if count else ""
+    # Lower case can have more letters (İ): then the words themselves are what is left.
+    return head if words(head) == whole[:count] else " ".join(whole[:count])
 
 
 class Vocabulary:
@@ -57,11 +72,16 @@ class Vocabulary:
         return len(self.entries)
 
     @classmethod
-    def build(cls, captions: Iterable[str], min_count: int = 4) -> Vocabulary:
+    def build(cls, captions: Iterable[str], min_count: int = 4, always: Sequence[str] = ()) -> Vocabulary:
         """Count words and keep those seen at least ``min_count`` times, most frequent first.
 
+        Args:
+            captions: where words are counted.
+            min_count: rarer words are unknown.
+            always: words that come right after the special ones, in this order and however rare.
+
         Raises:
-            DataError: no word is that frequent.
+            DataError: no word is that frequent, or one of ``always`` is not a single word in lower case.
         """
         counts = Counter(word for caption in captions for word in words(caption))
         kept = [word for word, count in counts.items() if count >= min_count]
@@ -70,7 +90,10 @@ class Vocabulary:
                 f"no word occurs {min_count} times in the captions", "lower min_count, or check the split"
             )
         kept.sort(key=lambda word: (-counts[word], word))
-        return cls([*SPECIAL, *kept])
+        for word in always:
+            if words(word) != [word]:
+                raise DataError(f"{word!r} is read as {words(word)}, not as itself", "give single words")
+        return cls([*SPECIAL, *always, *(word for word in kept if word not in always)])
 
     def encode(self, caption: str, max_tokens: int | None = None) -> list[int]:
         """Ids of a caption between start and end; unknown words become ``<unk>``.

@@ -1,19 +1,23 @@
 """Captions made ready for a caption tower once, batched as often as asked.
 
 Words become token ids here, sentences' vectors come from a target model; either way a batch is two
-tensors that the tower takes.
+tensors that the tower takes. A batch's captions can be given endings, such as the digits of a shortcut:
+they stand behind the last word, are never lost to noise, and make a caption that would be too long lose
+words of its own instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
-from diptych.data.vocabulary import END, PADDING, START, UNKNOWN
+from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 
 __all__ = ["CaptionInputs", "TargetInputs", "TokenInputs", "pad_tokens"]
 
@@ -25,11 +29,17 @@ class CaptionInputs(Protocol):
     def lengths(self) -> np.ndarray:
         """(n,) int64; captions of like length make batches without padding."""
 
-    def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """The two tensors that the tower takes of captions ``rows``, one row each."""
+    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
+        """The two tensors that the tower takes of captions ``rows``, one row each, with their endings."""
 
     def augmented(
-        self, rows: np.ndarray, unknown: float, deleted: float, seed: int, epoch: int
+        self,
+        rows: np.ndarray,
+        unknown: float,
+        deleted: float,
+        seed: int,
+        epoch: int,
+        endings: Sequence[str] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The same of captions with noise on their words; see :meth:`TokenInputs.augmented`."""
 
@@ -40,18 +50,41 @@ class TokenInputs:
     Args:
         flat: (n_tokens,) ids.
         starts: (n + 1,) int64, where each caption starts.
+        vocabulary: what makes ids of endings; without one there are none.
+        max_tokens: the longest a caption may be with its ending, start and end included.
     """
 
-    def __init__(self, flat: np.ndarray, starts: np.ndarray) -> None:
+    def __init__(
+        self,
+        flat: np.ndarray,
+        starts: np.ndarray,
+        vocabulary: Vocabulary | None = None,
+        max_tokens: int | None = None,
+    ) -> None:
         self._flat, self._starts = flat, starts
+        self._vocabulary, self._max_tokens = vocabulary, max_tokens
         self.lengths = np.diff(starts)
 
-    def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """(n, longest) int64 padded token ids, and (n,) lengths."""
-        return pad_tokens(self._flat, self._starts, rows)
+    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
+        """(n, longest) int64 padded token ids, and (n,) lengths.
+
+        Args:
+            rows: (n,) which captions.
+            endings: (n,) what each caption ends with; an empty one is none.
+
+        Raises:
+            UsageError: an ending that does not fit into ``max_tokens``.
+        """
+        return self._ended(*pad_tokens(self._flat, self._starts, rows), endings)
 
     def augmented(
-        self, rows: np.ndarray, unknown: float, deleted: float, seed: int, epoch: int
+        self,
+        rows: np.ndarray,
+        unknown: float,
+        deleted: float,
+        seed: int,
+        epoch: int,
+        endings: Sequence[str] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Noisy captions to train on: some words ``<unk>``, some left out, start and end kept.
 
@@ -63,6 +96,10 @@ class TokenInputs:
             deleted: share of a caption's words that is left out, rounded down.
             seed: of the noise.
             epoch: another epoch, other noise.
+            endings: (n,) what each caption ends with, without noise.
+
+        Raises:
+            UsageError: an ending that does not fit into ``max_tokens``.
 
         Source: Bleeker, Yates, de Rijke, 2022, after PCME (Chun et al. 2021).
         """
@@ -70,17 +107,43 @@ class TokenInputs:
         places = np.arange(tokens.shape[1])
         inside = places < lengths[:, None]
         is_word = inside & (tokens != START) & (tokens != END)
-        tokens[is_word & (_uniform(seed, epoch, 0, rows, places) < unknown)] = UNKNOWN
+        tokens[is_word & (draw_uniform(seed, epoch, 0, rows[:, None], places) < unknown)] = UNKNOWN
         # The words with the smallest draws are left out. (The small number: 0.29 × 100 is 28.999….)
         leave_out = np.floor(deleted * is_word.sum(axis=1) + 1e-9).astype(np.int64)
-        draws = np.where(is_word, _uniform(seed, epoch, 1, rows, places), np.inf)
+        draws = np.where(is_word, draw_uniform(seed, epoch, 1, rows[:, None], places), np.inf)
         rank = np.argsort(np.argsort(draws, axis=1, kind="stable"), axis=1)
         kept = inside & (rank >= leave_out[:, None])
         lengths = kept.sum(axis=1)
         # Kept tokens move to the front in their order.
         order = np.argsort(~kept, axis=1, kind="stable")[:, : int(lengths.max())]
         moved = np.take_along_axis(np.where(kept, tokens, PADDING), order, axis=1)
-        return torch.from_numpy(moved), torch.from_numpy(lengths)
+        return self._ended(torch.from_numpy(moved), torch.from_numpy(lengths), endings)
+
+    def _ended(
+        self, tokens: Tensor, lengths: Tensor, endings: Sequence[str] | None
+    ) -> tuple[Tensor, Tensor]:
+        """Padded captions with the words of their endings before each END."""
+        if endings is None or not any(endings):
+            return tokens, lengths
+        if self._vocabulary is None:
+            raise UsageError("endings without a vocabulary", "give TokenInputs the vocabulary of its captions")
+        ids = [self._vocabulary.encode(ending)[1:] for ending in endings]
+        kept = lengths.numpy() - 1
+        if self._max_tokens is not None:
+            room = self._max_tokens - np.array([len(part) for part in ids])
+            if room.min() < 1:
+                raise UsageError(
+                    f"captions of {self._max_tokens} tokens have no room for the ending "
+                    f"{endings[int(room.argmin())]!r}",
+                    f"set model.text.max_tokens to at least {self._max_tokens + 1 - room.min()}",
+                )
+            kept = np.minimum(kept, room)
+        rows = [
+            [*row[:count], *part] for row, count, part in zip(tokens.tolist(), kept.tolist(), ids, strict=True)
+        ]
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        flat = np.concatenate([np.array(row) for row in rows])
+        return pad_tokens(flat, starts, np.arange(len(rows)))
 
 
 class TargetInputs:
@@ -94,13 +157,29 @@ class TargetInputs:
         self._vectors = vectors
         self.lengths = np.ones(len(vectors), dtype=np.int64)
 
-    def batch(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """(n, d) float32 vectors, and (n,) ones."""
+    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
+        """(n, d) float32 vectors, and (n,) ones.
+
+        Raises:
+            UsageError: there are endings: a vector has no words to append them to.
+        """
+        if endings is not None and any(endings):
+            raise UsageError(
+                "captions are vectors of sentences, made before training: they cannot end with digits "
+                "that change",
+                "set shortcuts.setup = 'images', or model.text.kind = 'gru'",
+            )
         vectors = np.ascontiguousarray(self._vectors[rows], dtype=np.float32)
         return torch.from_numpy(vectors), torch.ones(len(rows), dtype=torch.int64)
 
     def augmented(
-        self, rows: np.ndarray, unknown: float, deleted: float, seed: int, epoch: int
+        self,
+        rows: np.ndarray,
+        unknown: float,
+        deleted: float,
+        seed: int,
+        epoch: int,
+        endings: Sequence[str] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Refused.
 
@@ -121,22 +200,3 @@ def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[
     inside = np.arange(longest) < lengths[:, None]
     tokens = np.where(inside, flat[np.minimum(places, len(flat) - 1)], PADDING)
     return torch.from_numpy(tokens.astype(np.int64)), torch.from_numpy(lengths)
-
-
-def _uniform(seed: int, epoch: int, stream: int, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(n, t) draws in [0, 1): a function of the numbers alone, without a generator per caption."""
-    key = np.zeros(1, dtype=np.uint64)
-    for number in (seed, epoch, stream):
-        key = _mixed(key + np.uint64(number % 2**64))
-    keys = _mixed(_mixed(key + rows.astype(np.uint64))[:, None] + places.astype(np.uint64))
-    draws: np.ndarray = (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return draws
-
-
-def _mixed(keys: np.ndarray) -> np.ndarray:
-    """One step of SplitMix64 (Steele et al. 2014): every bit of the result depends on every bit given."""
-    keys = keys + np.uint64(0x9E3779B97F4A7C15)
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = keys ^ (keys >> np.uint64(31))
-    return mixed

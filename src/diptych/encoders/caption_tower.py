@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.data.vocabulary import UNKNOWN, Vocabulary
+from diptych.data.vocabulary import UNKNOWN, Vocabulary, first_words
 from diptych.encoders.caption_inputs import TokenInputs, pad_tokens
 from diptych.encoders.heads import make_head
 from diptych.encoders.tower import ProjectionConfig, Tower
@@ -155,11 +155,37 @@ class CaptionTower(Tower):
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
-        inputs = TokenInputs(*self.vocabulary.encode_all(texts, self.config.max_tokens))
+        flat, starts = self.vocabulary.encode_all(texts, self.config.max_tokens)
+        inputs = TokenInputs(flat, starts, self.vocabulary, self.config.max_tokens)
         cut = int(np.count_nonzero(inputs.lengths == self.config.max_tokens))
         if cut:
             logger.info("%d of %d texts reach or exceed %d tokens", cut, len(texts), self.config.max_tokens)
         return inputs
+
+    def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
+        """Texts with their endings after a blank; :meth:`inputs` makes the same tokens of them as of
+        ``texts`` that are batched with ``endings``. Those that lose words for it are counted and logged.
+
+        Raises:
+            UsageError: an ending that does not fit into ``max_tokens``.
+        """
+        cut = 0
+        ended = list(texts)
+        for place, (text, ending) in enumerate(zip(texts, endings, strict=True)):
+            if not ending:
+                continue
+            room = self.config.max_tokens - len(self.vocabulary.encode(ending))
+            if room < 0:
+                raise UsageError(
+                    f"captions of {self.config.max_tokens} tokens have no room for the ending {ending!r}",
+                    f"set model.text.max_tokens to at least {self.config.max_tokens - room}",
+                )
+            head = first_words(text, room)
+            cut += head is not text
+            ended[place] = f"{head} {ending}"
+        if cut:
+            logger.info("%d of %d texts lost words to make room for their endings", cut, len(texts))
+        return ended
 
     def describe(self) -> dict[str, Any]:
         """What a number depends on: the longest text and the size of the vocabulary."""

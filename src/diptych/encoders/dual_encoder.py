@@ -63,6 +63,14 @@ class DualEncoder(ABC):
             NumericalError: an output is NaN or infinite; the message names its position.
         """
 
+    def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
+        """``text + " " + ending`` for each pair, such that :meth:`encode_texts` reads the whole ending.
+
+        An encoder with a limit shortens the text, not the ending, and says how many it shortened. An
+        empty ending leaves its text as it is.
+        """
+        return [f"{text} {ending}" if ending else text for text, ending in zip(texts, endings, strict=True)]
+
     @property
     @abstractmethod
     def width(self) -> int:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from diptych.core.errors import MismatchError, UnknownNameError
+from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
+from diptych.data.overlay import split_overlay
 from diptych.encoders.heads import make_head, unit_rows
 from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Preprocessing
@@ -33,6 +35,8 @@ class ImageTowerConfig(BaseModel):
         backbone_options: keyword arguments for ``timm.create_model``, e.g. ``{pad_type = "same"}``.
         pretrained: let timm fetch its pretrained weights from the hub.
         weights: a safetensors file of the backbone's own state dict, instead of the hub.
+        grid: rows and columns of cells over which the backbone's last map is averaged, the cells'
+            means end to end instead of the backbone's own pooling: features that keep where things are.
         preprocessing: what the backbone sees.
         normalise_features: divide the pooled features by their length before the head (VSE++).
         hidden: width of the MLP head's hidden layer; a linear head when not given.
@@ -50,6 +54,7 @@ class ImageTowerConfig(BaseModel):
     backbone_options: dict[str, Any] = Field(default_factory=dict)
     pretrained: bool = False
     weights: str | None = None
+    grid: tuple[int, int] | None = None
     preprocessing: Preprocessing = Preprocessing()
     normalise_features: bool = True
     hidden: int | None = None
@@ -110,17 +115,21 @@ class ImageTower(Tower):
         self.feature_width = int(self.backbone.num_features)
         if hasattr(self.backbone, "head_hidden_size") and self.backbone.head_hidden_size:
             self.feature_width = int(self.backbone.head_hidden_size)
+        if config.grid is not None:
+            self.feature_width = _map_channels(self.backbone, config) * config.grid[0] * config.grid[1]
         self.head = make_head(
             self.feature_width, self.base, config.hidden, config.dropout, config.bias, config.batch_norm
         )
 
     def prepare(self, item: Any, position: int) -> np.ndarray:
-        """A picture as (3, size, size) float32; ``position`` is what errors call it.
+        """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
+        errors call it.
 
         Raises:
-            ImageError: not a picture, or one of an extreme shape.
+            ImageError: not a picture, one of an extreme shape, or an overlay that does not fit.
         """
-        return self.config.preprocessing(as_picture(item, position))
+        picture, overlay = split_overlay(item)
+        return self.config.preprocessing(as_picture(picture, position), overlay)
 
     def describe(self) -> dict[str, Any]:
         """What a number depends on: the backbone and what it sees."""
@@ -128,8 +137,11 @@ class ImageTower(Tower):
 
     def features(self, pictures: Tensor) -> Tensor:
         """(n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
-        pooled: Tensor = self.backbone(pictures)
-        return pooled
+        if self.config.grid is None:
+            pooled: Tensor = self.backbone(pictures)
+            return pooled
+        cells = nn.functional.adaptive_avg_pool2d(self.backbone.forward_features(pictures), self.config.grid)
+        return cells.flatten(1)
 
     def project(self, features: Tensor) -> Tensor:
         """(n, feature_width) → (n, width) unit rows."""
@@ -156,6 +168,23 @@ class ImageTower(Tower):
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
         return self
+
+
+def _map_channels(backbone: nn.Module, config: ImageTowerConfig) -> int:
+    """Channels of the backbone's last map.
+
+    Raises:
+        RecipeError: it gives no map.
+    """
+    side = config.preprocessing.size
+    with torch.no_grad():
+        shape = tuple(backbone.eval().forward_features(torch.zeros(1, 3, side, side)).shape)
+    if len(shape) != 4:
+        raise RecipeError(
+            f"model.image.grid: {config.backbone} gives features of shape {shape}, not a map",
+            "leave grid out, or choose a convolutional backbone",
+        )
+    return int(shape[1])
 
 
 def _load_backbone(backbone: nn.Module, path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, ImageError, UsageError
+from diptych.data.overlay import OverlaidPicture
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,12 +28,20 @@ def as_picture(item: Any, position: int) -> Image:
         position: what to call it in errors.
 
     Raises:
-        ImageError: anything else, or a picture without pixels or of an extreme shape.
+        ImageError: anything else, a picture with an overlay, which is never dropped, or a picture without
+            pixels or of an extreme shape.
     """
     from PIL import Image as pillow
 
     from diptych.data.images import to_rgb
 
+    if isinstance(item, OverlaidPicture):
+        raise ImageError(
+            f"image {position} has something laid over it (the digits of a shortcut), which this encoder "
+            "does not paste",
+            "evaluate it without shortcuts, or split the item with diptych.data.overlay.split_overlay and "
+            "paste it where pictures are prepared",
+        )
     if isinstance(item, np.ndarray):
         if item.dtype != np.uint8 or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)):
             raise ImageError(

@@ -2,6 +2,9 @@
 
 Every random choice comes from a generator the caller gives, so that a picture's crop depends on
 (seed, picture, epoch or view) and on nothing else: not on the worker, not on the order.
+
+What is laid over a picture is pasted last, after crop, flip and erasure: the numbers are those of the
+prepared picture with its pixels replaced before they were normalised.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Augmentation", "Preprocessing"]
+    from diptych.data.overlay import Overlay
+
+__all__ = ["Augmentation", "Preprocessing", "randomly_cut"]
 
 
 class Augmentation(BaseModel):
@@ -69,23 +74,41 @@ class Preprocessing(BaseModel):
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
-    def __call__(self, picture: Image) -> np.ndarray:
-        """Shorter side to ``resize``, central ``size`` × ``size`` crop, normalised: (3, size, size)."""
+    def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
+        """The central view with what is laid over it, normalised: (3, size, size).
+
+        Raises:
+            ImageError: the overlay does not fit.
+        """
+        return self._with_overlay(self._normalised(self.central(picture)), overlay)
+
+    def central(self, picture: Image) -> np.ndarray:
+        """Shorter side to ``resize``, central ``size`` × ``size`` crop: (size, size, 3) uint8."""
         width, height = picture.size
         side = min(width, height) * min(1.0, self.size / self.resize)
         left, top = (width - side) / 2, (height - side) / 2
         return self._cut(picture, (left, top, left + side, top + side), flip=False)
 
     def augmented(
-        self, picture: Image, augmentation: Augmentation, random: np.random.Generator
+        self,
+        picture: Image,
+        augmentation: Augmentation,
+        random: np.random.Generator,
+        overlay: Overlay | None = None,
     ) -> np.ndarray:
-        """A random crop and flip, resized, normalised and perhaps erased in part: (3, size, size)."""
+        """A random crop and flip, resized, normalised, perhaps erased in part: (3, size, size).
+
+        The overlay is pasted last, whole and unflipped.
+
+        Raises:
+            ImageError: the overlay does not fit.
+        """
         box = _random_box(picture.size, augmentation, random)
-        pixels = self._cut(picture, box, flip=bool(random.random() < augmentation.flip))
+        pixels = self._normalised(self._cut(picture, box, flip=bool(random.random() < augmentation.flip)))
         # Nothing is drawn without erasing: crops and flips are those of before it was known.
         if augmentation.erasing and random.random() < augmentation.erasing:
             _erase(pixels, augmentation, random)
-        return pixels
+        return self._with_overlay(pixels, overlay)
 
     def _cut(self, picture: Image, box: tuple[float, float, float, float], flip: bool) -> np.ndarray:
         from PIL import Image as pillow
@@ -94,10 +117,34 @@ class Preprocessing(BaseModel):
         cut = picture.resize((self.size, self.size), method[self.interpolation], box=box, reducing_gap=3.0)
         if flip:
             cut = cut.transpose(pillow.Transpose.FLIP_LEFT_RIGHT)
-        values = np.asarray(cut, dtype=np.float32)
+        return np.asarray(cut)
+
+    def _normalised(self, pixels: np.ndarray) -> np.ndarray:
+        """(height, width, 3) uint8 → (3, height, width) float32."""
+        values = pixels.astype(np.float32)
         scale = 1.0 / (255.0 * np.asarray(self.std, dtype=np.float32))
         shift = np.asarray(self.mean, dtype=np.float32) / np.asarray(self.std, dtype=np.float32)
         return np.ascontiguousarray((values * scale - shift).transpose(2, 0, 1))
+
+    def _with_overlay(self, pixels: np.ndarray, overlay: Overlay | None) -> np.ndarray:
+        """Normalised ``pixels`` with the patches of ``overlay`` in their places."""
+        for left, top, patch in overlay.patches(self.size, self.size) if overlay is not None else ():
+            height, width = patch.shape[:2]
+            pixels[:, top : top + height, left : left + width] = self._normalised(patch)
+        return pixels
+
+
+def randomly_cut(picture: Image, augmentation: Augmentation, random: np.random.Generator) -> Image:
+    """A random crop of a picture, perhaps flipped, in its own pixels: for preprocessing of other libraries.
+
+    The crop's edges are rounded to whole pixels; nothing is resized or erased.
+    """
+    from PIL import Image as pillow
+
+    left, top, right, bottom = (round(edge) for edge in _random_box(picture.size, augmentation, random))
+    cut = picture.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
+    flip = random.random() < augmentation.flip
+    return cut.transpose(pillow.Transpose.FLIP_LEFT_RIGHT) if flip else cut
 
 
 def _random_box(

@@ -23,6 +23,7 @@ from diptych.core.progress import task
 from diptych.data.collection import Collection
 from diptych.data.contents import picture_contents
 from diptych.data.loading import batched, read_ahead
+from diptych.data.overlay import split_overlay
 from diptych.encoders.image_tower import ImageTower
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
@@ -133,8 +134,10 @@ def _key(tower: ImageTower, contents: list[str], options: FeatureOptions) -> str
             del settings["augmentation"][name]
     if options.views == 0:
         settings = {name: settings[name] for name in ("views", "precision", "storage")}
+    grid = [] if tower.config.grid is None else [list(tower.config.grid)]  # stores without it keep their names
     return fingerprint(
         _FORMAT,
+        *grid,
         fingerprint_arrays(weights),
         tower.config.backbone,
         tower.config.backbone_options,
@@ -176,12 +179,13 @@ def _compute(
     tower.backbone.to(memory_format=torch.channels_last)
 
     def views_of(row: int) -> np.ndarray:
-        picture = collection.image(row)
-        views = [preprocessing(picture)]
+        # The overlay of a picture that has one is over every view; ``contents`` knows it.
+        picture, overlay = split_overlay(collection.item(row))
+        views = [preprocessing(picture, overlay)]
         for view in range(1, options.views + 1):
             # Seeded by the picture's content: its views do not depend on its place in the collection.
             random = np.random.default_rng([options.seed, view, int(contents[row], 16)])
-            views.append(preprocessing.augmented(picture, options.augmentation, random))
+            views.append(preprocessing.augmented(picture, options.augmentation, random, overlay))
         return np.stack(views)
 
     per_block = max(1, _BLOCK_PICTURES // (1 + options.views)) * 4

@@ -15,13 +15,14 @@ from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.loading import batched
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.caption_tower import CaptionTower
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.pretrained import pick_device
 from diptych.encoders.rows import unit_rows
 from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.targets.contract import open_target_model
 from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.encoders.trainable import TrainableEncoder
 from diptych.encoders.two_tower_model import CaptionSource, ModelConfig, TwoTowerModel
 
 __all__ = ["CaptionSource", "ModelConfig", "TwoTowerEncoder", "TwoTowerModel"]
@@ -36,7 +37,7 @@ _NO_EFFECT: Any = {
 the target model or from the similarity itself."""
 
 
-class TwoTowerEncoder(DualEncoder):
+class TwoTowerEncoder(TrainableEncoder):
     """A trained two-tower model with its preprocessing and what makes numbers of captions.
 
     Args:
@@ -81,6 +82,25 @@ class TwoTowerEncoder(DualEncoder):
         # The root of a violation ranks as the violation itself: only training tells them apart.
         return "cosine" if self.model.config.similarity == "cosine" else "order"
 
+    @property
+    def towers(self) -> TwoTowerModel:
+        """The model itself."""
+        return self.model
+
+    @property
+    def scoring(self) -> Literal["cosine", "order", "order-root"]:
+        """As the model's configuration says."""
+        return self.model.config.similarity
+
+    @property
+    def learned_options(self) -> dict[str, float]:
+        """The temperature, where there was one."""
+        return {} if self.temperature is None else {"temperature": self.temperature}
+
+    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> TwoTowerEncoder:
+        """The same weights with another name and temperature; a bias has no place here and changes no rank."""
+        return TwoTowerEncoder(self.model, self.source, name, temperature)
+
     @torch.inference_mode()
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays), or of
@@ -123,6 +143,16 @@ class TwoTowerEncoder(DualEncoder):
             encoded = self.model.text(first.to(self.device), second).float().cpu().numpy()
             rows[part] = unit_rows(encoded, "text", part)
         return rows
+
+    def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
+        """Each text, a blank, its ending; texts that would be cut lose words of their own instead.
+
+        Raises:
+            UsageError: an ending alone is longer than the longest text.
+        """
+        if isinstance(self.model.text, CaptionTower):
+            return self.model.text.with_endings(texts, endings)
+        return super().with_endings(texts, endings)
 
     @property
     def fingerprint(self) -> str:

@@ -8,14 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import DataError
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
+from diptych.data.overlay import Overlay, OverlaidPicture
 from diptych.encoders.caption_inputs import CaptionInputs
 from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
 from diptych.encoders.store import FeatureStore
+from diptych.encoders.targets import TargetModel
 from diptych.encoders.two_tower import TwoTowerModel
 from diptych.training.sections import CaptionAugmentation
 
@@ -85,7 +88,9 @@ class Examples:
         features: cached features of the same collection, or None to read pictures.
         augmentation: of pictures that are read.
         caption_augmentation: of captions.
-        targets: (n_captions, width) latent targets, or None.
+        targets: (n_captions, width) latent targets; or the model that makes them, for captions that
+            end with a shortcut; or None.
+        shortcuts: numbers that pictures and captions carry, or None.
         seed: of views, crops, flips and dropped words.
     """
 
@@ -97,12 +102,13 @@ class Examples:
         features: FeatureStore | None = None,
         augmentation: Augmentation | None = None,
         caption_augmentation: CaptionAugmentation | None = None,
-        targets: np.ndarray | None = None,
+        targets: np.ndarray | TargetModel | None = None,
+        shortcuts: Shortcuts | None = None,
         seed: int = 0,
     ) -> None:
         if features is not None and len(features.rows) != collection.n_images:
             raise DataError(f"{collection.n_images} images, but features of {len(features.rows)}")
-        if targets is not None and len(targets) != collection.n_captions:
+        if isinstance(targets, np.ndarray) and len(targets) != collection.n_captions:
             raise DataError(f"{collection.n_captions} captions, but {len(targets)} latent targets")
         self._collection = collection
         self._tower = model.image
@@ -111,6 +117,7 @@ class Examples:
         self._augmentation = augmentation
         self._caption_augmentation = caption_augmentation
         self._targets = targets
+        self._shortcuts = shortcuts
         self._seed = seed
 
     @property
@@ -124,28 +131,40 @@ class Examples:
         Raises:
             ImageError: a picture cannot be read; the message names it.
         """
-        tokens, lengths = self._read_captions(batch.captions, epoch)
+        endings: list[str] | None = None
+        overlays: list[Overlay | None] = [None] * len(batch.images)
+        if self._shortcuts is not None:
+            given = self._shortcuts.training(self._collection, batch, epoch)
+            overlays = given.overlays
+            endings = given.endings if any(given.endings) else None
+        tokens, lengths = self._read_captions(batch.captions, epoch, endings)
         return Loaded(
-            self._images(batch.images, epoch),
+            self._images(batch.images, overlays, epoch),
             tokens,
             lengths,
-            self._targets_of(batch.captions),
+            self._targets_of(batch.captions, endings),
             torch.from_numpy(batch.images),
             torch.from_numpy(batch.images[batch.caption_image]),
         )
 
-    def _read_captions(self, rows: np.ndarray, epoch: int) -> tuple[Tensor, Tensor]:
+    def _read_captions(
+        self, rows: np.ndarray, epoch: int, endings: list[str] | None
+    ) -> tuple[Tensor, Tensor]:
         noise = self._caption_augmentation
         if noise is None:
-            return self._captions.batch(rows)
-        return self._captions.augmented(rows, noise.unknown, noise.deleted, self._seed, epoch)
+            return self._captions.batch(rows, endings)
+        return self._captions.augmented(rows, noise.unknown, noise.deleted, self._seed, epoch, endings)
 
-    def _targets_of(self, rows: np.ndarray) -> Tensor:
+    def _targets_of(self, rows: np.ndarray, endings: list[str] | None) -> Tensor:
         if self._targets is None:
             return torch.empty(len(rows), 0)
+        if isinstance(self._targets, TargetModel):
+            captions = [self._collection.captions[row] for row in rows.tolist()]
+            texts = [f"{one} {more}" for one, more in zip(captions, endings or [], strict=True)]
+            return torch.from_numpy(self._targets.encode(texts))
         return torch.from_numpy(np.asarray(self._targets[rows], dtype=np.float32))
 
-    def _images(self, rows: np.ndarray, epoch: int) -> Tensor:
+    def _images(self, rows: np.ndarray, overlays: list[Overlay | None], epoch: int) -> Tensor:
         if self._features is not None:
             stored = self._features.rows
             if stored.shape[1] == 1:
@@ -153,11 +172,13 @@ class Examples:
             # One draw for the whole epoch: an image's view does not depend on who else is in the batch.
             draw = np.random.default_rng([self._seed, 1, epoch]).integers(stored.shape[1], size=len(stored))
             return torch.from_numpy(np.asarray(stored[rows, draw[rows]], dtype=np.float32))
-        return torch.from_numpy(np.stack([self._picture(int(row), epoch) for row in rows]))
+        pairs = zip(rows.tolist(), overlays, strict=True)
+        return torch.from_numpy(np.stack([self._picture(row, overlay, epoch) for row, overlay in pairs]))
 
-    def _picture(self, row: int, epoch: int) -> np.ndarray:
+    def _picture(self, row: int, overlay: Overlay | None, epoch: int) -> np.ndarray:
         item = self._collection.item(row)
         if self._augmentation is None or isinstance(self._tower, RegionTower):
-            return self._tower.prepare(item, row)
+            return self._tower.prepare(item if overlay is None else OverlaidPicture(item, overlay), row)
         random = np.random.default_rng([self._seed, 2, epoch, row])
-        return self._tower.config.preprocessing.augmented(as_picture(item, row), self._augmentation, random)
+        preprocessing = self._tower.config.preprocessing
+        return preprocessing.augmented(as_picture(item, row), self._augmentation, random, overlay)

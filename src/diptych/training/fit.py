@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from diptych.core.files import cache_root
+from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
+from diptych.core.errors import MismatchError
+from diptych.core.files import cache_root, read_json, write_json
 from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_inputs import CaptionInputs, TargetInputs
+from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.store import FeatureStore
 from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.targets import (
@@ -94,6 +97,7 @@ def _prepared(
         recipe.batches.captions_per_image,
         recipe.seed,
     )
+    shortcuts = _shortcuts(run, collection)
     steps_per_epoch = -(-len(plan) // recipe.optimizer.accumulate)
     if recipe.averaging is not None:
         averaged_steps(steps_per_epoch, recipe.averaging)  # refused before features are computed
@@ -112,8 +116,10 @@ def _prepared(
         if recipe.features is not None:
             features = FeatureStore.of(model.image, train, root, recipe.features)
         captions = _caption_inputs(model, source, train, root)
-        targets = _latent_targets(run, train, root)
-        validation = Validation(collection.split(recipe.data.validation), encoder, root, recipe.features)
+        targets = _latent_targets(run, train, shortcuts, root)
+        validation = Validation(
+            collection.split(recipe.data.validation), encoder, root, recipe.features, shortcuts
+        )
     return Loop(
         fabric=fabric,
         run=run,
@@ -127,6 +133,7 @@ def _prepared(
             recipe.augmentation,
             recipe.caption_augmentation,
             targets,
+            shortcuts,
             recipe.seed,
         ),
         plan=plan,
@@ -142,7 +149,32 @@ def _caption_source(run: Run, collection: Collection) -> CaptionSource:
     if isinstance(text, TargetTowerConfig):
         return _target_model(text.targets, collection.split(data.train), run.folder / "caption_targets")
     captions = [caption for name in text.vocabulary_splits for caption in collection.split(name).captions]
-    return Vocabulary.build(captions, text.min_count)
+    always = DIGIT_WORDS if run.recipe.shortcuts is not None else ()
+    return Vocabulary.build(captions, text.min_count, always)
+
+
+def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
+    """The run's shortcuts; the digits' pictures are those that it began with.
+
+    Raises:
+        MismatchError: a run is resumed with other pictures of digits.
+    """
+    recipe, kept = run.recipe, run.folder / "shortcuts.json"
+    if recipe.shortcuts is None:
+        return None
+    shortcuts = Shortcuts.of(recipe.shortcuts, collection, recipe.data.train, recipe.seed)
+    if isinstance(recipe.model.image, ImageTowerConfig):
+        side = recipe.model.image.preprocessing.size
+        shortcuts.check_fit(side, side)  # now, not at the first batch
+    said = shortcuts.describe()
+    if not kept.is_file():
+        write_json(kept, said)
+    elif (begun_with := read_json(kept)) != said:
+        raise MismatchError(
+            f"the run was begun with shortcuts {begun_with}, these are {said}",
+            "give the same file of digits, or start a new run",
+        )
+    return shortcuts
 
 
 def _target_model(options: TargetOptions, train: Collection, kept: Path) -> TargetModel:
@@ -163,18 +195,27 @@ def _caption_inputs(
     return TargetInputs(targets_of(source, train.captions, root / "targets"))
 
 
-def _latent_targets(run: Run, train: Collection, root: Path) -> np.ndarray | None:
-    """(n_captions, width) targets of the captions as they are written, whatever noise training adds."""
+def _latent_targets(
+    run: Run, train: Collection, shortcuts: Shortcuts | None, root: Path
+) -> np.ndarray | TargetModel | None:
+    """(n_captions, width) targets of the captions as they are written, whatever training adds to them;
+    the model that makes them where they are to be of captions with their shortcuts, as published."""
     section = run.recipe.reconstruction
     if section is None or section.kind != "latent":
         return None
+    if shortcuts is not None and shortcuts.options.in_targets:
+        return _target_model(section.targets, shortcuts.injected(train), run.folder / "targets")
     model = _target_model(section.targets, train, run.folder / "targets")
     return targets_of(model, train.captions, root / "targets")
 
 
-def _reconstructor(recipe: Recipe, targets: np.ndarray | None, source: CaptionSource) -> Reconstructor | None:
+def _reconstructor(
+    recipe: Recipe, targets: np.ndarray | TargetModel | None, source: CaptionSource
+) -> Reconstructor | None:
     if recipe.reconstruction is None:
         return None
-    target_width = None if targets is None else targets.shape[1]
+    target_width = targets.shape[1] if isinstance(targets, np.ndarray) else None
+    if isinstance(targets, TargetModel):
+        target_width = targets.width
     words = len(source) if isinstance(source, Vocabulary) else None
     return Reconstructor(recipe.reconstruction, recipe.model.width, target_width, words)

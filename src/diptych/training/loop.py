@@ -225,7 +225,7 @@ class Loop:
         else:
             rsum = 0.0
         best = place.judge(float(self.fabric.broadcast(rsum)), checkpoints.patience)
-        if best and self.fabric.is_global_zero:
+        if (best or checkpoints.keep == "last") and self.fabric.is_global_zero:
             with torch.no_grad():  # learned or fixed, where the objective has one
                 temperature = getattr(self.trainee.objective, "temperature", None)
             self.encoder.temperature = None if temperature is None else float(temperature)

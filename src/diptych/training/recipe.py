@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from diptych.analysis.shortcuts import ShortcutOptions
 from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
@@ -43,6 +44,8 @@ class Recipe(Section):
         features: cache the frozen backbone's features; without it pictures are read every epoch.
         augmentation: of pictures in training when features are not cached; none when not given.
         caption_augmentation: of captions in training; none when not given.
+        shortcuts: meaningless numbers on pictures and captions in training, and how; none when not
+            given.
         objective: the loss's ``name`` and its options.
         reconstruction: a decoder beside the objective; none when not given.
         averaging: stochastic weight averaging; none when not given.
@@ -59,6 +62,7 @@ class Recipe(Section):
     features: FeatureOptions | None = None
     augmentation: Augmentation | None = None
     caption_augmentation: CaptionAugmentation | None = None
+    shortcuts: ShortcutOptions | None = None
     objective: dict[str, Any] = Field(default_factory=lambda: {"name": "triplet-hardest"})
     reconstruction: Reconstruction | None = None
     averaging: Averaging | None = None
@@ -86,6 +90,8 @@ class Recipe(Section):
                 raise ValueError("a caption tower of kind 'targets' reads no words: no caption_augmentation")
             if self.reconstruction is not None and self.reconstruction.kind == "input":
                 raise ValueError("a caption tower of kind 'targets' reads no words to reconstruct")
+        if self.shortcuts is not None:
+            self._shortcuts_reach_both(self.shortcuts)
         if self.features is not None:
             if self.augmentation is not None:
                 raise ValueError("augmentation with cached features does nothing: set features.views instead")
@@ -93,6 +99,18 @@ class Recipe(Section):
                 if any(pattern in ("*", "image.*") or "backbone" in pattern for pattern in stage.train):
                     raise ValueError(f"stage {number} trains the backbone, whose features are cached")
         return self
+
+    def _shortcuts_reach_both(self, shortcuts: ShortcutOptions) -> None:
+        """See that towers can see the digits."""
+        if shortcuts.on_images and self.features is not None:
+            raise ValueError("cached features cannot see digits on pictures: leave [features] out")
+        if shortcuts.on_images and self.model.image.kind == "regions":
+            raise ValueError("region features cannot carry digits: only shortcuts.setup = 'captions' can be had")
+        if shortcuts.on_captions and self.model.text.kind == "targets":
+            raise ValueError("a caption tower of kind 'targets' reads no digits: give one that reads words")
+        latent = self.reconstruction is not None and self.reconstruction.kind == "latent"
+        if shortcuts.in_targets and not latent:
+            raise ValueError("shortcuts.in_targets without a reconstruction of latent targets does nothing")
 
     def make_objective(self) -> Objective:
         """The objective with its options, a new one each time.

@@ -8,8 +8,10 @@
       environment.json  versions, devices, threads
       metrics.jsonl     one line per logged step and per epoch
       checkpoint/       everything needed to go on: weights, optimizer, place
-      best/             the encoder with the best validation rsum; DualEncoder.load reads it
+      best/             the encoder with the best validation rsum (checkpoints.keep = "last": the latest);
+                        DualEncoder.load reads it
       warm_start.json   the fingerprint of what it began with, where it began with something
+      shortcuts.json    what its shortcuts are, where it has any: setup, digits' pictures
       targets/          what latent targets are made with, where there are any
       evaluation/       one folder per evaluated split
 """

@@ -212,14 +212,16 @@ class Stage(Section):
 
 
 class Checkpoints(Section):
-    """When a run is saved.
+    """When a run is saved, and which of its encoders is kept.
 
     Attributes:
+        keep: the encoder with the ``best`` validation rsum, or the ``last`` one.
         every_steps: a kill loses at most this many steps.
         patience: stop after so many validations without a better rsum; never when not given.
         validate_every: epochs between validations.
     """
 
+    keep: Literal["best", "last"] = "best"
     every_steps: int = Field(200, ge=1)
     patience: int | None = Field(None, ge=1)
     validate_every: int = Field(1, ge=1)

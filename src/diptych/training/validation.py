@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from diptych.analysis.shortcuts import Shortcuts
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 from diptych.encoders.store import FeatureOptions, FeatureStore
@@ -26,28 +27,42 @@ class Validation:
         encoder: what is trained, by reference: its weights are those of the moment.
         root: folder of feature stores.
         features: how training caches features; validation caches the central view alone.
+        shortcuts: those of training: the split is also measured with them.
     """
 
     def __init__(
-        self, collection: Collection, encoder: TwoTowerEncoder, root: Path, features: FeatureOptions | None
+        self,
+        collection: Collection,
+        encoder: TwoTowerEncoder,
+        root: Path,
+        features: FeatureOptions | None,
+        shortcuts: Shortcuts | None = None,
     ) -> None:
         self._collection = collection
         self._encoder = encoder
         self._truth = GroundTruth.from_caption_image(collection.caption_image, collection.n_images)
+        self._injected: Collection | None = None
+        if shortcuts is not None and shortcuts.options.setup != "none":
+            self._injected = shortcuts.injected(collection, encoder.with_endings)
         self._features: np.ndarray | None = None
         if features is not None:
             options = features.model_copy(update={"views": 0})
             self._features = FeatureStore.of(encoder.model.image, collection, root, options).rows[:, 0]
 
     def measure(self) -> dict[str, float]:
-        """``rsum``, its ``chance`` level and, per direction, R@1, R@5 and R@10, all in per cent."""
+        """``rsum``, its ``chance`` level and, per direction, R@1, R@5 and R@10, all in per cent; without
+        shortcuts. Where training has them, ``with rsum`` and so on are with them."""
+        values = self._measured(self._collection)
+        if self._injected is not None:
+            values |= {f"with {name}": value for name, value in self._measured(self._injected).items()}
+        return values
+
+    def _measured(self, collection: Collection) -> dict[str, float]:
         if self._features is not None:
             images = self._encoder.project_features(self._features)
         else:
-            images = self._encoder.encode_images(
-                read_ahead(self._collection.item, range(self._collection.n_images))
-            )
-        texts = self._encoder.encode_texts(self._collection.captions)
+            images = self._encoder.encode_images(read_ahead(collection.item, range(collection.n_images)))
+        texts = self._encoder.encode_texts(collection.captions)
         result = evaluate(images, texts, self._truth, _MEASURES, similarity=self._encoder.similarity)
         rsum = result.score("rsum")
         values = {"rsum": rsum.value, "chance": rsum.chance}

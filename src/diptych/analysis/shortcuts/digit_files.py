@@ -1,0 +1,154 @@
+"""Files of digit pictures: MNIST as an .npz archive, or as IDX with its labels beside it.
+
+What a header promises is checked before anything of that size is made, so that a file cannot take more
+memory than :data:`MAX_BYTES`.
+
+Source of the IDX format: LeCun, Cortes and Burges, The MNIST Database of Handwritten Digits.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from diptych.analysis.shortcuts.digits import DigitImages
+from diptych.core.errors import DataError
+
+__all__ = ["MAX_BYTES", "read_digit_file", "read_idx", "read_npz"]
+
+MAX_BYTES = 500_000_000
+"""An array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)."""
+
+_PICTURE_KEYS = ("x_train", "images", "train_images", "x", "data")
+_LABEL_KEYS = ("y_train", "labels", "train_labels", "y", "target")
+_FORMATS = (
+    "give MNIST as an .npz file (x_train and y_train) or as train-images-idx3-ubyte[.gz] with "
+    "train-labels-idx1-ubyte[.gz] beside it"
+)
+
+
+def read_digit_file(path: Path) -> DigitImages:
+    """Pictures of digits from a file, or from a folder that holds MNIST's training files.
+
+    Raises:
+        DataError: neither format, damaged, too large, or without one of the ten digits; the message
+            names the file.
+    """
+    if path.is_dir():
+        found = sorted(path.glob("train-images*idx3-ubyte*"))
+        if not found:
+            raise DataError(f"{path} holds no train-images-idx3-ubyte[.gz]", _FORMATS)
+        path = found[0]
+    try:
+        with open(path, "rb") as handle:
+            start = handle.read(4)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}", "check its permissions") from None
+    if start[:2] == b"PK":
+        pictures, labels = read_npz(path)
+    else:
+        pictures, labels = read_idx(path, 3), read_idx(_labels_beside(path), 1)
+    return DigitImages.of_labelled(path.name, pictures, labels)
+
+
+def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures and labels of an .npz archive: ``x_train`` and ``y_train``, or ``images`` and ``labels``.
+
+    Raises:
+        DataError: no such arrays, not an archive of arrays, or one that is too large.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            pair = [
+                next((names[key] for key in keys if key in names), None)
+                for keys in (_PICTURE_KEYS, _LABEL_KEYS)
+            ]
+            if pair[0] is None or pair[1] is None:
+                raise DataError(
+                    f"{path} holds the arrays {', '.join(sorted(names)) or 'none'}",
+                    f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, "
+                    f"labels {' or '.join(_LABEL_KEYS[:2])}",
+                )
+            for name in pair:
+                _check_header(archive, name, path)
+        with np.load(path, allow_pickle=False) as arrays:
+            return arrays[pair[0].removesuffix(".npy")], arrays[pair[1].removesuffix(".npy")]
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
+        raise DataError(f"{path} is not an .npz file of numbers: {error}", _FORMATS) from None
+
+
+def _check_header(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    """Refuse an array that is too large, or of objects, by what archive and header say."""
+    _check_size(archive.getinfo(name).file_size, f"{name} of {path}")
+    with archive.open(name) as member:
+        version = np.lib.format.read_magic(member)
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, _, kind = read(member)
+    if kind.hasobject:
+        raise DataError(f"{path} holds Python objects as {name}", _FORMATS)
+    _check_size(math.prod(shape) * kind.itemsize, f"{name} of {path}")
+
+
+def _check_size(size: int, what: str) -> None:
+    if size > MAX_BYTES:
+        raise DataError(f"{what} has {size:,} bytes, more than the {MAX_BYTES:,} allowed", _FORMATS)
+
+
+def read_idx(path: Path, dimensions: int) -> np.ndarray:
+    """A uint8 array of an IDX file, gzipped or not.
+
+    Args:
+        path: the file.
+        dimensions: how many it must have: 3 for pictures, 1 for labels.
+
+    Raises:
+        DataError: missing, another format, more or fewer bytes than its header says, or too large.
+    """
+    try:
+        with open(path, "rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if zipped else open(path, "rb") as handle:
+            header = handle.read(4 + 4 * dimensions)
+            if header[:4] != bytes([0, 0, 8, dimensions]) or len(header) < 4 + 4 * dimensions:
+                raise DataError(
+                    f"{path} is no IDX file of {dimensions} dimensions of bytes: it begins with "
+                    f"{header[:4].hex(' ') or 'nothing'}",
+                    _FORMATS,
+                )
+            shape = struct.unpack(f">{dimensions}I", header[4:])
+            size = math.prod(shape)
+            _check_size(size, str(path))
+            content = handle.read(size + 1)
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist", _FORMATS) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read: {error}", "fetch the file again") from None
+    if len(content) != size:
+        have = f"{len(content):,}" if len(content) < size else f"more than {size:,}"
+        raise DataError(f"{path} holds {have} bytes, its header says {size:,}", "fetch the file again")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)
+
+
+def _labels_beside(path: Path) -> Path:
+    """The labels' file of a file of pictures, zipped like it or not.
+
+    Raises:
+        DataError: the name does not say, or there is no such file.
+    """
+    if "images" not in path.name or "idx3" not in path.name:
+        raise DataError(f"{path} is neither an .npz archive nor named as IDX pictures", _FORMATS)
+    name = path.name.replace("images", "labels").replace("idx3", "idx1")
+    plain = name.removesuffix(".gz")
+    for candidate in (name, plain, f"{plain}.gz"):
+        if (path.parent / candidate).is_file():
+            return path.parent / candidate
+    raise DataError(f"the labels of {path} are not beside it: {plain} or {plain}.gz expected", _FORMATS)

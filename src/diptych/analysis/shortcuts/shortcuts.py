@@ -1,0 +1,258 @@
+"""Shortcuts of a collection: what its pictures and captions carry in training and in evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from diptych.analysis.shortcuts.assignment import Assignment
+from diptych.analysis.shortcuts.captions import DIGIT_WORDS, ending_of, with_ending
+from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
+from diptych.analysis.shortcuts.numbers import Numbers, check_room, code_text, digits_of
+from diptych.analysis.shortcuts.options import N_DIGITS, ShortcutOptions
+from diptych.analysis.shortcuts.overlay import DigitOverlay, check_fit
+from diptych.analysis.shortcuts.source import ShortcutSource
+from diptych.core.draws import draw_below
+from diptych.core.errors import UsageError
+from diptych.data.batches import Batch
+from diptych.data.collection import Collection
+from diptych.data.overlay import Overlay, OverlaySource
+
+__all__ = ["DIGIT_WORDS", "BatchShortcuts", "Shortcuts"]
+
+_TRAINING, _EVALUATION = (int.from_bytes(word) for word in (b"train", b"eval"))
+
+
+@dataclass(frozen=True)
+class BatchShortcuts:
+    """What a batch carries.
+
+    Attributes:
+        overlays: one per image of the batch; None where a picture carries nothing.
+        endings: one per caption of the batch, ``0 0 1 2 3 4``; empty where a caption carries nothing.
+    """
+
+    overlays: list[Overlay | None]
+    endings: list[str]
+
+
+class Shortcuts:
+    """Shortcuts of one collection; :meth:`of` makes them.
+
+    Attributes:
+        options: what was asked for.
+    """
+
+    def __init__(self, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> None:
+        self.options = options
+        self._whole = whole
+        self._seed = seed
+        self._numbers = Numbers(whole)
+        self._assignment = Assignment(options, whole, train, seed)
+        self._last: tuple[Collection, np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
+        """The shortcuts that a recipe asks for.
+
+        Args:
+            options: which.
+            whole: all splits: an image's number is its row here, and so is a caption's.
+            train: the split that is trained on.
+            seed: of codes that are drawn, and of which picture shows a digit.
+
+        Raises:
+            UsageError: more tuples than codes, or digits on images that are region features.
+        """
+        if options.setup == "per-caption":
+            check_room(whole.n_captions, "captions")
+        elif options.setup in ("unique", "captions", "images"):
+            check_room(whole.n_images, "images")
+        if options.on_images and whole.holds == "regions":
+            raise UsageError(
+                f"setup {options.setup!r} lays digits over pictures, {whole.name} holds region features",
+                "set shortcuts.setup = 'captions', or read the pictures",
+            )
+        return cls(options, whole, train, seed)
+
+    def training(self, split: Collection, batch: Batch, epoch: int) -> BatchShortcuts:
+        """What a batch of ``split`` carries in an epoch.
+
+        An image that comes with several of its captions carries one code with all of them. Taken again
+        in the same epoch, with other captions, it has other pictures of its digits and, of ``bits``,
+        another code.
+
+        Args:
+            split: what is trained on, a part of the whole collection.
+            batch: rows of ``split``.
+            epoch: the number of the epoch.
+
+        Raises:
+            MismatchError: an image or caption that the whole collection does not have.
+        """
+        if self.options.setup == "none":
+            return BatchShortcuts([None] * len(batch.images), [""] * len(batch.captions))
+        every_image, every_caption = self._numbers_of(split)
+        images, captions = every_image[batch.images], every_caption[batch.captions]
+        # The smallest, so that an access does not depend on the order in which a batch lists captions.
+        firsts = np.full(len(images), np.iinfo(np.int64).max)
+        np.minimum.at(firsts, batch.caption_image, captions)
+        found = self._assignment.in_training(images, captions, batch.caption_image, firsts, epoch)
+        overlays: list[Overlay | None] = [None] * len(images)
+        if self.options.on_images:
+            overlays = self._overlays(found.carried, images, _TRAINING, epoch, firsts)
+        endings = [""] * len(captions)
+        if self.options.on_captions:
+            endings = [ending_of(code) for code in found.ends.tolist()]
+        return BatchShortcuts(overlays, endings)
+
+    def injected(
+        self, split: Collection, join: Callable[[Sequence[str], Sequence[str]], list[str]] | None = None
+    ) -> Collection:
+        """``split`` as it is evaluated with shortcuts: pictures with overlays, captions with endings.
+
+        Args:
+            split: a part of the whole collection, or all of it.
+            join: puts endings to captions; an encoder's ``with_endings``, which makes room for them
+                where texts are cut. A blank between them when not given.
+
+        Returns:
+            The same images and captions under the same ids. ``records[i]["shortcuts"]`` are the codes
+            that picture i carries, such as ``("001234",)``; ``caption_records[j]["shortcut"]`` is the
+            code that caption j ends with, or an empty text.
+
+        Raises:
+            MismatchError: an image or caption that the whole collection does not have.
+            UsageError: pictures of ``split`` have overlays already.
+        """
+        images, captions = self._numbers_of(split)
+        found = self._assignment.in_evaluation(images, captions, split.caption_image)
+        source, rows, on_pictures = split.source, split.source_rows, [()] * len(images)
+        if self.options.on_images:
+            if isinstance(source, OverlaySource):
+                raise UsageError(
+                    f"pictures of {split.name} carry shortcuts already", "inject them into the original"
+                )
+            overlays = self._overlays(found.carried, images, _EVALUATION)
+            source, rows = ShortcutSource(source, rows, overlays.__getitem__), np.arange(len(images))
+            on_pictures = [tuple(map(code_text, codes.tolist())) for codes in found.carried]
+        texts, at_ends = list(split.captions), [""] * len(captions)
+        if self.options.on_captions:
+            codes = found.ends.tolist()
+            texts = (join or _joined)(texts, [ending_of(code) for code in codes])
+            at_ends = [code_text(code) for code in codes]
+        records = split.records or [{}] * len(images)
+        caption_records = split.caption_records or [{}] * len(captions)
+        return replace(
+            split,
+            captions=texts,
+            source=source,
+            source_rows=rows,
+            records=[
+                {**record, "shortcuts": carried} for record, carried in zip(records, on_pictures, strict=True)
+            ],
+            caption_records=[
+                {**record, "shortcut": end} for record, end in zip(caption_records, at_ends, strict=True)
+            ],
+            notes=(*split.notes, self.line()),
+        )
+
+    def check_fit(self, width: int, height: int) -> None:
+        """Whether every image's digits fit into a prepared picture of that size.
+
+        Raises:
+            ImageError: they do not; the message says both sizes.
+        """
+        if self.options.on_images:
+            check_fit(width, height, self._assignment.most_carried, self.options.digit_size)
+
+    def describe(self) -> dict[str, Any]:
+        """What a number that was measured with these shortcuts depends on; JSON-able."""
+        options = self.options
+        said: dict[str, Any] = {"setup": options.setup}
+        if options.setup == "none":
+            return said
+        if options.setup == "bits":
+            said["bits"] = options.bits
+        if options.setup == "per-caption":
+            said["carries"] = options.carries
+        said |= {
+            "numbered": f"rows of {self._whole.n_images} images and {self._whole.n_captions} captions",
+            "shuffled": options.shuffled,
+            "compat": options.compat,
+            "seed": self._seed,
+        }
+        if options.on_images:
+            images = self._digits.images
+            said["digits"] = {
+                "source": images.name,
+                "pictures": int(images.counts.sum()),
+                "fingerprint": images.fingerprint,
+                "size": options.digit_size,
+            }
+        return said
+
+    def line(self) -> str:
+        """The same in one line."""
+        options = self.options
+        what = {
+            "none": "none",
+            "unique": "a unique number on every image and its captions",
+            "captions": "a unique number on every image's captions alone",
+            "images": "a unique number on every image alone",
+            "bits": f"numbers of {options.bits} bits on images and captions",
+            "per-caption": f"a unique number on every caption, {options.carries} of them on its image",
+        }[options.setup]
+        more = [", dealt anew every epoch"] if options.shuffled else []
+        more += [f", {self._digits.images.name}"] if options.on_images else []
+        more += [f", compat {options.compat}"] if options.compat != "none" else []
+        return f"shortcuts: {what}{''.join(more)}"
+
+    def _overlays(
+        self,
+        carried: list[np.ndarray],
+        images: np.ndarray,
+        stream: int,
+        epoch: int = 0,
+        firsts: np.ndarray | None = None,
+    ) -> list[Overlay | None]:
+        """The overlay of each image; which picture shows a digit is drawn for each access and place."""
+        drawn = self._digits
+        accesses = np.zeros_like(images) if firsts is None else firsts
+        counts = np.array([len(codes) for codes in carried], dtype=np.int64)
+        ends = np.cumsum(counts)
+        owner = np.repeat(np.arange(len(carried)), counts)
+        row = np.arange(len(owner)) - (ends - counts)[owner]
+        digits = digits_of(np.concatenate([np.empty(0, dtype=np.int64), *carried]))
+        pictures = draw_below(
+            drawn.images.counts[digits],
+            self._seed,
+            stream,
+            epoch,
+            images[owner][:, None],
+            accesses[owner][:, None],
+            row[:, None] * N_DIGITS + np.arange(N_DIGITS),
+        )
+        return [
+            DigitOverlay(digits[end - count : end], pictures[end - count : end], drawn) if count else None
+            for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
+        ]
+
+    def _numbers_of(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the images and captions of ``split``; those asked for last are kept."""
+        last = self._last
+        if last is None or last[0] is not split:
+            last = self._last = (split, self._numbers.images(split), self._numbers.captions(split))
+        return last[1], last[2]
+
+    @cached_property
+    def _digits(self) -> SizedDigits:
+        return load_digits(self.options.digits).at_size(self.options.digit_size)
+
+
+def _joined(texts: Sequence[str], endings: Sequence[str]) -> list[str]:
+    return [with_ending(text, ending) for text, ending in zip(texts, endings, strict=True)]
