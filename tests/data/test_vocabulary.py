@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError
-from diptych.data.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, words
+from diptych.data.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, first_words, words
 
 
 def test_words_keep_inner_marks_and_split_others() -> None:
@@ -59,3 +59,35 @@ def test_saved_and_loaded_it_encodes_the_same(captions: list[str]) -> None:
         assert ids == vocabulary.encode(caption)
         assert UNKNOWN not in ids
         assert [loaded.entries[i] for i in ids[1:-1]] == words(caption)
+
+
+def test_words_that_are_always_known_come_first() -> None:
+    vocabulary = Vocabulary.build(["a b a", "a 7 7 7", "b c 1"], min_count=2, always=tuple("0123456789"))
+    assert vocabulary.entries == (*SPECIAL, *"0123456789", "a", "b")
+    assert vocabulary.encode("a 0 9 c 7") == [START, 14, 4, 13, UNKNOWN, 11, END]
+    without = Vocabulary.build(["a b a", "a 7 7 7", "b c 1"], min_count=2)
+    assert without.entries == (*SPECIAL, "7", "a", "b")
+
+
+@pytest.mark.parametrize("word", ["two words", "Upper", "", "0."])
+def test_words_that_captions_cannot_have_are_refused(word: str) -> None:
+    with pytest.raises(DataError, match="not as itself"):
+        Vocabulary.build(["a a"], min_count=1, always=[word])
+
+
+def test_first_words_keep_the_text_as_it_is_written() -> None:
+    text = "A man's T-shirt, red!"
+    assert [first_words(text, count) for count in range(6)] == [
+        "",
+        "A",
+        "A man's",
+        "A man's T-shirt",
+        "A man's T-shirt,",
+        "A man's T-shirt, red",
+    ]
+    assert first_words(text, 6) is text
+
+
+@given(st.text(max_size=30), st.integers(0, 12))
+def test_first_words_are_the_first_words(text: str, count: int) -> None:
+    assert words(first_words(text, count)) == words(text)[:count]

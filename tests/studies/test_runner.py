@@ -17,7 +17,7 @@ from diptych.studies.study import PUBLISHED, STUDIES, Study
 
 
 def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
-    plan = plan_of(small_study, [small_study.row("onwards")], [1, 2])
+    plan = plan_of(small_study, [small_study.row("onwards")], [1, 2], "quick")
     assert [(job.row.name, job.seed, job.shown) for job in plan] == [
         ("vsepp-triplet", 0, False),
         ("onwards", 1, True),
@@ -28,20 +28,22 @@ def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
         "row 2 of 2, seed 1 of 2",
         "row 2 of 2, seed 2 of 2",
     ]
-    both = plan_of(small_study, [small_study.row("onwards"), small_study.row("vsepp-triplet")], [0])
+    both = plan_of(
+        small_study, [small_study.row("onwards"), small_study.row("vsepp-triplet")], [0], "quick"
+    )
     assert [(job.row.name, job.shown) for job in both] == [("vsepp-triplet", True), ("onwards", True)]
 
 
 def test_published_plans_train_what_the_paper_trained() -> None:
     study = STUDIES.get("convse.table-1")
-    plan = plan_of(study, study.resolve(None), study.settings["paper"].seeds)
+    plan = plan_of(study, study.resolve(None), study.settings["paper"].seeds, "paper")
     assert [(job.row.name, job.seed) for job in plan] == [
         ("vse++", 0),
         *(("convse", seed) for seed in range(5)),
         *(("convse++", seed) for seed in range(5)),
     ]
     table_1 = STUDIES.get("metric-learning.table-1")
-    assert len(plan_of(table_1, table_1.resolve(None), table_1.settings["paper"].seeds)) == 8 * 5
+    assert len(plan_of(table_1, table_1.resolve(None), table_1.settings["paper"].seeds, "paper")) == 8 * 5
 
 
 def test_other_targets_are_a_change_where_there_are_targets() -> None:

@@ -17,6 +17,7 @@ from diptych.cli.info import info
 from diptych.cli.report import report
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
+from diptych.cli.shortcuts import shortcuts
 from diptych.cli.study import study
 from diptych.cli.train import train
 from diptych.core.errors import DiptychError
@@ -35,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-for verb in (demo, scenes, train, embed, evaluate, compare, cocos, index, search, report, info):
+for verb in (demo, scenes, shortcuts, train, embed, evaluate, compare, cocos, index, search, report, info):
     app.command(verb.__name__)(verb)
 app.add_typer(study)
 

@@ -32,7 +32,7 @@ def say_published(study: Study) -> None:
             cells = []
             for column in study.columns:
                 cell = row.cells.get(column.name)
-                spread = None if cell is None or not wide else cell.sd
+                spread = None if cell is None or not wide else cell.printed_spread
                 cells.append("–" if cell is None else _number(cell.value, spread, decimals[column.name]))
             rows.append((row.row, row.label, *cells) if wide else (row.row, *cells))
             legend.append(f"{row.row}  {row.label}")
@@ -53,13 +53,17 @@ def say_comparison(comparison: Comparison) -> None:
         rows: list[tuple[str, ...]] = []
         for row in block.rows:
             rows += _lines(row, study, comparison.reproduces, wide)
-        caption = f"printed: {block.on.describe()}"
+        caption = f"{'printed' if study.printed_keys() else 'measured on'}: {block.on.describe()}"
         if block.differences:
             caption += f"; ours: {'; '.join(block.differences)}"
         caption += "; mean"
         caption += " ± sample standard deviation over seeds" if wide else f"s; spreads from {WIDE} columns on"
+        if wide and study.published[0].spread == "variance":
+            caption += " (printed: variance)"
         print_table(study.name, ("row", "", *headers), rows, numbers=headers, caption=caption)
         say_protocols(block)
+    for remark in comparison.remarks:
+        say(remark)
     counts = comparison.counts()
     if comparison.reproduces and counts:
         say("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
@@ -135,7 +139,7 @@ def _lines(row: ComparedRow, study: Study, reproduces: bool, wide: bool) -> list
         printed = [
             "–"
             if cell.published is None
-            else _number(cell.published.value, cell.published.sd if wide else None, digits)
+            else _number(cell.published.value, cell.published.printed_spread if wide else None, digits)
             for cell, digits in cells
         ]
         lines.append((row.name, "printed", *printed))

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.errors import MismatchError, UsageError
+from diptych.data.overlay import Overlay
 from diptych.encoders.foreign import (
     LOADING_ERRORS,
     loading_failure,
@@ -27,57 +25,12 @@ from diptych.encoders.foreign import (
     tokenizer_content,
     without_keys,
 )
+from diptych.encoders.huggingface_files import NO_EFFECT, check_loaded, quiet, weights_format
+from diptych.encoders.overlaid import processed_pixels
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.text_rules import TEXT_RULES
 
 __all__ = ["NO_EFFECT", "HuggingFaceEncoder", "quiet"]
-
-logger = logging.getLogger(__name__)
-
-NO_EFFECT = frozenset(
-    (
-        *("_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "architectures"),
-        *("auto_map", "image_processor_type", "dtype", "torch_dtype", "_attn_implementation_autoset"),
-        *("initializer_range", "initializer_factor", "logit_scale_init_value", "temperature_init_value"),
-        *("attention_dropout", "dropout", "dropout_rate", "drop_connect_rate"),
-        *("hidden_dropout_prob", "attention_probs_dropout_prob"),
-        *("id2label", "label2id", "problem_type"),
-        *("return_dict", "output_attentions", "output_hidden_states"),
-    )
-)
-"""Configuration keys that do not change a row in evaluation mode."""
-
-
-@contextmanager
-def quiet(bars: bool) -> Iterator[None]:
-    """Silence transformers' reports (ours are exceptions), and its progress bars unless ``bars``."""
-    from transformers.utils import logging as reports
-
-    verbosity, bars_before = reports.get_verbosity(), reports.is_progress_bar_enabled()
-    reports.set_verbosity_error()
-    if not bars:
-        reports.disable_progress_bar()
-    try:
-        yield
-    finally:
-        reports.set_verbosity(verbosity)
-        if bars_before:
-            reports.enable_progress_bar()
-
-
-def _weights_format(folder: Path) -> bool:
-    """True for safetensors, False for a pytorch_model.bin.
-
-    Raises:
-        StorageError: neither is there.
-    """
-    for name, safe in (("model.safetensors", True), ("pytorch_model.bin", False)):
-        if (folder / name).is_file() or (folder / f"{name}.index.json").is_file():
-            return safe
-    raise StorageError(
-        f"{folder} holds no weights: neither model.safetensors nor pytorch_model.bin",
-        "download the model again, weights included",
-    )
 
 
 class HuggingFaceEncoder(PretrainedEncoder):
@@ -103,6 +56,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         limit = min(limits if self.rule.limit is None else [*limits, self.rule.limit])
         super().__init__(model, name, int(limit), device, characters)
         self._vocabulary_size = int(config.vocab_size)
+        self._can_paste = False
         self._text_inputs = set(inspect.signature(model.get_text_features).parameters)
         if not self.rule.mask:
             self._text_inputs.discard("attention_mask")
@@ -125,7 +79,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         where = str(folder) if folder else source
         common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
         settings = saved_settings(given) if folder else {}
-        safetensors = _weights_format(folder) if folder else None
+        safetensors = weights_format(folder) if folder else None
         try:
             with quiet(bars=folder is None):
                 config = transformers.AutoConfig.from_pretrained(where, **common)
@@ -153,32 +107,9 @@ class HuggingFaceEncoder(PretrainedEncoder):
                 else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
             )
             raise loading_failure(source, folder, error, fix) from error
-        cls._check(source, loading, tokenizer)
+        check_loaded(source, loading, tokenizer)
         name = settings.get("name", folder.resolve().name if folder else source)
         return cls(model, tokenizer, processor, name, device=device, characters=settings.get("characters"))
-
-    @staticmethod
-    def _check(source: str, loading: dict[str, Any], tokenizer: Any) -> None:
-        missing = sorted(loading["missing_keys"])
-        if missing:
-            raise StorageError(
-                f"{source} lacks {len(missing)} of the model's weights, which would be random: "
-                + ", ".join(missing[:3]),
-                "download the model again, or use the one that holds both towers",
-            )
-        if loading["mismatched_keys"]:
-            name, found, wanted = sorted(loading["mismatched_keys"])[0]
-            raise StorageError(
-                f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
-                "use the config.json and the weights of the same model",
-            )
-        if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-            raise StorageError(
-                f"{source} holds no tokenizer: a vocabulary of {tokenizer.vocab_size} special tokens",
-                "add the model's tokenizer.json (or vocab.json and merges.txt)",
-            )
-        if loading["unexpected_keys"]:
-            logger.info("%s: %d weights are not used", source, len(loading["unexpected_keys"]))
 
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
         inputs = self.image_processor(images=pictures, return_tensors="pt").to(self.device)
@@ -188,21 +119,67 @@ class HuggingFaceEncoder(PretrainedEncoder):
         tokens = self.tokenizer(
             texts, padding=self.rule.padding, truncation=True, max_length=self.text_limit, return_tensors="pt"
         )
-        largest = int(tokens["input_ids"].max())
+        self._check_known(int(tokens["input_ids"].max()))
+        inputs = {key: value.to(self.device) for key, value in tokens.items() if key in self._text_inputs}
+        return _pooled(self.model.get_text_features(**inputs))
+
+    def _check_known(self, largest: int) -> None:
         if largest >= self._vocabulary_size:
             raise MismatchError(
                 f"the tokenizer of {self.name} gave token {largest}, the model knows {self._vocabulary_size}",
                 "the tokenizer files are another model's: use its own",
             )
-        inputs = {key: value.to(self.device) for key, value in tokens.items() if key in self._text_inputs}
+
+    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
+        pixels = processed_pixels(self.image_processor, picture, overlay, check=not self._can_paste)
+        self._can_paste |= overlay is not None
+        return pixels
+
+    def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
+        """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""
+        return _pooled(self.model.get_image_features(pixel_values=pixels))
+
+    def _ids(self, texts: list[str]) -> list[np.ndarray]:
+        tokens = self.tokenizer(texts, truncation=True, max_length=self.text_limit)
+        ids = [np.asarray(row, dtype=np.int64) for row in tokens["input_ids"]]
+        self._check_known(max(int(row.max(initial=0)) for row in ids))
+        return ids
+
+    @property
+    def padding(self) -> tuple[int, int | None]:
+        """The tokenizer's padding token, and the limit where the model was trained at one length.
+
+        Raises:
+            UsageError: a tokenizer that fills from the left.
+        """
+        if self.tokenizer.padding_side != "right":
+            raise UsageError(
+                f"the tokenizer of {self.name} pads on the {self.tokenizer.padding_side}",
+                "set its padding_side to right",
+            )
+        return int(self.tokenizer.pad_token_id), None if self.rule.padding == "longest" else self.text_limit
+
+    def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """(n, t) padded token ids and (n,) lengths → (n, d) rows of any length."""
+        inputs = {"input_ids": tokens}
+        if "attention_mask" in self._text_inputs:
+            inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+            inputs["attention_mask"] = inside.long()
         return _pooled(self.model.get_text_features(**inputs))
+
+    def sides(self) -> tuple[list[str], list[str]]:
+        """By name: ``vision_model``, ``visual_projection``; ``text_model``, ``text_projection``."""
+        names = [name for name, _ in self.model.named_children()]
+        images = [name for name in names if name.startswith(("vision", "visual"))]
+        return images, [name for name in names if name.startswith("text")]
 
     def _token_counts(self, texts: list[str]) -> list[int]:
         # One token more than the limit is enough to know that a text is longer.
         tokens = self.tokenizer(texts, truncation=True, max_length=self.text_limit + 1)
         return [len(ids) for ids in tokens["input_ids"]]
 
-    def _preprocessing(self) -> dict[str, Any]:
+    def preprocessing(self) -> dict[str, Any]:
+        """The image processor's settings."""
         settings = without_keys(self.image_processor.to_dict(), NO_EFFECT)
         # Through JSON, so that tuples and enumerations compare as they are written.
         plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))
@@ -215,12 +192,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
     def _about(self) -> dict[str, Any]:
         import transformers
 
-        config = self.model.config
-        if hasattr(self.model, "temperature"):  # ALIGN keeps the temperature itself
-            temperature = float(self.model.temperature)
-        else:
-            temperature = math.exp(-float(self.model.logit_scale))
-        bias = getattr(self.model, "logit_bias", None)
+        config, learned = self.model.config, self.learned_options
         return {
             "model": type(self.model).__name__,
             "library": f"transformers {transformers.__version__}",
@@ -229,8 +201,8 @@ class HuggingFaceEncoder(PretrainedEncoder):
                 "image": getattr(config.vision_config, "hidden_act", None),
                 "text": getattr(config.text_config, "hidden_act", None),
             },
-            "temperature": temperature,
-            "bias": None if bias is None else float(bias),
+            "temperature": learned["temperature"],
+            "bias": learned.get("bias"),
         }
 
     def _write(self, folder: Path) -> None:

@@ -7,21 +7,17 @@ here, for it costs recall without a word.
 
 from __future__ import annotations
 
-import difflib
 import json
-import logging
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
-from diptych.core.extras import require
+from diptych.core.errors import StorageError
 from diptych.core.files import write_json
+from diptych.data.overlay import Overlay
 from diptych.encoders.foreign import (
     LOADING_ERRORS,
     loading_failure,
@@ -29,6 +25,8 @@ from diptych.encoders.foreign import (
     tokenizer_content,
     without_keys,
 )
+from diptych.encoders.openclip_names import open_clip_library, quiet_logging, split_source
+from diptych.encoders.overlaid import composed_pixels
 from diptych.encoders.pretrained import PretrainedEncoder
 
 __all__ = ["OpenClipEncoder"]
@@ -44,51 +42,6 @@ _NO_EFFECT = frozenset(
 _CHARACTERS_PER_TOKEN = 64
 """open_clip's own tokenizer takes time quadratic in the length of a word. Its longest token has 32
 bytes, so that letters beyond 64 times the token limit cannot matter and are not shown to it."""
-
-
-def _library() -> Any:
-    return require("open_clip", "open-clip", "loading an open_clip model")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep open_clip's calls of the root logger from installing a handler that prints for everybody."""
-    root, silent = logging.getLogger(), logging.NullHandler()
-    root.addHandler(silent)
-    try:
-        yield
-    finally:
-        root.removeHandler(silent)
-
-
-def _split(library: Any, source: str) -> tuple[str, str]:
-    """``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other.
-
-    Raises:
-        UsageError: no such architecture or weights, or weights that want another activation.
-    """
-    architecture, _, pretrained = source.partition("/")
-    config = library.get_model_config(architecture)
-    if config is None:
-        near = difflib.get_close_matches(architecture, library.list_models(), n=3, cutoff=0.5)
-        raise UsageError(
-            f"open_clip has no architecture {architecture!r}",
-            f"near it: {', '.join(near) or 'none'}; open_clip.list_models() lists all",
-        )
-    if Path(pretrained).is_file():
-        return architecture, pretrained
-    if not library.is_pretrained_cfg(architecture, pretrained):
-        tags = library.list_pretrained_tags_by_model(architecture)
-        raise UnknownNameError(f"pretrained tag of open_clip:{architecture}", pretrained, tags)
-    trained_with = library.get_pretrained_cfg(architecture, pretrained).get("quick_gelu", False)
-    # The other way round says nothing: the library's table leaves the flag out for some weights.
-    if trained_with and not config.get("quick_gelu", False):
-        raise UsageError(
-            f"the weights {pretrained!r} were trained with QuickGELU, the architecture {architecture!r}"
-            " has GELU: every row would be slightly wrong",
-            f"use open_clip:{architecture}-quickgelu/{pretrained}",
-        )
-    return architecture, pretrained
 
 
 class OpenClipEncoder(PretrainedEncoder):
@@ -121,7 +74,7 @@ class OpenClipEncoder(PretrainedEncoder):
             UsageError: an unknown name, a hub that cannot be reached, or the wrong activation.
             StorageError: the folder's files are missing or damaged.
         """
-        library = _library()
+        library = open_clip_library()
         given = Path(source).expanduser()
         folder = given if given.is_dir() else None
         pretrained: str | None = None
@@ -130,10 +83,10 @@ class OpenClipEncoder(PretrainedEncoder):
         elif source.startswith("hf-hub:"):
             name = source
         else:
-            name, pretrained = _split(library, source)
+            name, pretrained = split_source(library, source)
         settings = saved_settings(folder) if folder else {}
         try:
-            with _quiet():
+            with quiet_logging():
                 config = library.get_model_config(name)
                 model, preprocess = library.create_model_from_pretrained(
                     name, pretrained, precision="fp32", device="cpu", weights_only=True
@@ -169,6 +122,38 @@ class OpenClipEncoder(PretrainedEncoder):
         rows: torch.Tensor = self.model.encode_text(tokens)
         return rows
 
+    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
+        return composed_pixels(self.preprocess, picture, overlay)
+
+    def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
+        """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""
+        rows: torch.Tensor = self.model.encode_image(pixels)
+        return rows
+
+    def _ids(self, texts: list[str]) -> list[np.ndarray]:
+        filler = self.padding[0]
+        # Only what padding puts back is taken off: ids and padding together are the tokenizer's own.
+        return [
+            np.trim_zeros(row - filler, "b") + filler for row in self.tokenizer(self._shown(texts)).numpy()
+        ]
+
+    @property
+    def padding(self) -> tuple[int, int | None]:
+        """What the tokenizer fills with; always to the model's context length."""
+        inner = getattr(self.tokenizer, "tokenizer", None)
+        return 0 if inner is None else int(inner.pad_token_id), self.text_limit
+
+    def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """(n, t) padded token ids → (n, d) rows of any length; the model sees by itself where a text ends."""
+        rows: torch.Tensor = self.model.encode_text(tokens)
+        return rows
+
+    def sides(self) -> tuple[list[str], list[str]]:
+        """``visual``, and everything else but the scales."""
+        model, other = self.model, ("visual", "logit_scale", "logit_bias")
+        names = [name for name, _ in (*model.named_children(), *model.named_parameters(recurse=False))]
+        return ["visual"], [name for name in names if name not in other]
+
     def _token_counts(self, texts: list[str]) -> list[int]:
         tokenizer = self.tokenizer
         if hasattr(tokenizer, "bpe"):  # open_clip's own; a start and an end token are added
@@ -182,7 +167,8 @@ class OpenClipEncoder(PretrainedEncoder):
         )
         return [len(ids) + added for ids in tokens["input_ids"]]
 
-    def _preprocessing(self) -> dict[str, Any]:
+    def preprocessing(self) -> dict[str, Any]:
+        """The settings of open_clip's transform."""
         settings: dict[str, Any] = json.loads(json.dumps(self.model.visual.preprocess_cfg))
         return {"processor": "open_clip.image_transform_v2", **settings}
 
@@ -201,17 +187,17 @@ class OpenClipEncoder(PretrainedEncoder):
     def _about(self) -> dict[str, Any]:
         vision, text = self.config["vision_cfg"], self.config["text_cfg"]
         plain = "quick_gelu" if self.config.get("quick_gelu", False) else "gelu"
-        bias = getattr(self.model, "logit_bias", None)
+        learned = self.learned_options
         return {
             "model": type(self.model).__name__,
-            "library": f"open_clip {_library().__version__}",
+            "library": f"open_clip {open_clip_library().__version__}",
             "text": {"tokenizer": type(self.tokenizer).__name__, "padding": "max_length"},
             "activation": {
                 "image": f"of {vision['timm_model_name']}" if "timm_model_name" in vision else plain,
                 "text": f"of {text['hf_model_name']}" if "hf_model_name" in text else plain,
             },
-            "temperature": math.exp(-float(self.model.logit_scale)),
-            "bias": None if bias is None else float(bias),
+            "temperature": learned["temperature"],
+            "bias": learned.get("bias"),
         }
 
     def _write(self, folder: Path) -> None:
@@ -219,7 +205,7 @@ class OpenClipEncoder(PretrainedEncoder):
         state = {key: value.detach().cpu().clone() for key, value in self.model.state_dict().items()}
         weights = {key: value.contiguous() for key, value in state.items()}
         save_file(weights, folder / "open_clip_model.safetensors", metadata={"format": "pt"})
-        settings = {key: value for key, value in self._preprocessing().items() if key != "processor"}
+        settings = {key: value for key, value in self.preprocessing().items() if key != "processor"}
         write_json(folder / "open_clip_config.json", {"model_cfg": self.config, "preprocess_cfg": settings})
         if hasattr(self.tokenizer, "save_pretrained"):
             self.tokenizer.save_pretrained(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -16,8 +15,9 @@ from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.progress import task, track
 from diptych.data.loading import batched
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.data.overlay import OverlaidPicture
 from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.pretrained_parts import PretrainedParts
 from diptych.encoders.rows import EPSILON, unit_rows
 
 __all__ = ["PretrainedEncoder", "pick_device"]
@@ -45,31 +45,22 @@ def pick_device(device: str | None) -> torch.device:
     return chosen
 
 
-class PretrainedEncoder(DualEncoder):
-    """A frozen foreign model behind :class:`DualEncoder`.
+class PretrainedEncoder(PretrainedParts):
+    """A foreign model behind :class:`DualEncoder`, frozen unless it is fine-tuned through its towers.
 
     Args:
-        model: the library's model; used in evaluation mode, in float32.
+        model: the library's model; encodes in evaluation mode, in float32.
         name: the model's own name, as reports print it.
         text_limit: tokens a text is cut to.
         device: see :func:`pick_device`.
         characters: characters a text is cut to before it is tokenised; None cuts none.
-
-    Attributes:
-        texts_seen: how many texts were encoded since loading.
-        texts_cut: how many of them were longer than ``text_limit`` tokens or ``characters``.
     """
 
     def __init__(
         self, model: torch.nn.Module, name: str, text_limit: int, device: str | None, characters: int | None
     ) -> None:
         self.device = pick_device(device)
-        self.model: Any = model.eval().requires_grad_(False).to(self.device)
-        self.name = name
-        self.text_limit = text_limit
-        self.characters = characters
-        self.texts_seen = 0
-        self.texts_cut = 0
+        super().__init__(model.eval().requires_grad_(False).to(self.device), name, text_limit, characters)
 
     @abstractmethod
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
@@ -78,14 +69,6 @@ class PretrainedEncoder(DualEncoder):
     @abstractmethod
     def _text_features(self, texts: list[str]) -> torch.Tensor:
         """(batch, d) rows of ``texts``, cut to the limit, of any length."""
-
-    @abstractmethod
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        """Tokens of each text with the special ones; any number above the limit if it is above."""
-
-    @abstractmethod
-    def _preprocessing(self) -> dict[str, Any]:
-        """What happens to a picture before the model, as JSON-able values."""
 
     @abstractmethod
     def _content(self) -> list[Any]:
@@ -103,9 +86,8 @@ class PretrainedEncoder(DualEncoder):
         """
         if characters is not None and characters < 1:
             raise UsageError(f"texts cannot be cut to {characters} characters", "give 1 or more")
-        other = copy.copy(self)
-        other.__dict__.pop("fingerprint", None)
-        other.characters, other.texts_seen, other.texts_cut = characters, 0, 0
+        other = self._copy()
+        other.characters = characters
         return other
 
     @cached_property
@@ -122,7 +104,7 @@ class PretrainedEncoder(DualEncoder):
     def fingerprint(self) -> str:
         """Fingerprint of weights, configuration, preprocessing, tokenizer and text cut."""
         text = [self.text_limit, self.characters]
-        return fingerprint(self.family, self._weights, self._preprocessing(), text, self._content())
+        return fingerprint(self.family, self._weights, self.preprocessing(), text, self._content())
 
     def _settings(self) -> dict[str, Any]:
         return {"name": self.name, "characters": self.characters}
@@ -136,7 +118,7 @@ class PretrainedEncoder(DualEncoder):
             "family": self.family,
             "name": self.name,
             "width": self.width,
-            "image": self._preprocessing(),
+            "image": self.preprocessing(),
             **about,
             "normalisation": f"rows divided by max(Euclidean length, {EPSILON:g})",
             "precision": "float32",
@@ -145,18 +127,24 @@ class PretrainedEncoder(DualEncoder):
 
     @torch.inference_mode()
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """Encode Pillow pictures or (height, width, 3) uint8 arrays to (n, d) float32 unit rows."""
+        """Encode Pillow pictures, with or without overlays, or (height, width, 3) uint8 arrays to (n, d)
+        float32 unit rows."""
         _check_batch_size(batch_size)
+        self.model.eval()
         rows: list[np.ndarray] = []
         done = 0
         for batch in batched(track(images, "encoding images", unit="images"), batch_size):
-            pictures = [as_picture(item, position) for position, item in enumerate(batch, done)]
-            rows.append(self._image_rows(pictures, done))
+            rows.append(self._image_rows(batch, done))
             done += len(batch)
         return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
 
     def _image_rows(self, batch: list[Any], first: int) -> np.ndarray:
-        features = self._image_features(batch).float().cpu().numpy()
+        if any(isinstance(item, OverlaidPicture) for item in batch):
+            pixels = np.stack([self.prepare(item, position) for position, item in enumerate(batch, first)])
+            features = self.pixel_features(torch.from_numpy(pixels).to(self.device)).float().cpu().numpy()
+        else:
+            pictures = [as_picture(item, position) for position, item in enumerate(batch, first)]
+            features = self._image_features(pictures).float().cpu().numpy()
         if features.shape != (len(batch), self.width):
             raise MismatchError(
                 f"{self.name} gives images rows of shape {features.shape}, texts of width {self.width}",
@@ -169,6 +157,7 @@ class PretrainedEncoder(DualEncoder):
         """Encode texts to (n, d) float32 unit rows; batches hold texts of like length."""
         _check_batch_size(batch_size)
         check_texts(texts)
+        self.model.eval()
         rows = np.empty((len(texts), self.width), dtype=np.float32)
         cut = 0
         block = batch_size * _BATCHES_PER_BLOCK

@@ -7,22 +7,13 @@ from dataclasses import dataclass
 
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure, printed_evidence
+from diptych.studies.label import changed_training, label_of
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Results
 from diptych.studies.study import PUBLISHED, Row, Study
-from diptych.studies.verdict import Verdict, cell_verdict, same_evaluation
+from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evaluation
 
 __all__ = ["Block", "ComparedCell", "ComparedRow", "Comparison", "compare", "judged_in_the_paper"]
-
-_OF_THE_MACHINE = (
-    "model.image.weights",
-    "model.text.word_vectors",
-    "checkpoints.every_steps",
-    "reconstruction.targets.model",
-    "model.text.targets.model",
-)
-"""Keys that say where things are or how often a run is saved: setting them makes no other training."""
-
 
 @dataclass(frozen=True)
 class ComparedCell:
@@ -100,6 +91,7 @@ class Comparison:
         reproduces: whether cells get verdicts.
         blocks: tables; the first is on the collection's own pairs.
         claims: each with what our numbers say and, by dataset, what the paper's own do.
+        remarks: what the table does not say of the numbers.
     """
 
     study: Study
@@ -108,6 +100,7 @@ class Comparison:
     reproduces: bool
     blocks: tuple[Block, ...]
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
+    remarks: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """How many cells have each verdict, of those that were measured and are printed."""
@@ -135,17 +128,27 @@ def compare(study: Study, results: Results) -> Comparison:
     is_the_papers = bool(keys)
     if not keys:
         keys = study.printed_keys()[:1]
-    changed = _changed(results)
+    changed = changed_training(results)
     on = {one.key: one for one in study.published[0].evaluated_on}
-    blocks = tuple(_block(study, results, on[key], changed) for key in keys)
+    # Where nothing is printed, ours stand alone.
+    held_on = [on[key] for key in keys] or [_as_printed(own)]
+    blocks = tuple(_block(study, results, one, changed) for one in held_on)
     reproduces = is_the_papers and not blocks[0].differences and not changed and results.setting == "paper"
     printed = judged_in_the_paper(study)
     evidence = results.evidence()
     if is_the_papers and not blocks[0].differences:
         evidence = _with_quoted(evidence, study, keys[0])
     claims = tuple((claim, judge(claim, evidence), in_paper) for claim, in_paper in printed)
-    label = _label(study, results, blocks[0], changed, reproduces)
-    return Comparison(study, results, label, reproduces, blocks, claims)
+    label = label_of(study, results, blocks[0], changed, reproduces)
+    remarks = () if study.remarks is None else tuple(study.remarks(evidence))
+    return Comparison(study, results, label, reproduces, blocks, claims, remarks)
+
+
+def _as_printed(own: Measured | None) -> EvaluatedOn:
+    """What ours were measured on, in the words of printed numbers."""
+    if own is None:
+        return EvaluatedOn("own", "nothing", "none", 0, (0,))
+    return EvaluatedOn("own", own.dataset, own.split, own.images, (own.captions,), own.protocol)
 
 
 def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
@@ -154,32 +157,6 @@ def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
     printed = printed_evidence(study.published, key).figures
     beside = {name: printed[name] for name in printed if name in quoted}
     return Evidence({**beside, **evidence.figures}, evidence.trajectories)
-
-
-def _changed(results: Results) -> list[str]:
-    keys = {key for entry in results.entries for key in entry.changed}
-    return sorted(key for key in keys if not key.startswith(_OF_THE_MACHINE))
-
-
-def _label(study: Study, results: Results, block: Block, changed: list[str], reproduces: bool) -> str:
-    if not results.entries:
-        return "Nothing has been run."
-    data = results.entries[0].data
-    setting = study.settings[results.entries[0].setting].description
-    how = f"trained as the setting {results.setting!r} says ({setting})"
-    if changed:
-        how += f", with changes of {', '.join(changed)}"
-    if reproduces:
-        return f"A reproduction: on {data}; {how}."
-    if block.differences:
-        return (
-            f"Not a reproduction: on {data}, {how}. The paper's numbers are of {block.on.describe()}; "
-            "they stand beside ours for orientation, and only the claims are judged."
-        )
-    return (
-        f"Not a reproduction: on the paper's data, but {how}. The paper's numbers stand beside ours for "
-        "orientation, and only the claims are judged."
-    )
 
 
 def _block(study: Study, results: Results, on: EvaluatedOn, changed: list[str]) -> Block:

@@ -123,8 +123,7 @@ def printed_evidence(tables: Sequence[PublishedTable], key: str) -> Evidence:
             if row.on.key != key:
                 continue
             for column, cell in row.cells.items():
-                sd = cell.sd if cell.spread == "seeds" else None
                 # A row quoted from elsewhere is known by its printed name.
                 known = figures.setdefault(row.config or row.row, {})
-                known.setdefault(column, Figure(cell.value, sd, cell.runs))
+                known.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
     return Evidence(figures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from diptych.studies.evidence import Evidence, Trajectory
@@ -10,7 +11,7 @@ from diptych.studies.evidence import Evidence, Trajectory
 if TYPE_CHECKING:
     from diptych.studies.compare import Block
 
-__all__ = ["charted_column", "comparison_figure", "trajectory_figures"]
+__all__ = ["Trajectories", "charted_column", "comparison_figure", "trajectory_figures"]
 
 _GREEN, _PURPLE, _GREY = "#009e73", "#a8588c", "#8a929c"  # Okabe and Ito's, dark enough for paper
 _POINTS = 500
@@ -42,7 +43,7 @@ def comparison_figure(block: Block, columns: Sequence[str], name: str = "compari
                 axes.errorbar(
                     cell.published.value,
                     place + 0.13,
-                    xerr=cell.published.sd if cell.published.spread == "seeds" else None,
+                    xerr=cell.published.seed_sd,
                     color=ORANGE,
                     marker="D",
                     markersize=5,
@@ -73,6 +74,23 @@ def comparison_figure(block: Block, columns: Sequence[str], name: str = "compari
         drawing.figure.legend(once.values(), once.keys(), loc="outside upper right", ncols=2)
         drawing.summary = f"{column} per row: {'; '.join(parts)}."
     return drawing.svg
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """How the trainings of a study went, a panel per quantity."""
+
+    name: str = "trajectories"
+    title: str = "Trajectories"
+    note: str = (
+        "The first seed of each row. Losses are smoothed over a fiftieth of the training; dotted lines are "
+        "the bounds."
+    )
+    wide: bool = False
+
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
+        """Its panels; those without a line are left out."""
+        return trajectory_figures(evidence, labels)
 
 
 def trajectory_figures(evidence: Evidence, labels: Mapping[str, str], name: str = "trajectory") -> list[str]:

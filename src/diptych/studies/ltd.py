@@ -16,6 +16,7 @@ from typing import Any
 from diptych.studies.checks import clear_gain, larger_gain, mostly_not_better, no_clear_gain
 from diptych.studies.claims import Claim, Finding, all_of, beats, missing, not_better
 from diptych.studies.evidence import Evidence
+from diptych.studies.figures import Trajectories
 from diptych.studies.observations import OBSERVATIONS
 from diptych.studies.published import published_table
 from diptych.studies.retrieval import I2T, T2I, Retrieval
@@ -367,6 +368,6 @@ FIGURE_2 = STUDIES.add(
             *_NOTES,
             "The figure's curves are not printed as numbers, so there are no cells to hold ours against.",
         ),
-        figure="trajectories",
+        figure=Trajectories(),
     )
 )

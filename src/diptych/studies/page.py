@@ -41,15 +41,15 @@ def render_study(comparison: Comparison, command: str = "") -> str:
 
     from diptych.report.palette import DARK, LIGHT
     from diptych.report.templating import templates
-    from diptych.studies.figures import comparison_figure, trajectory_figures
+    from diptych.studies.figures import comparison_figure
 
     study = comparison.study
     columns = [column.name for column in study.columns]
     drawn = comparison_figure(comparison.blocks[0], columns)
     panels: list[str] = []
-    if study.figure == "trajectories":
+    if study.figure is not None:
         labels = {row.name: row.label for row in study.rows}
-        panels = trajectory_figures(comparison.results.evidence(), labels)
+        panels = study.figure.draw(comparison.results.evidence(), labels)
     return (
         templates("diptych.studies")
         .get_template("study.html.j2")
@@ -65,6 +65,8 @@ def render_study(comparison: Comparison, command: str = "") -> str:
             panels=[Markup(panel) for panel in panels],
             keys=list(comparison.claims[0][2]) if comparison.claims else [],
             notes=notes_of(study),
+            remarks=comparison.remarks,
+            prints=bool(study.printed_keys()),
             command=command or f"diptych study run {study.name}",
         )
     )

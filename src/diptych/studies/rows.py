@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
-from diptych.studies.study import Row, SettingName, Study
+from diptych.studies.study import Row, Setting, SettingName, Study
 
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 __all__ = [
     "BASE_SEED",
     "DEFAULT",
+    "FINE_TUNE",
     "Choices",
+    "base_of",
     "home_of",
     "recipe_of",
     "run_folder",
+    "rows_of",
     "setting_for",
     "why_left_out",
 ]
@@ -36,6 +39,9 @@ BASE_SEED = 0
 
 _OPTIONAL = ("reconstruction", "model.projection")
 """Sections that some rows of a study have and others lack."""
+
+FINE_TUNE = "fine_tune"
+"""The recipe key of a pretrained encoder to go on from."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class Choices:
         targets: a sentence-transformers model, or ``lsa``, for rows that have latent targets.
         values: dotted recipe keys and values for all rows; a key of a section or a kind of tower that
             a row does not have (``reconstruction.…`` of a baseline, ``model.text.word_vectors`` of a
-            caption tower of targets) leaves that row as it is.
+            caption tower of targets, ``fine_tune`` of what is trained from scratch) leaves that row as
+            it is.
         positives: further judgements to measure by, ``NAME:PATH``.
     """
 
@@ -81,6 +88,15 @@ def setting_for(study: Study, dataset: str | None, asked: SettingName | None = N
     return asked
 
 
+def rows_of(study: Study, setting: SettingName, names: list[str] | None) -> list[Row]:
+    """The rows that are named, else the setting's own, else all.
+
+    Raises:
+        UnknownNameError: neither a name nor a number.
+    """
+    return study.resolve(names or list(study.settings[setting].rows))
+
+
 def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices) -> str | None:
     """Why a row cannot be run as chosen; None when it can."""
     chosen = study.settings[setting]
@@ -88,6 +104,8 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
         return chosen.left_out[row.name]
     if row.model not in chosen.recipes:
         return f"the setting {setting!r} has no recipe for {row.model}"
+    if row.base is not None and not _given(chosen, row, choices) and base_of(study, row, setting, choices) is None:
+        return f"starts from a pretrained encoder: give one with --set {FINE_TUNE}=ENCODER"
     if row.takes_regions and choices.regions is None:
         return "needs region features: give them with --regions FILE.npy"
     if _stays_without_words(recipe_of(study, row, setting, choices)):
@@ -96,6 +114,20 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
             "--set model.text.word_vectors=FILE.npz"
         )
     return None
+
+
+def base_of(study: Study, row: Row, setting: SettingName, choices: Choices) -> Row | None:
+    """The row that ``row`` starts from as chosen; None for none, and where an encoder is given instead."""
+    chosen = study.settings[setting]
+    if row.base is None or _given(chosen, row, choices):
+        return None
+    base = study.row(row.base)
+    return base if base.model in chosen.recipes else None
+
+
+def _given(chosen: Setting, row: Row, choices: Choices) -> bool:
+    """Whether a row starts from an encoder that is given."""
+    return row.model in chosen.fine_tunes and choices.values.get(FINE_TUNE) is not None
 
 
 def _stays_without_words(recipe: Recipe) -> bool:
@@ -151,6 +183,8 @@ def recipe_of(
         changes |= _targets(plain, choices.targets)
     without = {key for key, value in changes.items() if value is None}
     for key, value in choices.values.items():
+        if key == FINE_TUNE and row.model not in chosen.fine_tunes and chosen.fine_tunes:
+            continue
         if not _leaves_alone(plain, without, key):
             changes[key] = value
     return parse_recipe(_text(file), file, changes)
@@ -172,11 +206,29 @@ def _leaves_alone(plain: Recipe, without: set[str], key: str) -> bool:
             for part in section.split("."):
                 have = getattr(have, part)
             return have is None
+    if key.startswith("shortcuts.") and plain.shortcuts is not None:
+        return _not_of_setup(plain, key.removeprefix("shortcuts."))
     match key.split("."):
         case ["model", ("image" | "text") as tower, name, *_]:
             kinds = ModelConfig.model_fields[tower].annotation.__args__  # type: ignore[union-attr]
             own = getattr(plain.model, tower)
             return name not in type(own).model_fields and any(name in kind.model_fields for kind in kinds)
+    return False
+
+
+def _not_of_setup(plain: Recipe, name: str) -> bool:
+    """Whether an option of shortcuts has no meaning with a row's setup."""
+    assert plain.shortcuts is not None
+    setup = plain.shortcuts.setup
+    match name:
+        case "in_targets":
+            return plain.reconstruction is None or not plain.shortcuts.on_captions
+        case "shuffled":
+            return setup in ("none", "bits")
+        case "compat":
+            return setup in ("none", "per-caption")
+        case "carries":
+            return setup != "per-caption"
     return False
 
 

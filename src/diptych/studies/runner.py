@@ -29,7 +29,9 @@ from diptych.studies.rows import (
     BASE_SEED,
     DEFAULT,
     Choices,
+    base_of,
     recipe_of,
+    rows_of,
     run_folder,
     setting_for,
     why_left_out,
@@ -59,11 +61,13 @@ class Job:
     place: str = ""
 
 
-def plan_of(study: Study, rows: Sequence[Row], seeds: Sequence[int]) -> list[Job]:
+def plan_of(
+    study: Study, rows: Sequence[Row], seeds: Sequence[int], setting: SettingName, choices: Choices = DEFAULT
+) -> list[Job]:
     """What to train, a row's base before the row; each once."""
     jobs: dict[tuple[str, int], Job] = {}
     for row in rows:
-        for base in _bases(study, row):
+        for base in _bases(study, row, setting, choices):
             jobs.setdefault((base.name, BASE_SEED), Job(base, BASE_SEED, shown=False))
         for seed in seeds:
             jobs[row.name, seed] = Job(row, seed)
@@ -78,11 +82,11 @@ def plan_of(study: Study, rows: Sequence[Row], seeds: Sequence[int]) -> list[Job
     return placed
 
 
-def _bases(study: Study, row: Row) -> Iterator[Row]:
+def _bases(study: Study, row: Row, setting: SettingName, choices: Choices) -> Iterator[Row]:
     """The rows that ``row`` starts from, the first of them first."""
-    if row.base is not None:
-        base = study.row(row.base)
-        yield from _bases(study, base)
+    base = base_of(study, row, setting, choices)
+    if base is not None:
+        yield from _bases(study, base, setting, choices)
         yield base
 
 
@@ -105,7 +109,7 @@ def run_study(
         study: what is run.
         folder: OUT, see above.
         choices: setting, data and values.
-        rows: names or the paper's numbers; all when not given.
+        rows: names or the paper's numbers; the setting's own, else all, when not given.
         seeds: the setting's own when not given.
         features_root: where cached features live, shared by all rows; the cache folder when not given.
         accelerator: as for training.
@@ -125,14 +129,15 @@ def run_study(
     collections = Collections(choices)
     given = collections.given
     setting = setting_for(study, None if given is None else given.name, choices.setting)
-    asked = study.resolve(rows)
+    asked = rows_of(study, setting, rows)
     left_out = {row.name: why for row in asked if (why := why_left_out(study, row, setting, choices))}
     run_rows = [row for row in asked if row.name not in left_out]
     if not run_rows:
         row, why = next(iter(left_out.items()))
         raise UsageError(f"no row of {study.name} can be run: {row} {why}", "choose other rows with --rows")
     _claim(folder, study, setting, command)
-    for job in plan_of(study, run_rows, study.settings[setting].seeds if seeds is None else seeds):
+    seeds = study.settings[setting].seeds if seeds is None else seeds
+    for job in plan_of(study, run_rows, seeds, setting, choices):
         with task(f"{job.place}: {job.row.name}", 1, "trainings") as bar:
             _do(study, job, setting, folder, choices, collections, machine)
             bar.advance(1)
@@ -170,9 +175,8 @@ def _do(
     machine: Machine,
 ) -> None:
     """Train one row with one seed and measure it."""
-    base = None
-    if job.row.base is not None:
-        base = run_folder(study, study.row(job.row.base), BASE_SEED, folder)
+    base_row = base_of(study, job.row, setting, choices)
+    base = None if base_row is None else run_folder(study, base_row, BASE_SEED, folder)
     recipe = recipe_of(study, job.row, setting, choices, job.seed, base)
     collection = collections.of(job.row, recipe)
     target = run_folder(study, job.row, job.seed, folder)

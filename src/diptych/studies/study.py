@@ -15,14 +15,14 @@ that row, then whatever the person who runs it sets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from diptych.core.errors import UnknownNameError
 from diptych.core.registry import Registry
 from diptych.studies.claims import Claim
-from diptych.studies.evidence import Trajectory
+from diptych.studies.evidence import Evidence, Trajectory
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
 from diptych.studies.verdict import Measured
 
@@ -36,6 +36,7 @@ __all__ = [
     "Setting",
     "SettingName",
     "Study",
+    "StudyFigure",
     "Subject",
 ]
 
@@ -81,6 +82,9 @@ class Setting:
         left_out: row → why it cannot be run like this.
         seeds: run when nobody says which.
         time: how long all of it takes, and on what.
+        rows: run when nobody says which; all when empty.
+        fine_tunes: models whose rows start from a pretrained encoder that the person who runs it may give
+            (``--set fine_tune=ENCODER``); where the setting has no recipe for their base, must give.
     """
 
     description: str
@@ -89,6 +93,8 @@ class Setting:
     left_out: Mapping[str, str] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
     time: str = ""
+    rows: tuple[str, ...] = ()
+    fine_tunes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,29 @@ class Subject:
     positives: str | None = None
 
 
+class StudyFigure(Protocol):
+    """What a report draws besides."""
+
+    @property
+    def name(self) -> str:
+        """Of its place on the page."""
+
+    @property
+    def title(self) -> str:
+        """Above it."""
+
+    @property
+    def note(self) -> str:
+        """How it is to be read."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether a panel takes the whole width of the page."""
+
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
+        """Its panels as ``<svg>``; ``labels`` of rows."""
+
+
 class Measuring(Protocol):
     """How a study's columns are measured."""
 
@@ -168,8 +197,9 @@ class Study:
         settings: how it is trained.
         measure: how its columns are measured.
         notes: where the study knowingly differs from the paper, or the paper from its code.
-        figure: what the report draws besides: ``trajectories`` or nothing.
+        figure: what the report draws besides; None for nothing.
         bases: rows that are trained only because others start from them.
+        remarks: what a table does not say of the numbers at hand, e.g. which of several rows was chosen.
     """
 
     name: str
@@ -181,8 +211,9 @@ class Study:
     settings: Mapping[SettingName, Setting]
     measure: Measuring
     notes: tuple[str, ...] = ()
-    figure: str = ""
+    figure: StudyFigure | None = None
     bases: tuple[Row, ...] = ()
+    remarks: Callable[[Evidence], list[str]] | None = None
 
     @property
     def description(self) -> str:

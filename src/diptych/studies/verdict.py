@@ -4,7 +4,7 @@ A measured mean is
 
 ``reproduced``
     within 5 % of the printed value, or within two standard deviations over seeds, the measured or
-    the printed one;
+    the printed one, or printed alike where the table says how it rounds;
 ``close``
     within 10 %;
 ``not reproduced``
@@ -102,10 +102,10 @@ def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced",
             raise NumericalError(f"{cell.row} {cell.column} was measured as {value}", "look at its run")
     distance = abs(statistics.mean(measured) - cell.value)
     allowed = cell.tolerance * abs(cell.value)
-    spreads = [deviation(measured), cell.sd if cell.spread == "seeds" else None]
+    spreads = [deviation(measured), cell.seed_sd]
     within_spread = any(spread is not None and distance <= 2 * spread + 1e-9 for spread in spreads)
     # 1e-9: 5 % of 42.4 is 2.12, and 2.12 apart is within it whatever floats make of it.
-    if within_spread or distance <= allowed + 1e-9:
+    if within_spread or distance <= max(allowed, cell.rounding) + 1e-9:
         return "reproduced"
     return "close" if distance <= CLOSE * allowed + 1e-9 else "not reproduced"
 

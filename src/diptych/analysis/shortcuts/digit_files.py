@@ -66,20 +66,19 @@ def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             names = {name.removesuffix(".npy"): name for name in archive.namelist()}
-            pair = [
-                next((names[key] for key in keys if key in names), None)
-                for keys in (_PICTURE_KEYS, _LABEL_KEYS)
-            ]
-            if pair[0] is None or pair[1] is None:
+            pictures, labels = (
+                next((key for key in keys if key in names), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
+            )
+            if not pictures or not labels:
                 raise DataError(
                     f"{path} holds the arrays {', '.join(sorted(names)) or 'none'}",
                     f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, "
                     f"labels {' or '.join(_LABEL_KEYS[:2])}",
                 )
-            for name in pair:
-                _check_header(archive, name, path)
+            for key in (pictures, labels):
+                _check_header(archive, names[key], path)
         with np.load(path, allow_pickle=False) as arrays:
-            return arrays[pair[0].removesuffix(".npy")], arrays[pair[1].removesuffix(".npy")]
+            return arrays[pictures], arrays[labels]
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
         raise DataError(f"{path} is not an .npz file of numbers: {error}", _FORMATS) from None
 

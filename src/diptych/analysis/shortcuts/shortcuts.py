@@ -131,7 +131,8 @@ class Shortcuts:
         """
         images, captions = self._numbers_of(split)
         found = self._assignment.in_evaluation(images, captions, split.caption_image)
-        source, rows, on_pictures = split.source, split.source_rows, [()] * len(images)
+        source, rows = split.source, split.source_rows
+        on_pictures: list[tuple[str, ...]] = [()] * len(images)
         if self.options.on_images:
             if isinstance(source, OverlaySource):
                 raise UsageError(

@@ -1,11 +1,12 @@
 """The papers' numbers as data: every printed cell with what it was measured on.
 
-One TOML file per paper in ``published/``. A value ``"-"`` is not printed, ``"?"`` cannot be read for
+One TOML file per paper in ``published/``; ``sd`` are printed deviations, ``variance`` printed variances. A value ``"-"`` is not printed, ``"?"`` cannot be read for
 sure in the text the file was made from; neither becomes a cell.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -88,10 +89,14 @@ class Cell:
         column: e.g. ``i2t R@1``.
         on: what it was measured on.
         value: as printed, shares of recalls in per cent.
-        sd: the printed standard deviation.
-        spread: over what ``sd`` was taken: ``seeds``, ``batches`` or ``none``.
+        sd: the standard deviation; where a variance is printed, its root.
+        spread: what is printed beside it: a deviation over ``seeds`` or ``batches``, a ``variance`` over
+            seeds, or ``none``.
         runs: how many runs the value is a mean of.
         tolerance: relative distance within which it counts as reproduced.
+        printed_spread: the number that stands behind ±.
+        rounding: half a unit of the last digit where values are so small that it matters: what would be
+            printed alike counts as reproduced.
     """
 
     paper: str
@@ -102,9 +107,16 @@ class Cell:
     on: EvaluatedOn
     value: float
     sd: float | None
-    spread: Literal["seeds", "batches", "none"]
+    spread: Literal["seeds", "variance", "batches", "none"]
     runs: int
     tolerance: float
+    printed_spread: float | None = None
+    rounding: float = 0.0
+
+    @property
+    def seed_sd(self) -> float | None:
+        """The standard deviation over seeds; None where none is known."""
+        return self.sd if self.spread in ("seeds", "variance") else None
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,7 @@ class PublishedTable:
         rows: in order.
         notes: what a reader should know: cells that cannot be read, conventions.
         inconsistent: (row, column, what does not add up).
+        spread: what stands behind ±, as of :class:`Cell`.
     """
 
     paper: Paper
@@ -151,6 +164,7 @@ class PublishedTable:
     rows: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
     inconsistent: tuple[tuple[str, str, str], ...] = ()
+    spread: str = "none"
 
     def of(self, config: str, key: str) -> PublishedRow | None:
         """The row printed for a study's row on ``key``, the first where there are several."""
@@ -199,9 +213,11 @@ def published_table(paper: str, name: str) -> PublishedTable:
     rows = []
     for given in table["rows"]:
         label = f"{paper} {name}, row {given['row']}"
-        values, sd = given["values"], given.get("sd", [None] * len(columns))
-        if len(values) != len(columns) or len(sd) != len(columns):
-            raise StorageError(f"{label}: {len(columns)} columns, {len(values)} values, {len(sd)} deviations")
+        is_variance = table["spread"] == "variance"
+        values = given["values"]
+        spreads = given.get("variance" if is_variance else "sd", [None] * len(columns))
+        if len(values) != len(columns) or len(spreads) != len(columns):
+            raise StorageError(f"{label}: {len(columns)} columns, {len(values)} values, {len(spreads)} spreads")
         on = evaluations[given["on"]]
         cells = {
             column: Cell(
@@ -212,12 +228,14 @@ def published_table(paper: str, name: str) -> PublishedTable:
                 column=column,
                 on=on,
                 value=float(value),
-                sd=None if deviation is None else float(deviation),
+                sd=None if spread is None else math.sqrt(spread) if is_variance else float(spread),
                 spread=table["spread"],
                 runs=table.get("runs", 1),
                 tolerance=table.get("tolerance", TOLERANCE),
+                printed_spread=None if spread is None else float(spread),
+                rounding=table.get("rounding", 0.0),
             )
-            for column, value, deviation in zip(columns, values, sd, strict=True)
+            for column, value, spread in zip(columns, values, spreads, strict=True)
             if value not in _ABSENT
         }
         each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
@@ -231,4 +249,5 @@ def published_table(paper: str, name: str) -> PublishedTable:
         rows=tuple(rows),
         notes=tuple(table.get("notes", ())),
         inconsistent=tuple((one["row"], one["column"], one["note"]) for one in table.get("inconsistent", ())),
+        spread=table["spread"],
     )
