@@ -100,3 +100,71 @@ def test_vectors_are_batched_and_have_no_words() -> None:
     assert targets.lengths.tolist() == [1, 1, 1, 1]
     with pytest.raises(UsageError, match=r"no word can be unknown \(0.1\)"):
         targets.augmented(np.array([0]), 0.1, 0.2, 0, 0)
+
+
+DIGITS = Vocabulary.build(["w0 w1 w2 w3 w4 w5 w6 w7 w8 w9"], 1, tuple("0123456789"))
+
+
+def ended_inputs(texts: list[str], max_tokens: int | None = None) -> TokenInputs:
+    return TokenInputs(*DIGITS.encode_all(texts, max_tokens), DIGITS, max_tokens)
+
+
+def long(count: int) -> str:
+    return " ".join(f"w{place}" for place in range(count))
+
+
+def test_an_ending_stands_before_the_end_as_if_it_had_been_written() -> None:
+    texts, endings = [long(3), "", long(7)], ["0 0 1 2 3 4", "9 9 9 9 9 9", ""]
+    tokens, lengths = ended_inputs(texts).batch(np.array([0, 1, 2]), endings)
+    written = [f"{text} {ending}".strip() for text, ending in zip(texts, endings, strict=True)]
+    assert captions(tokens, lengths) == [DIGITS.encode(text) for text in written]
+    assert captions(tokens, lengths)[1] == [START, 13, 13, 13, 13, 13, 13, END]
+    assert tokens.dtype == lengths.dtype == torch.int64
+    # Rows say which captions, endings which place in the batch.
+    tokens, lengths = ended_inputs(texts).batch(np.array([2, 0]), ["", "0 0 1 2 3 4"])
+    assert captions(tokens, lengths) == [DIGITS.encode(texts[2]), DIGITS.encode(written[0])]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(8, 14), st.data())
+def test_the_limit_cuts_the_caption_and_never_the_ending(
+    counts: list[int], limit: int, data: st.DataObject
+) -> None:
+    code = st.integers(0, 999_999).map(lambda number: " ".join(f"{number:06d}"))
+    endings = [data.draw(code | st.just("")) for _ in counts]
+    rows = np.arange(len(counts))
+    found = captions(*ended_inputs([long(count) for count in counts], limit).batch(rows, endings))
+    for count, ending, caption in zip(counts, endings, found, strict=True):
+        digits = [DIGITS.entries.index(word) for word in ending.split()]
+        assert len(caption) <= limit
+        kept = min(count, limit - 2 - len(digits))
+        assert caption == [*DIGITS.encode(long(kept))[:-1], *digits, END]
+
+
+def test_noise_does_not_touch_an_ending() -> None:
+    rows, endings = np.arange(40), ["0 1 2 3 4 5"] * 40
+    noisy = ended_inputs([long(9)] * 40)
+    with_it = captions(*noisy.augmented(rows, 0.9, 0.5, 3, 1, endings))
+    without = captions(*noisy.augmented(rows, 0.9, 0.5, 3, 1))
+    for ended, bare in zip(with_it, without, strict=True):
+        assert ended == [*bare[:-1], 4, 5, 6, 7, 8, 9, END]
+    assert sum(caption.count(UNKNOWN) for caption in with_it) > 100
+
+
+def test_no_room_or_no_vocabulary_for_an_ending() -> None:
+    with pytest.raises(
+        UsageError, match="captions of 7 tokens have no room .*set model.text.max_tokens to at least 8"
+    ):
+        ended_inputs(["w1 w2"], 7).batch(np.array([0]), ["0 0 0 0 0 1"])
+    assert captions(*ended_inputs(["w1 w2"], 8).batch(np.array([0]), ["0 0 0 0 0 1"]))[0][1:-1] == [4] * 5 + [
+        5
+    ]
+    with pytest.raises(UsageError, match="endings without a vocabulary"):
+        inputs(2).batch(np.array([0]), ["1"])
+    assert captions(*inputs(2).batch(np.array([0]), [""])) == captions(*inputs(2).batch(np.array([0])))
+
+
+def test_vectors_have_no_ending() -> None:
+    targets = TargetInputs(np.zeros((2, 3)))
+    assert targets.batch(np.array([1]), [""])[0].shape == (1, 3)
+    with pytest.raises(UsageError, match=r"cannot end with digits.*shortcuts.setup = 'images'"):
+        targets.batch(np.array([0, 1]), ["", "0 0 0 0 0 1"])

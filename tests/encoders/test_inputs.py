@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from diptych.core.errors import CaptionError, ImageError, UsageError
+from diptych.data.overlay import OverlaidPicture
 from diptych.encoders.inputs import MAX_ASPECT, as_picture, check_texts
 
 
@@ -33,6 +36,12 @@ def test_pictures_of_every_kind() -> None:
 )
 def test_other_things_are_named(item: object, message: str) -> None:
     with pytest.raises(ImageError, match=message):
+        as_picture(item, 7)
+
+
+def test_an_overlay_is_never_dropped() -> None:
+    item = OverlaidPicture(Image.new("RGB", (3, 3)), SimpleNamespace(key="k", patches=lambda *_: []))
+    with pytest.raises(ImageError, match=r"image 7 has something laid over it .* does not paste"):
         as_picture(item, 7)
 
 

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+from diptych.core.errors import ImageError
+from diptych.data.overlay import Patch, pasted
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
@@ -139,3 +143,60 @@ def test_without_erasing_the_generator_is_left_as_it_was_before_erasing_was_know
 def test_ranges_of_erasing_are_ranges(values: dict[str, tuple[float, float]]) -> None:
     with pytest.raises(ValidationError, match="is not a range"):
         Augmentation.model_validate(values)
+
+
+class Blocks:
+    """Coloured noise at (3, 0), and over its right part a block that reaches the lower right corner."""
+
+    key = "blocks"
+
+    def patches(self, width: int, height: int) -> list[Patch]:
+        values = np.random.default_rng(9).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+        grey = np.broadcast_to(np.uint8(200), (height - 2, width - 6, 3))
+        return [Patch(3, 0, values), Patch(6, 2, grey)]
+
+
+def plain_pixels(values: np.ndarray) -> np.ndarray:
+    """(3, s, s) of a preprocessing without mean and spread back to (s, s, 3) uint8."""
+    pixels = np.rint(values.transpose(1, 2, 0) * 255).astype(np.uint8)
+    return pixels
+
+
+@pytest.mark.parametrize("options", [{}, PLAIN, {"interpolation": "bilinear"}])
+def test_an_overlay_is_what_was_pasted_on_the_pixels(options: dict[str, Any]) -> None:
+    preprocessing, picture = Preprocessing(size=24, resize=28, **options), noise(50, 40)
+    pixels = preprocessing.central(picture)
+    assert (pixels.dtype, pixels.shape) == (np.uint8, (24, 24, 3))
+    # A picture that is there already is taken as it is, so that its pixels can be pasted on by hand.
+    whole = Preprocessing(size=24, resize=24, **options)
+    by_hand = whole(Image.fromarray(pasted(pixels, Blocks())))
+    found = preprocessing(picture, Blocks())
+    assert np.array_equal(found, by_hand)
+    assert not np.array_equal(found, preprocessing(picture))
+    assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("erasing", [0.0, 1.0])
+def test_an_overlay_survives_crop_flip_and_erasure(erasing: float) -> None:
+    preprocessing, picture = Preprocessing(size=24, resize=24, **PLAIN), noise(50, 40)
+    augmentation = Augmentation(flip=0.5, erasing=erasing, erasing_area=(0.3, 0.33))
+    for seed in range(12):
+        with_it, without = np.random.default_rng(seed), np.random.default_rng(seed)
+        found = preprocessing.augmented(picture, augmentation, with_it, Blocks())
+        bare = preprocessing.augmented(picture, augmentation, without)
+        assert with_it.random() == without.random()  # an overlay draws nothing
+        expected = pasted(plain_pixels(bare), Blocks())
+        assert np.array_equal(plain_pixels(found), expected)
+        untouched = pasted(np.zeros((24, 24, 3), np.uint8), Blocks()).any(axis=2)
+        assert np.array_equal(found[:, ~untouched], bare[:, ~untouched])
+
+
+def test_an_overlay_that_does_not_fit_is_an_error() -> None:
+    class Wide:
+        key = "wide"
+
+        def patches(self, width: int, height: int) -> list[Patch]:
+            raise ImageError(f"no room in {width} × {height}")
+
+    with pytest.raises(ImageError, match="no room in 24 × 24"):
+        Preprocessing(size=24, resize=24)(noise(50, 40), Wide())

@@ -10,8 +10,16 @@ import torch
 from PIL import Image
 from pydantic import ValidationError
 
-from diptych.core.errors import CaptionError, ImageError, MismatchError, NumericalError, StorageError
+from diptych.core.errors import (
+    CaptionError,
+    ImageError,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UsageError,
+)
 from diptych.core.files import read_json, write_json
+from diptych.data.overlay import OverlaidPicture, Patch, pasted
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder
@@ -265,3 +273,77 @@ def test_a_source_of_the_other_kind_is_refused() -> None:
         TwoTowerModel(target.model.config, gru.source)
     with pytest.raises(MismatchError, match="a GRU tower takes a vocabulary, got a LatentSemanticAnalysis"):
         TwoTowerModel(gru.model.config, target.source)
+
+
+CODE = "0 0 1 2 3 4"
+
+
+def digit_encoder(**text: object) -> TwoTowerEncoder:
+    config = ModelConfig(
+        width=8,
+        image=ImageTowerConfig(backbone="test_resnet", preprocessing=Preprocessing(size=64, resize=64)),
+        text=CaptionTowerConfig(word_width=6, min_count=1, **text),
+    )
+    vocabulary = Vocabulary.build(CAPTIONS[:2], 1, tuple("0123456789"))
+    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
+
+
+@pytest.mark.parametrize("limit", [8, 9, 11, 100])
+def test_a_caption_with_its_ending_is_read_as_in_training(
+    limit: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = digit_encoder(max_tokens=limit)
+    with caplog.at_level(logging.INFO):
+        texts = model.with_endings(CAPTIONS, [CODE] * 4)
+    told = [record.getMessage() for record in caplog.records]
+    short = sum(len(text.split()) + 8 > limit for text in CAPTIONS)
+    assert told == ([f"{short} of 4 texts lost words to make room for their endings"] if short else [])
+    inputs = model.model.text.inputs(CAPTIONS)
+    trained, lengths = inputs.batch(np.arange(4), [CODE] * 4)
+    read, read_lengths = model.model.text.inputs(texts).batch(np.arange(4))
+    assert torch.equal(trained, read)
+    assert torch.equal(lengths, read_lengths)
+    for row, length in zip(read.tolist(), lengths.tolist(), strict=True):
+        assert row[length - 7 : length] == [4, 4, 5, 6, 7, 8, 2]
+    assert model.with_endings(CAPTIONS, [""] * 4) == CAPTIONS
+
+
+def test_without_a_limit_reached_an_ending_is_appended() -> None:
+    assert digit_encoder().with_endings(["A red Star."], [CODE]) == ["A red Star. 0 0 1 2 3 4"]
+    assert digit_encoder(max_tokens=10).with_endings(["A red Star."], [CODE]) == ["A red 0 0 1 2 3 4"]
+    with pytest.raises(UsageError, match="captions of 7 tokens have no room .* at least 8"):
+        digit_encoder(max_tokens=7).with_endings(["a"], [CODE])
+
+
+def test_an_encoder_sees_what_is_laid_over_a_picture() -> None:
+    class Stripe:
+        key = "stripe"
+
+        def patches(self, width: int, height: int) -> list[Patch]:
+            assert (width, height) == (64, 64)
+            return [Patch(0, 0, np.full((10, 64, 3), 255, np.uint8))]
+
+    model = digit_encoder()
+    bare = pictures()
+    overlaid = [OverlaidPicture(picture, Stripe()) for picture in bare]
+    by_hand = [
+        Image.fromarray(pasted(model.model.image.config.preprocessing.central(p), Stripe())) for p in bare
+    ]
+    found = model.encode_images([*overlaid[:2], *bare[2:]])
+    np.testing.assert_allclose(found[:2], model.encode_images(by_hand)[:2], atol=1e-6)
+    np.testing.assert_allclose(found[2:], model.encode_images(bare)[2:], atol=1e-6)
+    assert np.abs(found[:2] - model.encode_images(bare)[:2]).max() > 1e-3
+
+
+def test_regions_have_nothing_laid_over_them() -> None:
+    model = of_kind("regions", "gru")
+    item = OverlaidPicture(pictures(1)[0], Overlaid())
+    with pytest.raises(ImageError, match="image 0 is a OverlaidPicture, not a matrix of region features"):
+        model.encode_images([item])
+
+
+class Overlaid:
+    key = "nothing"
+
+    def patches(self, width: int, height: int) -> list[Patch]:
+        return []

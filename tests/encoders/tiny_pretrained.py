@@ -88,8 +88,8 @@ _TEXT = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "nu
 _VISION = {**_TEXT, "image_size": 32, "patch_size": 8}
 
 
-def transformers_model(kind: str, seed: int = 0) -> tuple[Any, Any, Any]:
-    """A model of one kind with its tokenizer and image processor."""
+def transformers_model(kind: str, seed: int = 0, limit: int = 16) -> tuple[Any, Any, Any]:
+    """A model of one kind with its tokenizer and image processor; ``limit`` is CLIP's, in tokens."""
     import torch
     import transformers as library
 
@@ -97,14 +97,14 @@ def transformers_model(kind: str, seed: int = 0) -> tuple[Any, Any, Any]:
     crop = {"height": 32, "width": 32}
     processor = library.CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=crop)
     if kind in ("clip", "groupvit", "metaclip_2"):
-        tokenizer = clip_tokenizer()
+        tokenizer = clip_tokenizer(limit)
         ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
         text = {
             **_TEXT,
             **ids,
             "pad_token_id": tokenizer.pad_token_id,
             "vocab_size": len(tokenizer),
-            "max_position_embeddings": 16,
+            "max_position_embeddings": limit,
         }
         vision: dict[str, Any] = {**_VISION}
         if kind == "groupvit":
@@ -158,9 +158,9 @@ def transformers_model(kind: str, seed: int = 0) -> tuple[Any, Any, Any]:
     return model, tokenizer, processor
 
 
-def transformers_folder(kind: str, folder: Path, seed: int = 0) -> Path:
+def transformers_folder(kind: str, folder: Path, seed: int = 0, limit: int = 16) -> Path:
     """The files of such a model."""
-    for part in transformers_model(kind, seed):
+    for part in transformers_model(kind, seed, limit):
         part.save_pretrained(folder)
     return folder
 

@@ -72,7 +72,12 @@ def _about(path: Path) -> list[tuple[str, object]]:
 
         run = Run.open(path)
         rows: list[tuple[str, object]] = [("kind", "run"), *run.header.items()]
-        rows += [("objective", run.recipe.objective["name"]), ("image tower", run.recipe.model.image.summary)]
+        tower = ("image tower", run.recipe.model.image.summary)
+        tuned = ("fine-tuned from", run.recipe.fine_tune)
+        rows += [
+            ("objective", run.recipe.objective["name"]),
+            tower if run.recipe.fine_tune is None else tuned,
+        ]
         return [*rows, ("encoder", run.best if run.best.is_dir() else "none yet")]
     if (path / "embeddings.json").is_file():
         from diptych.encoders.embeddings import Embeddings

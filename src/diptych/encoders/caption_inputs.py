@@ -119,14 +119,14 @@ class TokenInputs:
         moved = np.take_along_axis(np.where(kept, tokens, PADDING), order, axis=1)
         return self._ended(torch.from_numpy(moved), torch.from_numpy(lengths), endings)
 
-    def _ended(
-        self, tokens: Tensor, lengths: Tensor, endings: Sequence[str] | None
-    ) -> tuple[Tensor, Tensor]:
+    def _ended(self, tokens: Tensor, lengths: Tensor, endings: Sequence[str] | None) -> tuple[Tensor, Tensor]:
         """Padded captions with the words of their endings before each END."""
         if endings is None or not any(endings):
             return tokens, lengths
         if self._vocabulary is None:
-            raise UsageError("endings without a vocabulary", "give TokenInputs the vocabulary of its captions")
+            raise UsageError(
+                "endings without a vocabulary", "give TokenInputs the vocabulary of its captions"
+            )
         ids = [self._vocabulary.encode(ending)[1:] for ending in endings]
         kept = lengths.numpy() - 1
         if self._max_tokens is not None:
@@ -139,7 +139,8 @@ class TokenInputs:
                 )
             kept = np.minimum(kept, room)
         rows = [
-            [*row[:count], *part] for row, count, part in zip(tokens.tolist(), kept.tolist(), ids, strict=True)
+            [*row[:count], *part]
+            for row, count, part in zip(tokens.tolist(), kept.tolist(), ids, strict=True)
         ]
         starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         flat = np.concatenate([np.array(row) for row in rows])

@@ -19,7 +19,7 @@ from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
 from diptych.data.overlay import split_overlay
 from diptych.encoders.heads import make_head, unit_rows
 from diptych.encoders.inputs import as_picture
-from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tensors import load_tensors
 from diptych.encoders.tower import ProjectionConfig, Tower
 
@@ -131,6 +131,19 @@ class ImageTower(Tower):
         picture, overlay = split_overlay(item)
         return self.config.preprocessing(as_picture(picture, position), overlay)
 
+    def augmented(
+        self, item: Any, position: int, augmentation: Augmentation, random: np.random.Generator
+    ) -> np.ndarray:
+        """The same of a random view; an overlay is pasted last, whole.
+
+        Raises:
+            ImageError: as for :meth:`prepare`.
+        """
+        picture, overlay = split_overlay(item)
+        return self.config.preprocessing.augmented(
+            as_picture(picture, position), augmentation, random, overlay
+        )
+
     def describe(self) -> dict[str, Any]:
         """What a number depends on: the backbone and what it sees."""
         return {"backbone": self.config.backbone, **self.config.preprocessing.model_dump(mode="json")}
@@ -140,8 +153,14 @@ class ImageTower(Tower):
         if self.config.grid is None:
             pooled: Tensor = self.backbone(pictures)
             return pooled
-        cells = nn.functional.adaptive_avg_pool2d(self.backbone.forward_features(pictures), self.config.grid)
+        cells = nn.functional.adaptive_avg_pool2d(self._map(pictures), self.config.grid)
         return cells.flatten(1)
+
+    def _map(self, pictures: Tensor) -> Tensor:
+        """(n, channels, height, width), the backbone's last map."""
+        backbone: Any = self.backbone
+        found: Tensor = backbone.forward_features(pictures)
+        return found
 
     def project(self, features: Tensor) -> Tensor:
         """(n, feature_width) → (n, width) unit rows."""
@@ -170,7 +189,7 @@ class ImageTower(Tower):
         return self
 
 
-def _map_channels(backbone: nn.Module, config: ImageTowerConfig) -> int:
+def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:
     """Channels of the backbone's last map.
 
     Raises:

@@ -90,6 +90,11 @@ class PretrainedEncoder(PretrainedParts):
         other.characters = characters
         return other
 
+    def to(self, device: torch.device) -> None:
+        """Move the model."""
+        self.model.to(device)
+        self.device = device
+
     @cached_property
     def width(self) -> int:
         """d, the length of one row."""

@@ -134,7 +134,7 @@ def _key(tower: ImageTower, contents: list[str], options: FeatureOptions) -> str
             del settings["augmentation"][name]
     if options.views == 0:
         settings = {name: settings[name] for name in ("views", "precision", "storage")}
-    grid = [] if tower.config.grid is None else [list(tower.config.grid)]  # stores without it keep their names
+    grid = [] if tower.config.grid is None else [list(tower.config.grid)]  # without it, names are as before
     return fingerprint(
         _FORMAT,
         *grid,

@@ -82,6 +82,11 @@ class TwoTowerEncoder(TrainableEncoder):
         # The root of a violation ranks as the violation itself: only training tells them apart.
         return "cosine" if self.model.config.similarity == "cosine" else "order"
 
+    def to(self, device: torch.device) -> None:
+        """Move the weights, laid out so that convolutions are fast."""
+        self.model.to(memory_format=torch.channels_last)
+        self.model.to(device)
+
     @property
     def towers(self) -> TwoTowerModel:
         """The model itself."""
@@ -162,6 +167,8 @@ class TwoTowerEncoder(TrainableEncoder):
         """
         state = {key: value.detach().cpu().numpy() for key, value in self.model.state_dict().items()}
         config = self.model.config.model_dump(mode="json", exclude=_NO_EFFECT)
+        if config["image"].get("grid", ...) is None:
+            del config["image"]["grid"]  # encoders from before there were grids keep their names
         content = (
             list(self.source.entries) if isinstance(self.source, Vocabulary) else self.source.fingerprint
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,14 +13,13 @@ from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import DataError
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
-from diptych.data.overlay import Overlay, OverlaidPicture
+from diptych.data.overlay import OverlaidPicture, Overlay
 from diptych.encoders.caption_inputs import CaptionInputs
-from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
 from diptych.encoders.store import FeatureStore
 from diptych.encoders.targets import TargetModel
-from diptych.encoders.two_tower import TwoTowerModel
+from diptych.encoders.trainable import Towers
 from diptych.training.sections import CaptionAugmentation
 
 __all__ = ["Examples", "Loaded"]
@@ -97,7 +97,7 @@ class Examples:
     def __init__(
         self,
         collection: Collection,
-        model: TwoTowerModel,
+        model: Towers,
         captions: CaptionInputs,
         features: FeatureStore | None = None,
         augmentation: Augmentation | None = None,
@@ -176,9 +176,10 @@ class Examples:
         return torch.from_numpy(np.stack([self._picture(row, overlay, epoch) for row, overlay in pairs]))
 
     def _picture(self, row: int, overlay: Overlay | None, epoch: int) -> np.ndarray:
-        item = self._collection.item(row)
+        item: Any = self._collection.item(row)
+        if overlay is not None:
+            item = OverlaidPicture(item, overlay)
         if self._augmentation is None or isinstance(self._tower, RegionTower):
-            return self._tower.prepare(item if overlay is None else OverlaidPicture(item, overlay), row)
+            return self._tower.prepare(item, row)
         random = np.random.default_rng([self._seed, 2, epoch, row])
-        preprocessing = self._tower.config.preprocessing
-        return preprocessing.augmented(as_picture(item, row), self._augmentation, random, overlay)
+        return self._tower.augmented(item, row, self._augmentation, random)

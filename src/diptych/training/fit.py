@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
+from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError
 from diptych.core.files import cache_root, read_json, write_json
 from diptych.data.batches import BatchPlan
@@ -19,16 +19,11 @@ from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_inputs import CaptionInputs, TargetInputs
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.store import FeatureStore
-from diptych.encoders.target_tower import TargetTowerConfig
-from diptych.encoders.targets import (
-    TargetModel,
-    TargetOptions,
-    make_target_model,
-    open_target_model,
-    targets_of,
-)
-from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder, TwoTowerModel
+from diptych.encoders.targets import TargetModel, targets_of
+from diptych.encoders.trainable import TrainableEncoder
+from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.training.averaging import averaged_steps
+from diptych.training.beginning import beginning_of, kept_target_model
 from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples
 from diptych.training.loop import Loop
@@ -37,7 +32,6 @@ from diptych.training.reconstruct import Reconstructor
 from diptych.training.run import Run
 from diptych.training.trainee import Trainee
 from diptych.training.validation import Validation
-from diptych.training.warm_start import open_warm_start, same_warm_start, take_weights
 
 __all__ = ["fit"]
 
@@ -101,21 +95,18 @@ def _prepared(
     steps_per_epoch = -(-len(plan) // recipe.optimizer.accumulate)
     if recipe.averaging is not None:
         averaged_steps(steps_per_epoch, recipe.averaging)  # refused before features are computed
-    warm = open_warm_start(recipe.warm_start) if recipe.warm_start is not None else None
     # The first process computes features and targets, the others find the stores complete.
     with fabric.rank_zero_first():
-        source = warm.source if warm is not None else _caption_source(run, collection)
-        model = TwoTowerModel(recipe.model, source)
-        if warm is not None:
-            same_warm_start(warm, run.folder / "warm_start.json")
-            take_weights(model, warm.model)
-        model.to(memory_format=torch.channels_last)
-        encoder = TwoTowerEncoder(model, source, name=recipe.name)
-        model.to(fabric.device)
+        encoder = beginning_of(run, collection)
+        encoder.to(fabric.device)
+        towers = encoder.towers
+        if shortcuts is not None and recipe.fine_tune is not None:
+            _, height, width = towers.image.prepare(train.item(0), 0).shape
+            shortcuts.check_fit(width, height)
         features = None
-        if recipe.features is not None:
-            features = FeatureStore.of(model.image, train, root, recipe.features)
-        captions = _caption_inputs(model, source, train, root)
+        if recipe.features is not None and isinstance(encoder, TwoTowerEncoder):
+            features = FeatureStore.of(encoder.model.image, train, root, recipe.features)
+        captions = _caption_inputs(encoder, train, root)
         targets = _latent_targets(run, train, shortcuts, root)
         validation = Validation(
             collection.split(recipe.data.validation), encoder, root, recipe.features, shortcuts
@@ -124,10 +115,10 @@ def _prepared(
         fabric=fabric,
         run=run,
         encoder=encoder,
-        trainee=Trainee(model, recipe, _reconstructor(recipe, targets, source)),
+        trainee=Trainee(towers, recipe, _reconstructor(recipe, targets, encoder), encoder.learned_options),
         examples=Examples(
             train,
-            model,
+            towers,
             captions,
             features,
             recipe.augmentation,
@@ -143,16 +134,6 @@ def _prepared(
     )
 
 
-def _caption_source(run: Run, collection: Collection) -> CaptionSource:
-    """What the caption tower reads captions with: a vocabulary, or a sentence encoder."""
-    text, data = run.recipe.model.text, run.recipe.data
-    if isinstance(text, TargetTowerConfig):
-        return _target_model(text.targets, collection.split(data.train), run.folder / "caption_targets")
-    captions = [caption for name in text.vocabulary_splits for caption in collection.split(name).captions]
-    always = DIGIT_WORDS if run.recipe.shortcuts is not None else ()
-    return Vocabulary.build(captions, text.min_count, always)
-
-
 def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
     """The run's shortcuts; the digits' pictures are those that it began with.
 
@@ -163,7 +144,7 @@ def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
     if recipe.shortcuts is None:
         return None
     shortcuts = Shortcuts.of(recipe.shortcuts, collection, recipe.data.train, recipe.seed)
-    if isinstance(recipe.model.image, ImageTowerConfig):
+    if recipe.fine_tune is None and isinstance(recipe.model.image, ImageTowerConfig):
         side = recipe.model.image.preprocessing.size
         shortcuts.check_fit(side, side)  # now, not at the first batch
     said = shortcuts.describe()
@@ -177,22 +158,11 @@ def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
     return shortcuts
 
 
-def _target_model(options: TargetOptions, train: Collection, kept: Path) -> TargetModel:
-    """The model that the run began with: what was learned from captions is not learned again on resume."""
-    if kept.is_dir():
-        return open_target_model(kept)
-    model = make_target_model(options, train.captions)
-    model.save(kept)
-    return model
-
-
-def _caption_inputs(
-    model: TwoTowerModel, source: CaptionSource, train: Collection, root: Path
-) -> CaptionInputs:
+def _caption_inputs(encoder: TrainableEncoder, train: Collection, root: Path) -> CaptionInputs:
     """Training captions as the caption tower takes them; a sentence encoder's rows come from the disk."""
-    if isinstance(source, Vocabulary):
-        return model.text.inputs(train.captions)
-    return TargetInputs(targets_of(source, train.captions, root / "targets"))
+    if isinstance(encoder, TwoTowerEncoder) and not isinstance(encoder.source, Vocabulary):
+        return TargetInputs(targets_of(encoder.source, train.captions, root / "targets"))
+    return encoder.towers.text.inputs(train.captions)
 
 
 def _latent_targets(
@@ -204,18 +174,19 @@ def _latent_targets(
     if section is None or section.kind != "latent":
         return None
     if shortcuts is not None and shortcuts.options.in_targets:
-        return _target_model(section.targets, shortcuts.injected(train), run.folder / "targets")
-    model = _target_model(section.targets, train, run.folder / "targets")
+        return kept_target_model(section.targets, shortcuts.injected(train), run.folder / "targets")
+    model = kept_target_model(section.targets, train, run.folder / "targets")
     return targets_of(model, train.captions, root / "targets")
 
 
 def _reconstructor(
-    recipe: Recipe, targets: np.ndarray | TargetModel | None, source: CaptionSource
+    recipe: Recipe, targets: np.ndarray | TargetModel | None, encoder: TrainableEncoder
 ) -> Reconstructor | None:
     if recipe.reconstruction is None:
         return None
     target_width = targets.shape[1] if isinstance(targets, np.ndarray) else None
     if isinstance(targets, TargetModel):
         target_width = targets.width
+    source = encoder.source if isinstance(encoder, TwoTowerEncoder) else None
     words = len(source) if isinstance(source, Vocabulary) else None
-    return Reconstructor(recipe.reconstruction, recipe.model.width, target_width, words)
+    return Reconstructor(recipe.reconstruction, encoder.width, target_width, words)

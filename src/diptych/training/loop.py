@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import torch
-
 from diptych.core.errors import Interrupted, MismatchError, NumericalError
 from diptych.core.files import recover_folder
 from diptych.core.progress import Task, task
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.loading import read_ahead
-from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.encoders.trainable import TrainableEncoder
 from diptych.objectives.similarity import similarity_of
 from diptych.training.averaging import WeightAverage
 from diptych.training.checkpoint import (
@@ -57,7 +55,7 @@ class Loop:
         self,
         fabric: Any,
         run: Run,
-        encoder: TwoTowerEncoder,
+        encoder: TrainableEncoder,
         trainee: Trainee,
         examples: Examples,
         plan: BatchPlan,
@@ -96,6 +94,8 @@ class Loop:
     def go(self) -> Place:
         """Train to the end."""
         place, total = self.place, self.recipe.epochs * self.steps_per_epoch
+        if self.recipe.fine_tune is not None and place.step == 0:
+            self._measure(0)  # what the encoder could do before: of a pretrained one, zero-shot
         current: Segment | None = None
         with task("training", total, "steps", place.step) as bar:
             while place.epoch < self.recipe.epochs and not place.stopped:
@@ -124,7 +124,7 @@ class Loop:
             self.fabric,
             self.module,
             self.trainee,
-            similarity_of(self.recipe.model.similarity),
+            similarity_of(self.encoder.scoring),
             self.examples.cached,
             self.recipe.batches.chunk,
         )
@@ -218,18 +218,19 @@ class Loop:
         last = place.epoch == self.recipe.epochs
         if place.epoch % checkpoints.validate_every and not last:
             return
+        best = place.judge(self._measure(place.epoch), checkpoints.patience)
+        if (best or checkpoints.keep == "last") and self.fabric.is_global_zero:
+            temperature, bias = (self.trainee.learned(name) for name in ("temperature", "bias"))
+            self.encoder.as_trained(self.recipe.name, temperature, bias).save(self.run.best)
+
+    def _measure(self, epoch: int) -> float:
+        """The validation rsum, measured and logged by the first process, known to all."""
+        rsum = 0.0
         if self.fabric.is_global_zero:
             values = self.validation.measure()
-            self.run.log(step=place.step, epoch=place.epoch, validation=values)
+            self.run.log(step=self.place.step, epoch=epoch, validation=values)
             rsum = values["rsum"]
-        else:
-            rsum = 0.0
-        best = place.judge(float(self.fabric.broadcast(rsum)), checkpoints.patience)
-        if (best or checkpoints.keep == "last") and self.fabric.is_global_zero:
-            with torch.no_grad():  # learned or fixed, where the objective has one
-                temperature = getattr(self.trainee.objective, "temperature", None)
-            self.encoder.temperature = None if temperature is None else float(temperature)
-            self.encoder.save(self.run.best)
+        return float(self.fabric.broadcast(rsum))
 
     def _save(self) -> None:
         scaler = getattr(self.fabric._precision, "scaler", None)

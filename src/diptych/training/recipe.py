@@ -7,11 +7,12 @@ expect. Unknown keys are errors. A run keeps its recipe and can be repeated from
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from diptych.analysis.shortcuts import ShortcutOptions
 from diptych.core.errors import RecipeError, UnknownNameError
@@ -19,6 +20,7 @@ from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
 from diptych.encoders.two_tower import ModelConfig
 from diptych.objectives import OBJECTIVES, Objective
+from diptych.training.recipe_errors import recipe_error
 from diptych.training.sections import (
     Averaging,
     Batches,
@@ -51,6 +53,10 @@ class Recipe(Section):
         averaging: stochastic weight averaging; none when not given.
         warm_start: a run or an encoder folder whose weights and vocabulary training begins with;
             what it does not have begins fresh.
+        fine_tune: an encoder that training goes on with, whole, instead of a ``model`` of the recipe: a
+            folder of transformers, of open_clip or of this package, or a name such as ``hf:NAME``. A
+            stage that does not say what it trains then trains everything, and a learned temperature
+            begins as the encoder's.
         precision: Fabric's: ``32-true``, ``bf16-mixed``, ``16-mixed``.
     """
 
@@ -67,11 +73,23 @@ class Recipe(Section):
     reconstruction: Reconstruction | None = None
     averaging: Averaging | None = None
     warm_start: str | None = None
+    fine_tune: str | None = None
     batches: Batches = Batches()
     optimizer: Optimizer = Optimizer()
     stages: tuple[Stage, ...] = Field(min_length=1)
     checkpoints: Checkpoints = Checkpoints()
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_is_trained(cls, values: Any) -> Any:
+        """Where an encoder is fine-tuned, stages that do not say what they train train everything."""
+        if not isinstance(values, dict) or values.get("fine_tune") is None:
+            return values
+        stages = values.get("stages")
+        if not isinstance(stages, list | tuple):
+            return values
+        return {**values, "stages": [_whole(stage) for stage in stages]}
 
     @model_validator(mode="after")
     def _consistent(self) -> Recipe:
@@ -90,6 +108,8 @@ class Recipe(Section):
                 raise ValueError("a caption tower of kind 'targets' reads no words: no caption_augmentation")
             if self.reconstruction is not None and self.reconstruction.kind == "input":
                 raise ValueError("a caption tower of kind 'targets' reads no words to reconstruct")
+        if self.fine_tune is not None:
+            self._fine_tunes_alone()
         if self.shortcuts is not None:
             self._shortcuts_reach_both(self.shortcuts)
         if self.features is not None:
@@ -100,27 +120,45 @@ class Recipe(Section):
                     raise ValueError(f"stage {number} trains the backbone, whose features are cached")
         return self
 
+    def _fine_tunes_alone(self) -> None:
+        """See that nothing else says what is trained."""
+        if self.model != ModelConfig():
+            raise ValueError("fine_tune brings its own model: leave the section [model] out")
+        if self.warm_start is not None:
+            raise ValueError("fine_tune and warm_start are two beginnings: leave one of them out")
+        if self.features is not None:
+            raise ValueError("fine_tune trains on pictures, not on cached features: leave [features] out")
+
     def _shortcuts_reach_both(self, shortcuts: ShortcutOptions) -> None:
         """See that towers can see the digits."""
         if shortcuts.on_images and self.features is not None:
             raise ValueError("cached features cannot see digits on pictures: leave [features] out")
         if shortcuts.on_images and self.model.image.kind == "regions":
-            raise ValueError("region features cannot carry digits: only shortcuts.setup = 'captions' can be had")
+            raise ValueError(
+                "region features cannot carry digits: only shortcuts.setup = 'captions' can be had"
+            )
         if shortcuts.on_captions and self.model.text.kind == "targets":
             raise ValueError("a caption tower of kind 'targets' reads no digits: give one that reads words")
         latent = self.reconstruction is not None and self.reconstruction.kind == "latent"
         if shortcuts.in_targets and not latent:
             raise ValueError("shortcuts.in_targets without a reconstruction of latent targets does nothing")
 
-    def make_objective(self) -> Objective:
+    def make_objective(self, learned: Mapping[str, float] | None = None) -> Objective:
         """The objective with its options, a new one each time.
+
+        Args:
+            learned: where options that are learned start when the recipe does not say.
 
         Raises:
             UnknownNameError: there is no such objective.
             UsageError: an option that it does not have, or a value that is impossible.
         """
         options = {key: value for key, value in self.objective.items() if key != "name"}
-        return OBJECTIVES.get(self.objective["name"])(**options)
+        kind = OBJECTIVES.get(self.objective["name"])
+        for name, value in (learned or {}).items():
+            if {**kind.options, **options}.get(f"learn_{name}") is True:
+                options.setdefault(name, value)
+        return kind(**options)
 
     @property
     def epochs(self) -> int:
@@ -131,7 +169,15 @@ class Recipe(Section):
         """The recipe as TOML, every value spelled out."""
         import tomli_w
 
-        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+        # A model of the recipe's own would not be the one that is fine-tuned.
+        left_out = None if self.fine_tune is None else {"model"}
+        return tomli_w.dumps(_without_none(self.model_dump(mode="json", exclude=left_out)))
+
+
+def _whole(stage: Any) -> Any:
+    if isinstance(stage, Stage):
+        return stage if "train" in stage.model_fields_set else stage.model_copy(update={"train": ("*",)})
+    return {"train": ["*"], **stage} if isinstance(stage, dict) else stage
 
 
 def _without_none(value: Any) -> Any:
@@ -183,7 +229,7 @@ def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) 
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
-        raise _recipe_error(name, error, values) from None
+        raise recipe_error(name, error, values, Recipe) from None
 
 
 def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
@@ -200,35 +246,3 @@ def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
         raise RecipeError(
             f"{name} has no place for {key!r}", "e.g. batches.size or stages.0.epochs"
         ) from None
-
-
-def _recipe_error(name: str, error: ValidationError, values: Any) -> RecipeError:
-    """The first thing that is wrong, in one line, with the keys there are when one is unknown."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the recipe"
-    more = f"; {error.error_count() - 1} more" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(_known_keys(first["loc"][:-1], values))
-        return RecipeError(f"{name}: unknown key {where!r}{more}", f"known there: {known}")
-    message = first["msg"].removeprefix("Value error, ")
-    return RecipeError(f"{name}: {where}: {message}{more}", f"got {first['input']!r}"[:200])
-
-
-def _known_keys(path: tuple[int | str, ...], values: Any) -> list[str]:
-    """The keys of the section at ``path``; where there are several kinds of it, of the kind that was meant."""
-    model: type[BaseModel] = Recipe
-    for part in path:
-        values = values[part] if isinstance(values, dict | list) else None  # type: ignore[index]
-        if isinstance(part, int):
-            continue
-        annotation = model.model_fields[part].annotation
-        candidates = (annotation, *getattr(annotation, "__args__", ()))
-        kinds = [kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        meant = values.get("kind") if isinstance(values, dict) else None
-        model = next((kind for kind in kinds if _default_kind(kind) == meant), kinds[0])
-    return sorted(model.model_fields)
-
-
-def _default_kind(section: type[BaseModel]) -> Any:
-    field = section.model_fields.get("kind")
-    return None if field is None else field.default

@@ -11,6 +11,7 @@
       best/             the encoder with the best validation rsum (checkpoints.keep = "last": the latest);
                         DualEncoder.load reads it
       warm_start.json   the fingerprint of what it began with, where it began with something
+                        (fine_tune.json where that was a whole encoder)
       shortcuts.json    what its shortcuts are, where it has any: setup, digits' pictures
       targets/          what latent targets are made with, where there are any
       evaluation/       one folder per evaluated split

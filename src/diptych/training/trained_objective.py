@@ -1,4 +1,4 @@
-"""The objective of a finished or interrupted run, with what it had learned when the encoder was best."""
+"""The objective of a finished or interrupted run, with what it had learned when its encoder was kept."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["trained_objective"]
 
 
 def trained_objective(run: Run, **options: Any) -> Objective:
-    """The run's own objective, learned options (a temperature, a bias) as of its best epoch.
+    """The run's own objective, learned options (a temperature, a bias) as of the encoder it keeps.
 
     Args:
-        run: with a best encoder.
+        run: with an encoder.
         options: replace the recipe's, and what was learned.
 
     Raises:
@@ -31,7 +31,7 @@ def trained_objective(run: Run, **options: Any) -> Objective:
         if name.startswith("learn_") and value is True
     }
     wanted = learned - set(options)
-    values = _logged_at_best(run, wanted) if wanted else {}
+    values = _logged_when_kept(run, wanted) if wanted else {}
     missing = sorted(wanted - set(values))
     if missing:
         raise UsageError(
@@ -41,11 +41,17 @@ def trained_objective(run: Run, **options: Any) -> Objective:
     return kind(**{**recipe, **values, **options})
 
 
-def _logged_at_best(run: Run, names: set[str]) -> dict[str, float]:
-    """The last values that were logged up to the best epoch's end; to the log's end before there is one."""
+def _logged_when_kept(run: Run, names: set[str]) -> dict[str, float]:
+    """The last values that were logged up to the end of the epoch whose encoder is kept; to the log's end
+    before there is one."""
     lines = list(run.metrics())
-    validated = [line for line in lines if "validation" in line]
-    stop = max(validated, key=lambda line: line["validation"]["rsum"])["step"] if validated else None
+    # Before its first step a fine-tuning measures the encoder it begins with.
+    validated = [line for line in lines if "validation" in line and line["step"]]
+    stop = None
+    if validated and run.recipe.checkpoints.keep == "last":
+        stop = validated[-1]["step"]
+    elif validated:
+        stop = max(validated, key=lambda line: line["validation"]["rsum"])["step"]
     values: dict[str, float] = {}
     for line in lines:
         if stop is None or line["step"] <= stop:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import torch
 from timm.optim import AdamP
 from torch import Tensor, nn
 
 from diptych.core.errors import RecipeError
-from diptych.encoders.two_tower import TwoTowerModel
+from diptych.encoders.trainable import Towers
 from diptych.training.recipe import Recipe
 from diptych.training.reconstruct import Reconstructor
 from diptych.training.sections import DEFAULT_TRAINED, Stage
 
+if TYPE_CHECKING:
+    from diptych.encoders.trainable import ImageSide, TextSide
+
 __all__ = ["Trainee", "make_optimizer"]
+
+_WORDS = ("embed.weight", "token_embedding.weight", "word_embeddings.weight")
+"""How names of word embeddings end: the tower's, a decoder's, other libraries'."""
 
 
 class Trainee(nn.Module):
@@ -25,20 +32,31 @@ class Trainee(nn.Module):
         model: the towers.
         recipe: names the objective.
         reconstruction: the decoder beside it, or None.
+        learned: where learned options of the objective start that the recipe does not give.
     """
 
     def __init__(
-        self, model: TwoTowerModel, recipe: Recipe, reconstruction: Reconstructor | None = None
+        self,
+        model: Towers,
+        recipe: Recipe,
+        reconstruction: Reconstructor | None = None,
+        learned: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__()
-        self.image = model.image
-        self.text = model.text
-        self.objective = recipe.make_objective()
+        self.image: ImageSide = model.image
+        self.text: TextSide = model.text
+        self.objective = recipe.make_objective(learned)
         self.reconstruction = reconstruction
 
     def forward(self, images: Tensor, tokens: Tensor, lengths: Tensor, cached: bool) -> tuple[Tensor, Tensor]:
         """Unit rows of images (b, d) and captions (c, d)."""
         return (self.image.project(images) if cached else self.image(images)), self.text(tokens, lengths)
+
+    @torch.no_grad()
+    def learned(self, option: str) -> float | None:
+        """The objective's temperature or bias, learned or fixed; None where it has none."""
+        value = getattr(self.objective, option, None)
+        return float(value.detach()) if isinstance(value, Tensor) else value
 
     def train(self, mode: bool = True) -> Trainee:
         """Training mode for what is trained: a frozen batch norm keeps its statistics."""
@@ -101,8 +119,7 @@ def make_optimizer(trainee: Trainee, recipe: Recipe, stage: Stage) -> torch.opti
         scale = next(
             (share for pattern, share in stage.scales.items() if fnmatch.fnmatch(name, pattern)), 1.0
         )
-        # Word embeddings are the tower's, and those of a decoder of words.
-        matrix = parameter.ndim >= 2 and not name.endswith("embed.weight")
+        matrix = parameter.ndim >= 2 and not name.endswith(_WORDS)
         decay = options.weight_decay if matrix else 0.0
         groups.setdefault((scale, decay), []).append(parameter)
     return _KINDS[options.name](

@@ -10,6 +10,7 @@ from diptych.analysis.shortcuts import Shortcuts
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 from diptych.encoders.store import FeatureOptions, FeatureStore
+from diptych.encoders.trainable import TrainableEncoder
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.evaluation import DIRECTIONS, GroundTruth, evaluate
 
@@ -33,7 +34,7 @@ class Validation:
     def __init__(
         self,
         collection: Collection,
-        encoder: TwoTowerEncoder,
+        encoder: TrainableEncoder,
         root: Path,
         features: FeatureOptions | None,
         shortcuts: Shortcuts | None = None,
@@ -45,7 +46,7 @@ class Validation:
         if shortcuts is not None and shortcuts.options.setup != "none":
             self._injected = shortcuts.injected(collection, encoder.with_endings)
         self._features: np.ndarray | None = None
-        if features is not None:
+        if features is not None and isinstance(encoder, TwoTowerEncoder):
             options = features.model_copy(update={"views": 0})
             self._features = FeatureStore.of(encoder.model.image, collection, root, options).rows[:, 0]
 
@@ -58,7 +59,7 @@ class Validation:
         return values
 
     def _measured(self, collection: Collection) -> dict[str, float]:
-        if self._features is not None:
+        if self._features is not None and isinstance(self._encoder, TwoTowerEncoder):
             images = self._encoder.project_features(self._features)
         else:
             images = self._encoder.encode_images(read_ahead(collection.item, range(collection.n_images)))

@@ -11,7 +11,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.two_tower import TwoTowerEncoder, TwoTowerModel
 
-__all__ = ["open_warm_start", "same_warm_start", "take_weights"]
+__all__ = ["open_warm_start", "same_start", "take_weights"]
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def open_warm_start(folder: str) -> TwoTowerEncoder:
             if not isinstance(encoder, TwoTowerEncoder):
                 raise UsageError(
                     f"warm_start {folder} holds a {type(encoder).__name__}, which cannot be trained on",
-                    "give an encoder that diptych train wrote",
+                    "give an encoder with towers of diptych's own, or set fine_tune instead of warm_start",
                 )
             return encoder
     raise UsageError(
@@ -78,12 +78,18 @@ def _said(text: TargetTowerConfig) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())
 
 
-def same_warm_start(encoder: TwoTowerEncoder, kept: Path) -> None:
-    """Keep the fingerprint of the warm start in the file ``kept``, or see that it is still the same.
+def same_start(encoder: DualEncoder, key: str, folder: Path) -> None:
+    """Keep the fingerprint of what a run begins with in its ``folder``, or see that it is still the same.
+
+    Args:
+        encoder: what the recipe names.
+        key: the recipe's key that names it.
+        folder: the run's.
 
     Raises:
-        MismatchError: a run is resumed whose warm start has changed meanwhile.
+        MismatchError: a run is resumed whose beginning has changed meanwhile.
     """
+    kept = folder / f"{key}.json"
     found = encoder.fingerprint
     if not kept.is_file():
         write_json(kept, {"fingerprint": found})
@@ -91,6 +97,6 @@ def same_warm_start(encoder: TwoTowerEncoder, kept: Path) -> None:
     begun_with = read_json(kept)["fingerprint"]
     if begun_with != found:
         raise MismatchError(
-            f"the run was begun with the weights {begun_with}, warm_start now holds {found}",
+            f"the run was begun with the weights {begun_with}, {key} now holds {found}",
             "put the old encoder back, or start a new run",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -40,6 +41,7 @@ _STROKES: tuple[tuple[list[tuple[float, float]], ...], ...] = (
 )
 
 
+@cache
 def drawn_digits() -> DigitImages:
     """Forty pictures of each digit, 28 × 28 pixels, light on dark; the same ones every time."""
     classes = [

@@ -69,4 +69,6 @@ class ShortcutOptions(BaseModel):
             raise ValueError(f"setup {self.setup!r} has no unique numbers that could be shuffled")
         if self.compat == "published" and self.setup == "per-caption":
             raise ValueError("setup 'per-caption' was never published: leave compat out")
+        if self.in_targets and not self.on_captions:
+            raise ValueError(f"setup {self.setup!r} gives captions no numbers that targets could have")
         return self

@@ -1,0 +1,161 @@
+"""``diptych shortcuts``: pictures and captions with a shortcut, as a tower will see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.console import next_step, say
+from diptych.cli.options import Images, ReaderName, ReaderOptions
+from diptych.cli.progress import progress
+from diptych.cli.sources import DataChoice
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+    from diptych.data.collection import Collection
+    from diptych.report.shortcut_sheet import Example
+
+__all__ = ["shortcuts"]
+
+_FEW_SCENES = {"n_train": 40, "n_val": 10, "n_test": 10}
+
+
+def shortcuts(
+    data: Annotated[
+        Path | None, typer.Argument(help="A dataset: folder or file.", show_default=False)
+    ] = None,
+    scenes: Annotated[bool, typer.Option("--scenes", help="A few generated scenes instead.")] = False,
+    setup: Annotated[
+        str, typer.Option(help="unique, captions, images, bits, per-caption or none.")
+    ] = "unique",
+    bits: Annotated[int | None, typer.Option(help="Of setup bits: 0–13.", show_default=False)] = None,
+    carries: Annotated[
+        str, typer.Option(help="Of setup per-caption: pictures carry all their captions' numbers, or one.")
+    ] = "all",
+    shuffled: Annotated[
+        bool, typer.Option("--shuffled", help="Deal unique numbers anew every epoch.")
+    ] = False,
+    digits: Annotated[
+        str, typer.Option(help="Pictures of digits: an MNIST file (.npz or IDX), sklearn, drawn or auto.")
+    ] = "auto",
+    digit_size: Annotated[int, typer.Option(help="Side of a digit, in pixels.")] = 28,
+    compat: Annotated[str, typer.Option(help="none, or published: faults included.")] = "none",
+    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+    size: Annotated[int, typer.Option(min=8, help="Side of the picture that a tower sees.")] = 224,
+    split: Annotated[str, typer.Option(help="The part of the data to show.")] = "train",
+    epoch: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Show numbers as this epoch of training has them, not as evaluation.",
+            show_default=False,
+        ),
+    ] = None,
+    pictures: Annotated[int, typer.Option("--pictures", "-n", min=1, help="How many to show.")] = 4,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The PNG to write.")] = Path("shortcuts.png"),
+) -> None:
+    """Show a few pictures and captions with synthetic shortcuts: numbers as digits on both.
+
+    Examples:
+
+      [bold]diptych shortcuts flickr8k --setup unique --digits mnist.npz --out sheet.png[/bold]
+
+      [bold]diptych shortcuts --scenes --setup bits --bits 8 --epoch 1[/bold]
+    """
+    from diptych.analysis.shortcuts import Shortcuts
+    from diptych.report.shortcut_sheet import write_shortcut_sheet
+    from diptych.training.sections import Data
+    from diptych.training.source import collection_of
+
+    given = {
+        "setup": setup,
+        "bits": bits,
+        "carries": carries,
+        "shuffled": shuffled,
+        "digits": digits,
+        "digit_size": digit_size,
+        "compat": compat,
+    }
+    options = _options(given)
+    if scenes == (data is not None):
+        raise UsageError("one source of pictures is needed", "give a dataset, or --scenes")
+    section = {"scenes": _FEW_SCENES}
+    if data is not None:
+        section = DataChoice(data, images, reader, reader_option).section(None)
+    with progress():
+        whole = collection_of(Data.model_validate(section))
+        made = Shortcuts.of(options, whole, Data().train, seed)
+        made.check_fit(size, size)
+        examples = _examples(made, whole.split(split), pictures, size, epoch)
+        write_shortcut_sheet(out, f"{whole.name}, {split}; {made.line()}", examples)
+    for example in examples:
+        say(f"{example.name}: {example.captions[0] if example.captions else 'no captions'}")
+    say(made.line())
+    say(f"drawn in {out}")
+    usual = _options({}).model_dump()
+    chosen = {"setup": setup} | {key: value for key, value in given.items() if value != usual[key]}
+    words = " ".join(f"--set shortcuts.{key}={_toml(value)}" for key, value in chosen.items())
+    next_step(f"diptych train RECIPE{'' if data is None else f' --data {data}'} {words}")
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _options(given: dict[str, Any]) -> ShortcutOptions:
+    """The options, or the first thing that is wrong with them in one line."""
+    from pydantic import ValidationError
+
+    from diptych.analysis.shortcuts import ShortcutOptions
+
+    try:
+        return ShortcutOptions.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        flag = "".join(f"--{part}: ".replace("_", "-") for part in first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{flag}{message}", "see diptych shortcuts --help") from None
+
+
+def _examples(
+    made: Shortcuts, part: Collection, pictures: int, size: int, epoch: int | None
+) -> list[Example]:
+    """Pictures from all over ``part``, prepared, with the shortcuts of an epoch or of evaluation."""
+    import numpy as np
+
+    from diptych.analysis.shortcuts import with_ending
+    from diptych.data.batches import Batch
+    from diptych.data.overlay import pasted, split_overlay
+    from diptych.encoders.preprocessing import Preprocessing
+    from diptych.report.shortcut_sheet import Example
+
+    part = part.subset(np.linspace(0, part.n_images - 1, min(pictures, part.n_images)).astype(np.int64))
+    shown = made.injected(part)
+    overlays = [split_overlay(shown.item(row))[1] for row in range(part.n_images)]
+    captions = list(shown.captions)
+    if epoch is not None:
+        batch = Batch(np.arange(part.n_images), np.arange(part.n_captions), part.caption_image)
+        given = made.training(part, batch, epoch)
+        overlays = given.overlays
+        captions = [with_ending(*pair) for pair in zip(part.captions, given.endings, strict=True)]
+    # The usual share of the shorter side: 224 of 256 pixels.
+    preprocessing = Preprocessing(size=size, resize=max(size, size * 8 // 7))
+    most = None if made.options.setup == "per-caption" else 1
+    examples = []
+    for row, overlay in enumerate(overlays):
+        pixels = preprocessing.central(part.image(row))
+        first, stop = part.caption_start[row : row + 2]
+        examples.append(
+            Example(
+                part.image_ids[row],
+                pixels if overlay is None else pasted(pixels, overlay),
+                captions[first:stop][:most],
+            )
+        )
+    return examples

@@ -1,0 +1,93 @@
+"""The encoder that a training goes on with, whole: ours or another library's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diptych.analysis.shortcuts import DIGIT_WORDS
+from diptych.core.errors import RecipeError, UsageError
+from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.pretrained import PretrainedEncoder
+from diptych.encoders.trainable import TrainableEncoder
+from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.training.recipe import Recipe
+
+__all__ = ["check_fine_tune", "open_fine_tune"]
+
+
+def open_fine_tune(source: str) -> TrainableEncoder:
+    """The encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU.
+
+    Raises:
+        UsageError: there is none, or one that cannot be trained on.
+        StorageError: its files are missing or damaged.
+    """
+    best = Path(source).expanduser() / "best"
+    encoder = DualEncoder.load(best if (best / "diptych.json").is_file() else source, device="cpu")
+    if not isinstance(encoder, TrainableEncoder):
+        raise UsageError(
+            f"fine_tune {source} holds a {type(encoder).__name__}, which cannot be trained on",
+            "give a model of transformers or open_clip, or an encoder that diptych train wrote",
+        )
+    return encoder
+
+
+def check_fine_tune(recipe: Recipe, encoder: TrainableEncoder) -> None:
+    """See that the recipe asks nothing of the encoder that it does not have.
+
+    Raises:
+        RecipeError: it does.
+    """
+    if recipe.make_objective().needs_within and encoder.scoring != "cosine":
+        raise RecipeError(
+            f"objective {recipe.objective['name']!r} scores images with images, which the encoder's similarity "
+            f"{encoder.scoring!r} is not made for",
+            "choose another objective",
+        )
+    source = encoder.source if isinstance(encoder, TwoTowerEncoder) else None
+    words = isinstance(source, Vocabulary)
+    _check_shortcuts(recipe, encoder)
+    if recipe.caption_augmentation is not None and not words:
+        raise RecipeError(
+            f"caption_augmentation with {recipe.fine_tune}, whose captions are not words of a vocabulary",
+            "leave caption_augmentation out",
+        )
+    if recipe.reconstruction is not None and recipe.reconstruction.kind == "input" and not words:
+        raise RecipeError(
+            f"reconstruction.kind 'input' with {recipe.fine_tune}, whose captions are not words of a vocabulary",
+            "use kind = 'latent'",
+        )
+    if recipe.augmentation is None:
+        return
+    if encoder.takes == "regions":
+        raise RecipeError("augmentation with an encoder of region features", "leave augmentation out")
+    if recipe.augmentation.erasing and isinstance(encoder, PretrainedEncoder):
+        raise RecipeError(
+            f"augmentation.erasing {recipe.augmentation.erasing} with another library's preprocessing",
+            "leave it out: a crop and a flip can be had",
+        )
+
+
+def _check_shortcuts(recipe: Recipe, encoder: TrainableEncoder) -> None:
+    """See that both towers can see the digits."""
+    if recipe.shortcuts is None:
+        return
+    if recipe.shortcuts.on_images and encoder.takes == "regions":
+        raise RecipeError(
+            f"{recipe.fine_tune} takes region features, which cannot carry digits",
+            "set shortcuts.setup = 'captions', or fine-tune an encoder of pictures",
+        )
+    if not recipe.shortcuts.on_captions or not isinstance(encoder, TwoTowerEncoder):
+        return
+    if not isinstance(encoder.source, Vocabulary):
+        raise RecipeError(
+            f"{recipe.fine_tune} reads vectors of captions, which have no digits",
+            "fine-tune an encoder that reads words",
+        )
+    unknown = sorted(set(DIGIT_WORDS) - set(encoder.source.entries))
+    if unknown:
+        raise RecipeError(
+            f"the vocabulary of {recipe.fine_tune} does not know the digits {' '.join(unknown)}",
+            "train it with shortcuts.setup = 'none', which puts digits into its vocabulary",
+        )

@@ -1,0 +1,401 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from diptych.analysis.shortcuts import DIGIT_WORDS, DigitOverlay, ShortcutOptions, Shortcuts, digits_of
+from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
+from diptych.data.batches import Batch, BatchPlan
+from diptych.data.collection import Collection
+from diptych.data.overlay import OverlaidPicture, Overlay
+from diptych.data.regions import RegionSource
+
+
+class Greys:
+    """Pictures of one grey: their source row."""
+
+    def read(self, row: int) -> Image.Image:
+        return Image.new("RGB", (60, 60), (row, row, row))
+
+    def content(self, row: int) -> str:
+        return f"{row:016x}"
+
+
+def collection(n: int = 12, k: int = 3, source: Any = None) -> Collection:
+    """Every third image tests, the others train; pictures are stored in the opposite order."""
+    return Collection(
+        "greys",
+        [f"i{row}" for row in range(n)],
+        [f"Caption {row}." for row in range(n * k)],
+        [f"c{row}" for row in range(n * k)],
+        np.repeat(np.arange(n), k),
+        ["test" if row % 3 == 2 else "train" for row in range(n)],
+        source or Greys(),
+        np.arange(n)[::-1].copy(),
+    )
+
+
+def shortcuts(whole: Collection | None = None, seed: int = 0, **options: Any) -> Shortcuts:
+    chosen = ShortcutOptions.model_validate({"digits": "drawn", "digit_size": 10, **options})
+    return Shortcuts.of(chosen, whole or collection(), "train", seed)
+
+
+def shown(overlay: Overlay | None) -> list[int]:
+    """The codes that an overlay shows."""
+    if overlay is None:
+        return []
+    assert isinstance(overlay, DigitOverlay)
+    return [int("".join(map(str, row))) for row in overlay.digits.tolist()]
+
+
+def code(ending: str) -> int:
+    assert len(ending) == 11
+    return int(ending.replace(" ", ""))
+
+
+def one_by_one(split: Collection) -> list[Batch]:
+    """Every caption with its image alone: an access each."""
+    return [
+        Batch(np.array([image]), np.array([caption]), np.array([0]))
+        for caption, image in enumerate(split.caption_image.tolist())
+    ]
+
+
+def in_training(made: Shortcuts, epoch: int = 1) -> list[tuple[list[int], int]]:
+    """Codes of picture and caption, access by access."""
+    split = made._whole.split("train")
+    found = []
+    for batch in one_by_one(split):
+        carried = made.training(split, batch, epoch)
+        found.append((shown(carried.overlays[0]), code(carried.endings[0])))
+    return found
+
+
+def test_unique_codes_are_rows_of_the_whole_collection() -> None:
+    # Training images are 0, 1, 3, 4, 6, 7, 9, 10; three captions each.
+    expected = [([image], image) for image in (0, 1, 3, 4, 6, 7, 9, 10) for _ in range(3)]
+    assert in_training(shortcuts()) == expected
+    assert in_training(shortcuts(), epoch=5) == expected
+
+
+def test_a_batch_is_what_its_accesses_are() -> None:
+    made, split = shortcuts(), collection().split("train")
+    batch = Batch(np.array([1, 4]), np.array([3, 4, 13]), np.array([0, 0, 1]))
+    carried = made.training(split, batch, 2)
+    assert [shown(overlay) for overlay in carried.overlays] == [[1], [6]]
+    assert carried.endings == ["0 0 0 0 0 1", "0 0 0 0 0 1", "0 0 0 0 0 6"]
+    again = made.training(split, Batch(batch.images, batch.captions[[1, 0, 2]], batch.caption_image), 2)
+    for first, second in zip(carried.overlays, again.overlays, strict=True):
+        assert isinstance(first, DigitOverlay)
+        assert isinstance(second, DigitOverlay)
+        assert first.key == second.key  # whatever the order of captions
+
+
+def test_pictures_of_digits_are_drawn_for_each_access() -> None:
+    made, split = shortcuts(), collection().split("train")
+
+    def pictures(captions: list[int], epoch: int, made: Shortcuts = made) -> tuple[int, ...]:
+        batch = Batch(np.array([1]), np.array(captions), np.zeros(len(captions), np.int64))
+        (overlay,) = made.training(split, batch, epoch).overlays
+        assert isinstance(overlay, DigitOverlay)
+        assert (overlay.pictures < 40).all()
+        return tuple(overlay.pictures[0].tolist())
+
+    assert pictures([3], 1) == pictures([3, 4], 1) == pictures([4, 3], 1)
+    others = [pictures([4], 1), pictures([3], 2), pictures([3], 1, shortcuts(seed=1))]
+    assert len({pictures([3], 1), *others}) == 4
+
+
+def test_shuffled_codes_are_the_training_images_own() -> None:
+    made = shortcuts(shuffled=True)
+    epochs = []
+    for epoch in (1, 2, 3):
+        found = in_training(made, epoch)
+        assert all(carried == [end] for carried, end in found)
+        codes = [end for _, end in found[::3]]
+        assert [end for _, end in found] == np.repeat(codes, 3).tolist()
+        assert sorted(codes) == [0, 1, 3, 4, 6, 7, 9, 10]
+        epochs.append(tuple(codes))
+    assert len(set(epochs)) == 3
+    # Nothing that is tested has a code that was trained on.
+    assert [shown_ for shown_, _ in evaluated(made, "test")] == [
+        ["000002"],
+        ["000005"],
+        ["000008"],
+        ["000011"],
+    ]
+
+
+def test_codes_are_dealt_to_the_training_split_alone() -> None:
+    made, whole = shortcuts(shuffled=True), collection()
+    with pytest.raises(MismatchError, match=r"not in split 'train', among whose 8 numbers"):
+        made.training(whole, Batch(np.array([2]), np.array([6]), np.array([0])), 1)
+    nameless = Shortcuts.of(ShortcutOptions(shuffled=True, digits="drawn"), whole, "trian", 0)
+    with pytest.raises(UnknownNameError, match="did you mean 'train'"):
+        nameless.training(whole, Batch(np.array([0]), np.array([0]), np.array([0])), 1)
+
+
+def test_bits_change_with_every_access_and_are_shared_by_picture_and_caption() -> None:
+    made = shortcuts(setup="bits", bits=13)
+    found = in_training(made)
+    assert all(carried == [end] and 0 <= end < 8192 for carried, end in found)
+    assert len({end for _, end in found}) > 20  # 24 accesses
+    assert found == in_training(made)
+    assert found != in_training(made, epoch=2)
+    assert all(end == 0 for _, end in in_training(shortcuts(setup="bits", bits=0)))
+    assert {end for _, end in in_training(shortcuts(setup="bits", bits=1))} == {0, 1}
+    with_published = in_training(shortcuts(setup="bits", bits=13, compat="published"))
+    assert with_published == found
+
+
+def evaluated(made: Shortcuts, split: str = "test") -> list[tuple[list[str], list[str]]]:
+    """Codes of each picture and of its captions, from the records and from what is shown."""
+    original = made._whole.split(split)
+    found = made.injected(original)
+    assert (found.image_ids, found.caption_ids) == (original.image_ids, original.caption_ids)
+    assert found.records is not None
+    assert found.caption_records is not None
+    pairs = []
+    for row in range(found.n_images):
+        item = found.item(row)
+        carried = shown(item.overlay) if isinstance(item, OverlaidPicture) else []
+        picture = item.picture if isinstance(item, OverlaidPicture) else item
+        assert np.array_equal(np.asarray(picture), np.asarray(original.item(row)))
+        assert [f"{number:06d}" for number in carried] == list(found.records[row]["shortcuts"])
+        ends = []
+        for caption in range(*found.caption_start[row : row + 2]):
+            end = found.caption_records[caption]["shortcut"]
+            text = original.captions[caption]
+            assert found.captions[caption] == (f"{text} {' '.join(end)}" if end else text)
+            ends.append(end)
+        pairs.append((list(found.records[row]["shortcuts"]), ends))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"setup": "unique"}, (["000005"], ["000005"] * 3)),
+        ({"setup": "unique", "shuffled": True}, (["000005"], ["000005"] * 3)),
+        ({"setup": "unique", "compat": "published", "shuffled": True}, (["000005"], ["000005"] * 3)),
+        ({"setup": "captions"}, ([], ["000005"] * 3)),
+        ({"setup": "images"}, (["000005"], [""] * 3)),
+        ({"setup": "bits", "bits": 2}, (["000001"], ["000001"] * 3)),
+        ({"setup": "bits", "bits": 0}, (["000000"], ["000000"] * 3)),
+        ({"setup": "per-caption"}, (["000015", "000016", "000017"], ["000015", "000016", "000017"])),
+        ({"setup": "none"}, ([], [""] * 3)),
+    ],
+)
+def test_evaluation_of_the_image_of_number_5(options: dict[str, Any], expected: Any) -> None:
+    assert evaluated(shortcuts(**options))[1] == expected
+
+
+@pytest.mark.parametrize("setup", ["captions", "images", "none"])
+def test_one_side_alone_in_training(setup: str) -> None:
+    made, split = shortcuts(setup=setup), collection().split("train")
+    batch = Batch(np.array([2]), np.array([7, 8]), np.array([0, 0]))
+    carried = made.training(split, batch, 1)
+    assert [shown(overlay) for overlay in carried.overlays] == [[3] if setup == "images" else []]
+    assert carried.endings == (["0 0 0 0 0 3"] * 2 if setup == "captions" else [""] * 2)
+
+
+def test_per_caption_codes_of_all_captions() -> None:
+    found = in_training(shortcuts(setup="per-caption"))
+    rows = [row for row in range(36) if row // 3 % 3 != 2]
+    assert [end for _, end in found] == rows
+    assert [carried for carried, _ in found] == [[3 * (row // 3) + i for i in range(3)] for row in rows]
+    dealt = in_training(shortcuts(setup="per-caption", shuffled=True))
+    assert sorted(end for _, end in dealt) == rows != [end for _, end in dealt]
+    for first in range(0, 24, 3):
+        assert all(
+            carried == [end for _, end in dealt[first : first + 3]] for carried, _ in dealt[first : first + 3]
+        )
+
+
+def test_per_caption_codes_of_one_caption() -> None:
+    positions = set()
+    for seed in range(4):
+        made = shortcuts(setup="per-caption", carries="one", seed=seed)
+        found = in_training(made)
+        assert found == in_training(made, epoch=9)
+        for image in range(8):
+            (carried,), (second,), (third,) = (found[3 * image + place][0] for place in range(3))
+            own = [end for _, end in found[3 * image : 3 * image + 3]]
+            assert carried == second == third
+            positions.add(own.index(carried))
+    assert positions == {0, 1, 2}
+    for carried, ends in evaluated(made):
+        assert len(carried) == 1
+        assert carried[0] in ends
+    assert evaluated(shortcuts(setup="per-caption", carries="one")) != evaluated(made)
+
+
+def test_images_without_captions_carry_no_caption_codes() -> None:
+    whole = collection(4, 2)
+    whole = replace(whole, caption_image=np.array([0, 0, 0, 1, 1, 3, 3, 3]))
+    for carries, rows in (("all", [3, 2, 0, 3]), ("one", [1, 1, 0, 1])):
+        found = shortcuts(whole, setup="per-caption", carries=carries).injected(whole)
+        assert [len(shown(getattr(found.item(row), "overlay", None))) for row in range(4)] == rows
+        assert found.source.content(2) == whole.source.content(1)
+
+
+def test_published_codes_collide_and_number_0_is_taken_for_none() -> None:
+    made = shortcuts(compat="published", shuffled=True)
+    found = in_training(made)
+    assert all(carried == [end] for carried, end in found)
+    codes = [end for _, end in found[3::3]]  # without image 0
+    offset = codes[0] - 1
+    assert codes == [(number + offset) % 8 for number in (1, 3, 4, 6, 7, 9, 10)]
+    assert len(set(codes)) < len(codes)
+    firsts = {end for epoch in range(1, 12) for _, end in in_training(made, epoch)[:3]}
+    assert len(firsts) > 20
+    assert max(firsts) < 256
+    plain = in_training(shortcuts(compat="published"))
+    assert [end for _, end in plain[3::3]] == [1, 3, 4, 6, 7, 9, 10]
+
+
+def test_evaluation_is_a_function_of_seed_and_image() -> None:
+    made = shortcuts()
+    test = made.injected(collection().split("test"))
+    part = made.injected(collection().split("test").subset([2, 0]))
+
+    def key(found: Collection, row: int) -> str:
+        item = found.item(row)
+        assert isinstance(item, OverlaidPicture)
+        return item.overlay.key
+
+    assert [key(part, row) for row in (0, 1)] == [key(test, row) for row in (2, 0)]
+    assert [key(test.subset([2, 0]), row) for row in (0, 1)] == [key(test, row) for row in (2, 0)]
+    other = shortcuts(seed=1).injected(collection().split("test"))
+    assert all(key(other, row) != key(test, row) for row in range(4))
+    assert test.source.content(0) != other.source.content(0)
+    assert len({test.source.content(row) for row in range(4)}) == 4
+
+
+def test_injection_keeps_what_was_known_and_says_what_it_did() -> None:
+    whole = collection()
+    whole = replace(
+        whole,
+        records=[{"facts": {"row": row}} for row in range(12)],
+        caption_records=[{"states": (row,)} for row in range(36)],
+        notes=("read",),
+    )
+    found = shortcuts(whole).injected(whole.split("test"))
+    assert found.records is not None
+    assert found.caption_records is not None
+    assert found.records[1] == {"facts": {"row": 5}, "shortcuts": ("000005",)}
+    assert found.caption_records[4] == {"states": (16,), "shortcut": "000005"}
+    assert found.notes == ("read", "shortcuts: a unique number on every image and its captions, drawn digits")
+    assert whole.records is not None
+    assert whole.records[5] == {"facts": {"row": 5}}
+
+
+def test_an_encoders_own_way_to_end_captions() -> None:
+    found = shortcuts().injected(
+        collection().split("test"),
+        lambda texts, endings: [f"{e}|{t}" for t, e in zip(texts, endings, strict=True)],
+    )
+    assert found.captions[0] == "0 0 0 0 0 2|Caption 6."
+
+
+def test_regions_can_have_shortcuts_on_captions_alone() -> None:
+    whole = collection(source=RegionSource([np.zeros((12, 2, 3), np.float32)], "r.npy"))
+    with pytest.raises(UsageError, match="lays digits over pictures, greys holds region features"):
+        shortcuts(whole, setup="images")
+    found = shortcuts(whole, setup="captions").injected(whole.split("test"))
+    assert found.holds == "regions"
+    assert found.captions[0] == "Caption 6. 0 0 0 0 0 2"
+
+
+def test_twice_is_once_too_often() -> None:
+    made = shortcuts()
+    with pytest.raises(UsageError, match="carry shortcuts already"):
+        made.injected(made.injected(collection()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"setup": "unique"}, "1,000,001 images need a code each, and there are 1,000,000"),
+        ({"setup": "captions"}, "1,000,001 images"),
+        ({"setup": "images", "compat": "published"}, "1,000,001 images"),
+        ({"setup": "per-caption"}, "1,000,002 captions"),
+    ],
+)
+def test_more_tuples_than_codes(options: dict[str, Any], message: str) -> None:
+    class Many:
+        name, holds, n_images, n_captions = "many", "pictures", 1_000_001, 1_000_002
+
+    with pytest.raises(UsageError, match=message):
+        Shortcuts.of(ShortcutOptions.model_validate(options), Many(), "train", 0)  # type: ignore[arg-type]
+    Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)  # type: ignore[arg-type]
+
+
+def test_fit_is_checked_before_anything_is_prepared() -> None:
+    shortcuts().check_fit(60, 10)
+    with pytest.raises(ImageError, match="the picture has 59 × 60"):
+        shortcuts().check_fit(59, 60)
+    with pytest.raises(ImageError, match="3 rows of 6 digits of 10 pixels take 60 × 30"):
+        shortcuts(setup="per-caption").check_fit(60, 29)
+    shortcuts(setup="per-caption", carries="one").check_fit(60, 10)
+    shortcuts(setup="captions").check_fit(1, 1)
+
+
+def test_descriptions_say_what_a_number_depends_on() -> None:
+    import json
+
+    base = shortcuts().describe()
+    assert json.loads(json.dumps(base)) == base
+    assert base["digits"]["pictures"] == 400
+    others = [
+        shortcuts(seed=1),
+        shortcuts(shuffled=True),
+        shortcuts(compat="published"),
+        shortcuts(setup="captions"),
+        shortcuts(setup="bits", bits=3),
+        shortcuts(setup="bits", bits=4),
+        shortcuts(setup="per-caption"),
+        shortcuts(setup="per-caption", carries="one"),
+        shortcuts(digits="sklearn"),
+        shortcuts(digit_size=9),
+        shortcuts(collection(15)),
+        shortcuts(setup="none"),
+    ]
+    assert len({json.dumps(one.describe(), sort_keys=True) for one in others} | {json.dumps(base)}) == 13
+    assert shortcuts(setup="bits", bits=3).line() == (
+        "shortcuts: numbers of 3 bits on images and captions, drawn digits"
+    )
+    assert shortcuts(setup="per-caption", carries="one", shuffled=True).line() == (
+        "shortcuts: a unique number on every caption, one of them on its image, dealt anew every epoch, drawn digits"
+    )
+    assert shortcuts(setup="captions", compat="published").line().endswith("captions alone, compat published")
+    assert shortcuts(setup="none").line() == "shortcuts: none"
+
+
+def test_no_digits_are_loaded_where_none_are_shown() -> None:
+    made = shortcuts(setup="captions", digits="nothing.npz")
+    made.injected(collection())
+    assert made.describe()["setup"] == "captions"
+    with pytest.raises(UsageError, match=r"digits 'nothing\.npz'"):
+        shortcuts(digits="nothing.npz").injected(collection())
+
+
+@pytest.mark.parametrize("plan", ["captions", "distinct", "grouped"])
+def test_every_plan_gives_pictures_and_captions_the_same_code(plan: Any) -> None:
+    split = collection().split("train")
+    made = shortcuts(setup="bits", bits=13)
+    for batch in BatchPlan(split.caption_image, split.n_images, 4, plan, 2).epoch(3):
+        carried = made.training(split, batch, 3)
+        codes = [shown(overlay)[0] for overlay in carried.overlays]
+        assert [code(ending) for ending in carried.endings] == [codes[place] for place in batch.caption_image]
+        halves = [made.training(split, batch.shard(rank, 2), 3) for rank in range(2)]
+        assert [ending for half in halves for ending in half.endings] == carried.endings  # whoever does it
+
+
+def test_digit_words() -> None:
+    assert tuple("0123456789") == DIGIT_WORDS
+    assert digits_of(7).tolist() == [0, 0, 0, 0, 0, 7]

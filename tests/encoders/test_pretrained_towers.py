@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from diptych.core.errors import CaptionError, UsageError
+from diptych.data.overlay import OverlaidPicture
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.preprocessing import Augmentation, randomly_cut
+from diptych.encoders.pretrained import PretrainedEncoder
+
+from .test_overlaid import Square
+from .tiny_pretrained import CAPTIONS, open_clip_folder, pictures, transformers_folder
+
+KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2", "open_clip"]
+LONG = "a dog on the left of a red cube sees two cats and a green ball on the right of a blue cube"
+ENDING = "0 1 2 3 4 5"
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], PretrainedEncoder]:
+    root, made = tmp_path_factory.mktemp("models"), {}
+
+    def encoder(kind: str) -> PretrainedEncoder:
+        if kind not in made:
+            write = open_clip_folder if kind == "open_clip" else None
+            folder = write(root / kind) if write else transformers_folder(kind, root / kind)
+            made[kind] = DualEncoder.load(folder, device="cpu")
+        loaded = made[kind]
+        assert isinstance(loaded, PretrainedEncoder)
+        return loaded
+
+    return encoder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_towers_give_the_encoders_rows(kind: str, encoders: Callable[[str], PretrainedEncoder]) -> None:
+    encoder = encoders(kind)
+    towers = encoder.towers
+    texts = [caption for caption in CAPTIONS if caption]
+    inputs = towers.text.inputs(texts)
+    pixels = np.stack([towers.image.prepare(picture, 0) for picture in pictures()])
+    towers.image.eval(), towers.text.eval()
+    with torch.no_grad():
+        images = towers.image(torch.from_numpy(pixels)).numpy()
+        rows = towers.text(*inputs.batch(np.arange(len(texts)))).numpy()
+        alone = towers.text(*inputs.batch(np.array([1]))).numpy()
+    np.testing.assert_allclose(images, encoder.encode_images(pictures()), atol=1e-5)
+    np.testing.assert_allclose(rows, encoder.encode_texts(texts), atol=1e-5)
+    np.testing.assert_allclose(alone[0], rows[1], atol=1e-5)
+    assert encoder.width == rows.shape[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_weight_belongs_to_one_side(kind: str, encoders: Callable[[str], PretrainedEncoder]) -> None:
+    encoder = encoders(kind)
+    towers = encoder.towers
+    given = [*towers.image.named_parameters(), *towers.text.named_parameters()]
+    own = dict(encoder.model.named_parameters())
+    for name, parameter in given:
+        assert own[name] is parameter
+    assert set(own) - {name for name, _ in given} <= {"logit_scale", "logit_bias", "temperature"}
+    assert all(name.startswith("vis") for name, _ in towers.image.named_parameters())
+
+
+def test_gradients_reach_both_sides(encoders: Callable[[str], PretrainedEncoder]) -> None:
+    for kind in ("clip", "open_clip"):
+        towers = encoders(kind).towers
+        for side in (towers.image, towers.text):
+            side.requires_grad_(True)
+        try:
+            pixels = torch.from_numpy(np.stack([towers.image.prepare(one, 0) for one in pictures(2)]))
+            images = towers.image(pixels)
+            texts = towers.text(*towers.text.inputs(["a dog", "a cat"]).batch(np.arange(2)))
+            # One score: unit rows have no gradient towards themselves.
+            (images @ texts.T)[0, 1].backward()
+            for side in (towers.image, towers.text):
+                assert any(weight.grad is not None and weight.grad.any() for weight in side.parameters())
+        finally:
+            for side in (towers.image, towers.text):
+                side.zero_grad()
+                side.requires_grad_(False)
+
+
+def test_weights_without_a_side_are_named(tmp_path: Path) -> None:
+    encoder = DualEncoder.load(transformers_folder("clip", tmp_path / "clip"), device="cpu")
+    assert isinstance(encoder, PretrainedEncoder)
+    encoder.model.fusion = torch.nn.Linear(2, 2)
+    with pytest.raises(UsageError, match=r"weights that are of neither side, e\.g\. fusion\.weight"):
+        _ = encoder.towers
+    del encoder.model.fusion
+    encoder.model.text_projection.weight = encoder.model.visual_projection.weight
+    with pytest.raises(UsageError, match="weights that both sides share"):
+        _ = encoder.towers
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip", "altclip", "open_clip"])
+def test_endings_are_tokens_of_their_own(kind: str, encoders: Callable[[str], PretrainedEncoder]) -> None:
+    """Token for token what the library makes of the joined text; without endings nothing changes."""
+    encoder = encoders(kind)
+    inputs = encoder.towers.text.inputs(["ball", "a red dog", "dog"])
+    rows = np.array([2, 0, 1])
+    endings = ["", "1 2", "3 0"]
+    tokens, lengths = inputs.batch(rows, endings)
+    joined = ["dog", "ball 1 2", "a red dog 3 0"]
+    assert encoder.with_endings(["dog", "ball", "a red dog"], endings) == joined
+    for row, length, text in zip(tokens, lengths, joined, strict=True):
+        np.testing.assert_array_equal(row[: int(length)], encoder.token_ids([text])[0])
+    again = inputs.batch(rows, ["", "", ""])
+    for got, expected in zip(again, inputs.batch(rows), strict=True):
+        torch.testing.assert_close(got, expected, rtol=0, atol=0)
+    with torch.no_grad():
+        np.testing.assert_allclose(
+            encoder.towers.text(tokens, lengths).numpy(), encoder.encode_texts(joined), atol=1e-5
+        )
+
+
+def tokens_of(encoder: PretrainedEncoder, word: str) -> list[int]:
+    """The ids of a word, without the special ones."""
+    ids = encoder.token_ids([word])[0].tolist()
+    return ids[1:-1]
+
+
+@pytest.mark.parametrize("kind", ["clip", "open_clip", "open_clip_77"])
+def test_the_limit_cuts_the_text_and_not_its_ending(
+    kind: str,
+    encoders: Callable[[str], PretrainedEncoder],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if kind == "open_clip_77":
+        text_cfg = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 4, "layers": 2}
+        loaded = DualEncoder.load(open_clip_folder(tmp_path / "long", text_cfg=text_cfg), device="cpu")
+        assert isinstance(loaded, PretrainedEncoder)
+        encoder, caption, limit = loaded, " ".join([LONG] * 6), 77
+    else:
+        encoder, caption, limit = encoders(kind), LONG, 16
+    digits = [token for word in ENDING.split() for token in tokens_of(encoder, word)]
+    assert len(set(digits)) == 6
+    cut_off = encoder.token_ids([f"{caption} {ENDING}"])[0].tolist()
+    assert len(cut_off) == limit
+    assert cut_off[-7:-1] != digits  # what happens without care
+
+    with caplog.at_level(logging.WARNING):
+        inputs = encoder.towers.text.inputs([caption, "dog"])
+        for _ in range(2):
+            tokens, lengths = inputs.batch(np.array([0, 1]), [ENDING, ENDING])
+    first = tokens[0, : int(lengths[0])].tolist()
+    start, end = encoder.token_ids(["dog"])[0][[0, -1]].tolist()
+    assert len(first) <= limit
+    assert first[0] == start
+    assert first[-7:] == [*digits, end]
+    assert tokens[1, : int(lengths[1])].tolist()[-7:] == [*digits, end]
+    # As many of the caption's words as fit: one more would not.
+    words = caption.split()
+    kept = encoder.with_endings([caption], [ENDING])[0].removesuffix(f" {ENDING}").split()
+    assert kept == words[: len(kept)]
+    assert len(encoder.token_ids([" ".join(words[: len(kept) + 1]) + f" {ENDING}"])[0]) == limit
+    assert encoder.token_ids([" ".join(words[: len(kept) + 1]) + f" {ENDING}"])[0].tolist()[-7:-1] != digits
+    assert caplog.text.count("of 2 captions of a batch are shortened") == 1
+    assert encoder.texts_shortened >= 3
+
+
+def test_characters_are_a_limit_too(encoders: Callable[[str], PretrainedEncoder]) -> None:
+    short = encoders("clip").cut_texts_at(9)
+    assert short.with_endings(["a red dog", "a"], ["1 2", "1 2"]) == ["a red 1 2", "a 1 2"]
+    assert short.texts_shortened == 1
+    with pytest.raises(CaptionError, match="'1 2 3 4 5' is longer"):
+        encoders("clip").cut_texts_at(8).with_endings(["a"], ["1 2 3 4 5"])
+
+
+def test_threads_get_the_same_tokens(encoders: Callable[[str], PretrainedEncoder]) -> None:
+    encoder = encoders("clip")
+    inputs = encoder.towers.text.inputs([LONG, *(caption for caption in CAPTIONS if caption)])
+    batches = [np.array([row, 0]) for row in range(6)] * 8
+
+    def tokens(rows: np.ndarray) -> list[list[int]]:
+        found: list[list[int]] = inputs.batch(rows, ["1 2", ENDING])[0].tolist()
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(tokens, batches)) == [tokens(rows) for rows in batches]
+
+
+def test_pictures_are_cut_before_and_pasted_after_the_librarys_preprocessing(
+    encoders: Callable[[str], PretrainedEncoder],
+) -> None:
+    images = encoders("clip").towers.image
+    picture, augmentation = pictures(3)[2], Augmentation(scale=(0.3, 0.6))
+
+    def seeded() -> np.random.Generator:
+        return np.random.default_rng(7)
+
+    cut = randomly_cut(picture.convert("RGB"), augmentation, seeded())
+    assert cut.size != picture.size
+    plain = images.augmented(picture, 0, augmentation, seeded())
+    np.testing.assert_array_equal(plain, images.prepare(cut, 0))
+    laid = images.augmented(OverlaidPicture(picture, Square()), 0, augmentation, seeded())
+    np.testing.assert_array_equal(laid, images.prepare(OverlaidPicture(cut, Square()), 0))
+    assert np.ptp(laid[:, 5:13, 3:11], axis=(1, 2)).max() == 0.0  # whole, wherever the crop was
+    assert not np.array_equal(laid, plain)
+    with pytest.raises(UsageError, match=r"erasing 0\.2 with another library's preprocessing"):
+        images.augmented(picture, 0, Augmentation(erasing=0.2), seeded())
+
+
+def test_words_cannot_be_left_out_of_token_ids(encoders: Callable[[str], PretrainedEncoder]) -> None:
+    with pytest.raises(UsageError, match="which knows no words"):
+        encoders("clip").towers.text.inputs(["a dog"]).augmented(np.array([0]), 0.1, 0.1, 0, 0)
+
+
+@pytest.mark.parametrize(("kind", "options"), [("clip", 1), ("siglip", 2), ("align", 1), ("open_clip", 1)])
+def test_what_an_objective_learned_is_kept_with_the_weights(kind: str, options: int, tmp_path: Path) -> None:
+    write = open_clip_folder if kind == "open_clip" else None
+    folder = write(tmp_path / kind) if write else transformers_folder(kind, tmp_path / kind)
+    encoder = DualEncoder.load(folder, device="cpu")
+    assert isinstance(encoder, PretrainedEncoder)
+    before, rows = encoder.fingerprint, encoder.encode_texts(["a dog"])
+    assert len(encoder.learned_options) == options
+    trained = encoder.as_trained("mine", 0.03, -5.0)
+    assert trained.fingerprint != before
+    again = DualEncoder.load(trained.save(tmp_path / "saved"), device="cpu")
+    assert isinstance(again, PretrainedEncoder)
+    assert again.name == "mine"
+    assert again.fingerprint == trained.fingerprint
+    assert again.learned_options["temperature"] == pytest.approx(0.03)
+    assert again.learned_options.get("bias", -5.0) == -5.0
+    np.testing.assert_array_equal(again.encode_texts(["a dog"]), rows)
+    kept = again.as_trained("other", None)
+    assert kept.learned_options == again.learned_options

@@ -1,0 +1,460 @@
+"""A pretrained encoder goes on learning: another library's, or ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from diptych.analysis.shortcuts import Shortcuts
+from diptych.core.errors import Interrupted, MismatchError, RecipeError, UsageError
+from diptych.data.batches import BatchPlan
+from diptych.data.readers import read_collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.pretrained import PretrainedEncoder
+from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.evaluation import GroundTruth, evaluate
+from diptych.training.checkpoint import read_place
+from diptych.training.examples import Examples
+from diptych.training.fine_tune import open_fine_tune
+from diptych.training.recipe import Recipe, parse_recipe
+from diptych.training.run import Run
+from diptych.training.trained_objective import trained_objective
+
+from ..encoders.tiny_pretrained import open_clip_folder, transformers_folder
+from .test_fit import same, trained
+
+DIGITS = {"setup": "unique", "digits": "drawn", "digit_size": 5}
+LATENT = {"targets": {"kind": "lsa", "width": 12}, "hidden": [16, 16]}
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Pretrained models in folders, made when first asked for."""
+    root, made = tmp_path_factory.mktemp("pretrained"), {}
+
+    def folder(kind: str) -> Path:
+        if kind not in made:
+            made[kind] = (
+                open_clip_folder(root / kind)
+                if kind == "open_clip"
+                else transformers_folder(kind, root / kind, limit=48)
+            )
+        return made[kind]
+
+    return folder
+
+
+def recipe_of(encoder: Path | str, data: Path, **changes: Any) -> Recipe:
+    values: dict[str, Any] = {
+        "name": "tuned",
+        "fine_tune": str(encoder),
+        "data": {"path": str(data)},
+        "objective": {"name": "infonce", "learn_temperature": True},
+        "batches": {"size": 24, "plan": "captions"},
+        "optimizer": {"name": "adamw"},
+        "checkpoints": {"every_steps": 4, "keep": "last"},
+        "stages": [{"epochs": 2, "learning_rate": 1e-3, "schedule": "cosine", "warmup": 3}],
+    }
+    return Recipe.model_validate({**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights", "objective"),
+    [
+        ("clip", "model.safetensors", {"name": "infonce", "learn_temperature": True}),
+        ("siglip", "model.safetensors", {"name": "siglip"}),
+        ("open_clip", "open_clip_model.safetensors", {"name": "infonce-ifm", "learn_temperature": True}),
+    ],
+)
+def test_it_learns_and_is_saved_as_what_it_was(
+    kind: str,
+    weights: str,
+    objective: dict[str, Any],
+    shelf: Callable[[str], Path],
+    scenes_folder: Path,
+    tmp_path: Path,
+) -> None:
+    before = DualEncoder.load(shelf(kind), device="cpu")
+    assert isinstance(before, PretrainedEncoder)
+    stages = [{"epochs": 2, "learning_rate": 3e-3, "schedule": "cosine", "warmup": 3}]
+    recipe = recipe_of(shelf(kind), scenes_folder, objective=objective, stages=stages)
+    run = trained(tmp_path / "run", recipe, tmp_path)
+    lines = list(run.metrics())
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert np.mean(losses[-5:]) < 0.97 * np.mean(losses[:5])
+
+    # The first line is what the pretrained encoder can do, measured by somebody else.
+    assert (lines[0]["step"], lines[0]["epoch"]) == (0, 0)
+    split = read_collection(str(scenes_folder)).split("val")
+    images, texts = before.encode_images(split.images()), before.encode_texts(split.captions)
+    truth = GroundTruth.from_caption_image(split.caption_image, split.n_images)
+    assert lines[0]["validation"]["rsum"] == evaluate(images, texts, truth, ["rsum"]).score("rsum").value
+    assert [line["epoch"] for line in lines if "epoch" in line] == [0, 1, 2]
+
+    # What an objective learns begins where the pretrained model stands, and is kept with the weights.
+    after = DualEncoder.load(run.best, device="cpu")
+    assert isinstance(after, PretrainedEncoder)
+    assert (after.family, after.name) == (before.family, "tuned")
+    assert after.fingerprint != before.fingerprint
+    assert before.learned_options.keys() == after.learned_options.keys()
+    first, last = (line["temperature"] for line in (lines[1], lines[-2]))
+    assert first == pytest.approx(before.learned_options["temperature"], rel=2e-2)
+    assert after.learned_options["temperature"] == pytest.approx(last, rel=1e-6)
+    assert after.learned_options["temperature"] != before.learned_options["temperature"]
+    with torch.no_grad():
+        assert float(trained_objective(run).temperature) == pytest.approx(last)  # type: ignore[arg-type]
+
+    # The last encoder is the checkpoint's weights, and gives the rows that were validated last.
+    state, kept = load_file(run.best / weights), load_file(run.checkpoint / "weights.safetensors")
+    towers = {name.partition(".")[2]: value for name, value in kept.items() if name[:5] in ("image", "text.")}
+    assert set(state) - set(towers) <= {"logit_scale", "logit_bias"}
+    for name, value in towers.items():
+        np.testing.assert_array_equal(state[name], value)
+    rows = after.encode_images(split.images()), after.encode_texts(split.captions)
+    assert evaluate(*rows, truth, ["rsum"]).score("rsum").value == lines[-1]["validation"]["rsum"]
+
+
+def test_an_objective_without_temperature_leaves_the_models(
+    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_of(shelf("clip"), scenes_folder, objective={"name": "triplet"})
+    run = trained(tmp_path / "run", recipe, tmp_path)
+    before, after = (DualEncoder.load(folder, device="cpu") for folder in (shelf("clip"), run.best))
+    assert before.describe()["temperature"] == after.describe()["temperature"]
+
+
+def test_a_given_temperature_comes_before_the_pretrained_one(
+    shelf: Callable[[str], Path], scenes_folder: Path
+) -> None:
+    learned = {"temperature": 0.02, "bias": 3.0}
+    for objective, expected in (
+        ({"learn_temperature": True}, 0.02),
+        ({"learn_temperature": True, "temperature": 0.5}, 0.5),
+        ({}, 0.07),  # fixed: the recipe's business alone
+    ):
+        recipe = recipe_of(shelf("clip"), scenes_folder, objective={"name": "infonce", **objective})
+        with torch.no_grad():
+            found = float(recipe.make_objective(learned).temperature)  # type: ignore[arg-type]
+        assert found == pytest.approx(expected)
+    siglip = recipe_of(shelf("siglip"), scenes_folder, objective={"name": "siglip"}).make_objective(learned)
+    with torch.no_grad():
+        assert float(siglip.bias) == 3.0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("side", ["text", "image"])
+def test_what_a_stage_does_not_train_stays_bit_for_bit(
+    side: str, shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+) -> None:
+    stages = [{"epochs": 1, "learning_rate": 1e-3, "train": [f"{side}.*", "objective.*"]}]
+    run = trained(tmp_path / "run", recipe_of(shelf("clip"), scenes_folder, stages=stages), tmp_path)
+    before, after = (load_file(folder / "model.safetensors") for folder in (shelf("clip"), run.best))
+    changed = {name for name in before if not np.array_equal(before[name], after[name])}
+    begins = "text" if side == "text" else "vis"
+    assert changed > {"logit_scale"}
+    assert all(name.startswith((begins, "logit_scale")) for name in changed)
+
+
+def test_a_part_that_is_not_there_is_named(
+    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+) -> None:
+    stages = [{"epochs": 1, "learning_rate": 1e-3, "train": ["vision_model.*"]}]
+    with pytest.raises(RecipeError, match="'vision_model.*', which fits no parameter") as caught:
+        trained(tmp_path / "run", recipe_of(shelf("clip"), scenes_folder, stages=stages), tmp_path)
+    assert caught.value.fix == "parameters begin with: image, objective, text"
+
+
+def everything(shelf: Callable[[str], Path], data: Path, **changes: Any) -> Recipe:
+    """Shortcuts on both sides, chunks, crops, a constraint on a latent target."""
+    return recipe_of(
+        shelf("clip"),
+        data,
+        shortcuts=DIGITS,
+        batches={"size": 16, "plan": "grouped", "captions_per_image": 2, "chunk": 10},
+        augmentation={"scale": [0.5, 1.0]},
+        reconstruction={**LATENT, "constraint": {"bound": 0.3, "learning_rate": 0.5}},
+        stages=[{"epochs": 2, "learning_rate": 1e-3, "schedule": "cosine", "warmup": 3}],
+        **changes,
+    )
+
+
+def same_tuned(first: Run, second: Run) -> None:
+    same(first, second)
+    assert read_place(first.checkpoint) == read_place(second.checkpoint)
+
+
+@pytest.mark.parametrize("stop_at", [1, 3, 5])
+def test_a_resumed_run_ends_with_the_same_bits(
+    stop_at: int, shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+) -> None:
+    recipe = everything(shelf, scenes_folder)
+    unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "b", recipe, tmp_path / "f", stop_at)
+    same_tuned(unbroken, trained(tmp_path / "b", recipe, tmp_path / "f"))
+    lines = [line for line in unbroken.metrics() if "loss" in line]
+    assert lines[-1]["reconstruction"] < lines[0]["reconstruction"]
+    assert {line["epoch"] for line in unbroken.metrics() if "validation" in line} == {0, 1, 2}
+
+
+def test_two_and_two_epochs_are_four(
+    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+) -> None:
+    stages = [{"epochs": 4, "learning_rate": 1e-3, "schedule": "cosine"}]
+    batches = {"size": 16, "plan": "grouped", "captions_per_image": 1}
+    recipe = recipe_of(shelf("open_clip"), scenes_folder, stages=stages, batches=batches)
+    unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "b", recipe, tmp_path / "f", 6)
+    assert read_place(tmp_path / "b" / "checkpoint").epoch == 2
+    resumed = trained(tmp_path / "b", recipe, tmp_path / "f")
+    assert (unbroken.folder / "metrics.jsonl").read_text() == (resumed.folder / "metrics.jsonl").read_text()
+    a, b = (load_file(run.best / "open_clip_model.safetensors") for run in (unbroken, resumed))
+    assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_another_encoder_on_resume_is_refused(
+    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    folder = Path(shutil.copytree(shelf("clip"), tmp_path / "clip"))
+    recipe = recipe_of(folder, scenes_folder)
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "run", recipe, tmp_path, stop_at=3)
+    transformers_folder("clip", folder, seed=1, limit=48)
+    with pytest.raises(MismatchError, match=r"was begun with the weights \w+, fine_tune now holds"):
+        trained(tmp_path / "run", recipe, tmp_path)
+
+
+def test_chunks_change_no_loss(shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path) -> None:
+    losses = []
+    for chunk in (None, 7):
+        batches = {"size": 24, "plan": "grouped", "captions_per_image": 2, "chunk": chunk}
+        run = trained(
+            tmp_path / str(chunk), recipe_of(shelf("clip"), scenes_folder, batches=batches), tmp_path
+        )
+        losses.append([line["loss"] for line in run.metrics() if "loss" in line])
+    assert len(losses[0]) == 4
+    np.testing.assert_allclose(losses[0], losses[1], rtol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip"])
+def test_shortcuts_reach_the_model(kind: str, shelf: Callable[[str], Path], scenes_folder: Path) -> None:
+    encoder = open_fine_tune(str(shelf(kind)))
+    assert isinstance(encoder, PretrainedEncoder)
+    recipe = recipe_of(shelf(kind), scenes_folder, shortcuts=DIGITS)
+    assert recipe.shortcuts is not None
+    collection = read_collection(str(scenes_folder))
+    train = collection.split("train")
+    towers = encoder.towers
+    shortcuts = Shortcuts.of(recipe.shortcuts, collection, "train", recipe.seed)
+    batch = BatchPlan(train.caption_image, train.n_images, 24, "captions").epoch(0)[0]
+    captions = towers.text.inputs(train.captions)
+    plain = Examples(train, towers, captions).load(batch, 0)
+    given = Examples(train, towers, captions, shortcuts=shortcuts).load(batch, 0)
+    wanted = shortcuts.training(train, batch, 0)
+    assert len(set(wanted.endings)) > 1
+
+    for place, (row, ending) in enumerate(zip(batch.captions.tolist(), wanted.endings, strict=True)):
+        tokens = given.tokens[place, : int(given.lengths[place])].tolist()
+        (joined,) = encoder.with_endings([train.captions[row]], [ending])
+        assert tokens == encoder.token_ids([joined])[0].tolist()
+        # All six digits, whatever the limit left of the caption.
+        digits = encoder.token_ids([ending])[0].tolist()
+        first = 0 if kind == "siglip" else 1
+        assert tokens[-7:-1] == digits[first:-1]
+    for place, overlay in enumerate(wanted.overlays):
+        assert overlay is not None
+        changed = np.zeros((32, 32), dtype=bool)
+        for left, top, pixels in overlay.patches(32, 32):
+            changed[top : top + pixels.shape[0], left : left + pixels.shape[1]] = True
+        same_pixels = (plain.images[place] == given.images[place]).all(dim=0).numpy()
+        assert same_pixels[~changed].all()
+        assert not same_pixels[changed].all()
+        # Opaque: black of the digits' ground is black for the model.
+        darkest = plain.images[place].amin() if kind == "clip" else given.images[place].amin()
+        assert given.images[place].amin() <= darkest
+
+
+def test_training_sees_shortcuts_and_validation_measures_both(
+    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
+) -> None:
+    first = {}
+    for setup in ("none", "unique"):
+        recipe = recipe_of(shelf("clip"), scenes_folder, shortcuts={**DIGITS, "setup": setup})
+        first[setup] = list(trained(tmp_path / setup, recipe, tmp_path).metrics())
+    assert first["none"][1]["loss"] != first["unique"][1]["loss"]
+    assert first["none"][0]["validation"] == {
+        name: value
+        for name, value in first["unique"][0]["validation"].items()
+        if not name.startswith("with ")
+    }
+    assert first["unique"][-1]["validation"]["with rsum"] != first["unique"][-1]["validation"]["rsum"]
+    with pytest.raises(
+        Exception, match="6 digits of 28 pixels take 168 × 28 pixels, the picture has 32 × 32"
+    ):
+        large = recipe_of(shelf("clip"), scenes_folder, shortcuts={**DIGITS, "digit_size": 28})
+        trained(tmp_path / "large", large, tmp_path)
+
+
+def test_an_encoder_made_here_goes_on_with_its_own_words(
+    run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    """From the run's folder or its best encoder's, with crops, noise on captions and their reconstruction."""
+    recipe = recipe_of(
+        run_folder,
+        scenes_folder,
+        objective={"name": "infonce", "learn_temperature": True},
+        augmentation={"erasing": 0.5},
+        caption_augmentation={},
+        reconstruction={"kind": "input", "word_width": 4},
+        checkpoints={"keep": "best"},
+    )
+    run = trained(tmp_path / "run", recipe, tmp_path)
+    base, tuned = DualEncoder.load(run_folder / "best"), DualEncoder.load(run.best)
+    assert isinstance(base, TwoTowerEncoder)
+    assert isinstance(tuned, TwoTowerEncoder)
+    assert tuned.model.config == base.model.config
+    assert tuned.source.entries == base.source.entries  # type: ignore[union-attr]
+    assert tuned.name == "tuned"
+    lines = list(run.metrics())
+    best = max(line["validation"]["rsum"] for line in Run.open(run_folder).metrics() if "validation" in line)
+    assert lines[0]["validation"]["rsum"] == pytest.approx(best)
+    losses = [line["loss"] for line in lines if "loss" in line]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    assert open_fine_tune(str(run.best)).fingerprint == open_fine_tune(str(run.folder)).fingerprint
+
+
+def test_words_without_digits_are_named(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(run_folder, scenes_folder, shortcuts=DIGITS)
+    with pytest.raises(RecipeError, match="does not know the digits 0 1 2 3 4 5 6 7 8 9"):
+        trained(tmp_path / "run", recipe, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"caption_augmentation": {}}, "caption_augmentation with .*/clip"),
+        ({"augmentation": {"erasing": 0.2}}, r"augmentation.erasing 0\.2 with another library's"),
+        ({"reconstruction": {"kind": "input"}}, "reconstruction.kind 'input' with .*/clip"),
+    ],
+)
+def test_what_the_encoder_does_not_have_is_refused(
+    changes: dict[str, Any],
+    message: str,
+    shelf: Callable[[str], Path],
+    scenes_folder: Path,
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(RecipeError, match=message):
+        trained(tmp_path / "run", recipe_of(shelf("clip"), scenes_folder, **changes), tmp_path)
+
+
+def test_an_encoder_that_cannot_learn_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Fixed:
+        pass
+
+    monkeypatch.setattr(DualEncoder, "load", lambda *given, **options: Fixed())
+    with pytest.raises(UsageError, match="holds a Fixed, which cannot be trained on"):
+        open_fine_tune("somewhere")
+
+
+STAGE = "[[stages]]\nepochs = 1\nlearning_rate = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[model]\nwidth = 8\n", r"leave the section \[model\] out"),
+        ("[features]\nviews = 1\n", r"leave \[features\] out"),
+        ("", "two beginnings"),
+    ],
+)
+def test_only_one_thing_says_what_is_trained(text: str, message: str) -> None:
+    warm = "warm_start = 'b'\n" if not text else ""
+    with pytest.raises(RecipeError, match=message):
+        parse_recipe(f"fine_tune = 'a'\n{warm}{text}{STAGE}", "r.toml")
+
+
+def test_everything_is_trained_unless_a_stage_says_what() -> None:
+    recipe = parse_recipe(f"fine_tune = 'a'\n{STAGE}{STAGE}train = ['text.*']\n", "r.toml")
+    assert [stage.train for stage in recipe.stages] == [("*",), ("text.*",)]
+    # The run keeps a recipe that says so, and names no model that is not its own.
+    said = recipe.to_toml()
+    assert "[model" not in said
+    assert parse_recipe(said, "r.toml") == recipe
+    plain = parse_recipe(STAGE, "r.toml")
+    assert plain.stages[0].train != ("*",)
+    again = Recipe.model_validate({"fine_tune": "a", "stages": plain.stages})
+    assert again.stages[0].train == ("*",)
+
+
+def test_pretrained_embeddings_of_words_do_not_decay(
+    shelf: Callable[[str], Path], scenes_folder: Path
+) -> None:
+    from diptych.training.trainee import Trainee, make_optimizer
+
+    recipe = recipe_of(shelf("clip"), scenes_folder, optimizer={"name": "adamw", "weight_decay": 0.5})
+    trainee = Trainee(open_fine_tune(str(shelf("clip"))).towers, recipe)
+    trainee.begin(recipe.stages[0])
+    names = {id(parameter): name for name, parameter in trainee.named_parameters()}
+    kept = {
+        names[id(parameter)]
+        for group in make_optimizer(trainee, recipe, recipe.stages[0]).param_groups
+        for parameter in group["params"]
+        if not group["weight_decay"] and parameter.ndim > 1
+    }
+    assert kept == {"text.text_model.embeddings.token_embedding.weight"}
+
+
+def test_a_trained_mode_does_not_reach_validation(shelf: Callable[[str], Path]) -> None:
+    """Validation comes between training steps: a model in training mode is not what is measured."""
+    encoder = open_fine_tune(str(shelf("clip")))
+    assert isinstance(encoder, PretrainedEncoder)
+    encoder.model.config.text_config.attention_dropout = 0.9
+    rows = encoder.encode_texts(["a red dog"])
+    for module in encoder.model.modules():
+        if hasattr(module, "dropout") and isinstance(module.dropout, float):
+            module.dropout = 0.9
+    encoder.model.train()
+    with torch.no_grad():
+        towers = encoder.towers
+        noisy = towers.text(*towers.text.inputs(["a red dog"]).batch(np.array([0]))).numpy()
+    assert np.abs(noisy - rows).max() > 1e-3
+    np.testing.assert_allclose(encoder.encode_texts(["a red dog"]), rows, atol=1e-6)
+
+
+def test_the_recipe_that_comes_along(
+    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from diptych.training.recipe import load_recipe
+
+    recipe = load_recipe("clip", {"fine_tune": str(shelf("clip")), "data.path": str(scenes_folder)})
+    (stage,) = recipe.stages
+    assert (stage.epochs, stage.learning_rate, stage.warmup, stage.train) == (5, 2e-5, 100, ("*",))
+    assert (recipe.batches.size, recipe.optimizer.name, recipe.optimizer.clip) == (256, "adamw", 2.0)
+    assert (recipe.optimizer.weight_decay, recipe.augmentation, recipe.checkpoints.keep) == (
+        0.0,
+        None,
+        "last",
+    )
+    small = load_recipe(
+        "clip",
+        {
+            "fine_tune": str(shelf("clip")),
+            "data.path": str(scenes_folder),
+            "stages.0.epochs": 1,
+            "batches.size": 24,
+        },
+    )
+    run = trained(tmp_path / "run", small, tmp_path)
+    assert run.finished
+    kept = json.loads((run.folder / "fine_tune.json").read_text())
+    assert kept == {"fingerprint": DualEncoder.load(shelf("clip"), device="cpu").fingerprint}
