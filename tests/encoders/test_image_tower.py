@@ -9,7 +9,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
-from diptych.core.errors import ImageError, MismatchError, StorageError, UnknownNameError
+from diptych.core.errors import ImageError, MismatchError, RecipeError, StorageError, UnknownNameError
 from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
@@ -145,3 +145,26 @@ def test_a_picture_is_prepared_with_what_is_laid_over_it() -> None:
     by_hand = np.full((16, 16, 3), 99, np.uint8)
     by_hand[:2, 13:] = 250
     assert np.array_equal(found, model.prepare(by_hand, 0))
+
+
+def test_a_grid_keeps_where_things_are() -> None:
+    config = ImageTowerConfig(
+        backbone="test_resnet",
+        backbone_options={"output_stride": 8},
+        grid=(2, 4),
+        preprocessing=Preprocessing(size=32, resize=32),
+    )
+    tower = ImageTower(config, 8).eval()
+    pictures = torch.rand(2, 3, 32, 32)
+    last = tower.backbone.forward_features(pictures)  # type: ignore[operator]
+    assert tower.feature_width == 8 * last.shape[1]
+    features = tower.features(pictures).reshape(2, last.shape[1], 2, 4)
+    assert last.shape[2:] == (4, 4)
+    torch.testing.assert_close(features[:, :, 0, 1], last[:, :, :2, 1].mean(dim=2))
+    assert tower(pictures).shape == (2, 8)
+
+
+def test_a_backbone_without_a_map_has_no_grid() -> None:
+    config = ImageTowerConfig(backbone="test_vit", grid=(2, 2), preprocessing=Preprocessing(size=160))
+    with pytest.raises(RecipeError, match="not a map"):
+        ImageTower(config, 8)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,11 +21,13 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
+from diptych.cli.sources import DataChoice, Origin, encoded_of, encoder_of
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from diptych.encoders.encode import EncodedCollection
     from diptych.evaluation import Result
+    from diptych.training.shortcut_testing import BothConditions
 
 __all__ = ["evaluate"]
 
@@ -66,6 +68,8 @@ def evaluate(
 ) -> None:
     """Measure retrieval in both directions on a split, beside chance.
 
+    A run that was trained with shortcuts on both sides is measured without and with them.
+
     Examples:
 
       [bold]diptych evaluate runs/flickr8k[/bold]
@@ -98,10 +102,18 @@ def evaluate(
                 samples=samples,
             )
             found.append((target, result))
+        measured = {"protocol": protocol, "ties": ties, "samples": samples}
+        both = None
+        if not positives:
+            both = _both_conditions(
+                source, origin, encoded, base.parent, measure or DEFAULT_MEASURES, measured
+            )
     for target, result in found:
         _show(result, samples)
         say(result.protocol_line())
         say(f"with values per query and TREC files in {target}")
+    if both is not None:
+        _show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
     is_order = encoded.similarity != "cosine"
     next_step(f"diptych report {source}" if is_run else f"diptych {'info' if is_order else 'index'} {folder}")
@@ -120,6 +132,47 @@ def _targets(base: Path, positives: list[str] | None) -> list[tuple[str | None, 
     return [
         (kind, base.with_name(f"{base.name}-{name}")) for kind, name in zip(positives, names, strict=True)
     ]
+
+
+def _both_conditions(
+    source: str,
+    origin: Origin,
+    encoded: EncodedCollection,
+    evaluations: Path,
+    measures: Sequence[str],
+    options: dict[str, Any],
+) -> BothConditions | None:
+    """The split without and with the shortcuts of training; None for what was not trained with any."""
+    from dataclasses import replace
+
+    from diptych.training.shortcut_testing import evaluate_both, shortcuts_to_evaluate
+
+    if origin.split is None or not (Path(source) / "run.json").is_file():
+        return None
+    encoder, run = encoder_of(source)
+    if run is None or run.recipe.shortcuts is None:
+        return None
+    whole = replace(origin, split=None).collection()
+    if shortcuts_to_evaluate(run.recipe, whole) is None:
+        return None
+    return evaluate_both(
+        encoder,
+        whole,
+        run.recipe,
+        origin.split,
+        evaluations.with_name("embeddings"),
+        evaluations,
+        measures,
+        encoded=encoded,
+        **options,
+    )
+
+
+def _show_conditions(both: BothConditions) -> None:
+    columns = ("measure", "direction", "without shortcuts", "with", "chance")
+    print_table(
+        f"with the shortcuts of training: {both.shortcuts}", columns, both.table(), numbers=columns[2:]
+    )
 
 
 def _show(result: Result, samples: int) -> None:

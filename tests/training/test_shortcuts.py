@@ -1,0 +1,189 @@
+"""Shortcuts in training: what batches carry, what is refused, and that a killed run changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
+from diptych.core.errors import Interrupted, MismatchError
+from diptych.data.batches import Batch, BatchPlan
+from diptych.data.collection import Collection
+from diptych.data.readers.choose import read_collection
+from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.tensors import load_tensors
+from diptych.encoders.two_tower import TwoTowerModel
+from diptych.training.examples import Examples
+from diptych.training.fit import fit
+from diptych.training.recipe import Recipe
+from diptych.training.run import Run
+from tests.training.conftest import tiny
+
+UNIQUE = {"setup": "unique", "digit_size": 5, "digits": "drawn"}
+
+
+@pytest.fixture
+def collection(scenes_folder: Path) -> Collection:
+    return read_collection(scenes_folder)
+
+
+def examples_of(
+    recipe: Recipe, collection: Collection, **more: Any
+) -> tuple[Examples, Vocabulary, Shortcuts]:
+    train = collection.split("train")
+    vocabulary = Vocabulary.build(train.captions, 1, DIGIT_WORDS)
+    model = TwoTowerModel(recipe.model, vocabulary)
+    assert recipe.shortcuts is not None
+    shortcuts = Shortcuts.of(recipe.shortcuts, collection, "train", recipe.seed)
+    captions = model.text.inputs(train.captions)
+    return Examples(train, model, captions, shortcuts=shortcuts, **more), vocabulary, shortcuts
+
+
+def trained(folder: Path, recipe: Recipe, collection: Collection) -> Run:
+    run = Run.prepare(folder, recipe)
+    run.begin()
+    fit(run, collection)
+    return run
+
+
+def test_a_batch_carries_its_numbers_on_both_sides(scenes_folder: Path, collection: Collection) -> None:
+    recipe = tiny(scenes_folder, shortcuts=UNIQUE)
+    examples, vocabulary, _ = examples_of(recipe, collection)
+    plain = Examples(
+        collection.split("train"),
+        TwoTowerModel(recipe.model, vocabulary),
+        TwoTowerModel(recipe.model, vocabulary).text.inputs(collection.split("train").captions),
+    )
+    batch = Batch(np.array([3, 7]), np.array([16, 36]), np.array([0, 1]))
+    with_digits, without = examples.load(batch, 0), plain.load(batch, 0)
+    changed = (with_digits.images != without.images).any(dim=1)
+    assert changed[:, :5].any() and not changed[:, 5:].any(), "digits are in the first five rows alone"
+    first = with_digits.tokens[0, : with_digits.lengths[0]].tolist()
+    words = [vocabulary.entries[token] for token in first]
+    assert words[-7:] == ["0", "0", "0", "0", "0", "3", "<end>"]
+    assert words[:-7] == [vocabulary.entries[t] for t in without.tokens[0, : without.lengths[0] - 1].tolist()]
+
+
+def test_digits_survive_augmentation(scenes_folder: Path, collection: Collection) -> None:
+    from diptych.encoders.preprocessing import Augmentation
+
+    recipe = tiny(scenes_folder, shortcuts=UNIQUE)
+    erased = Augmentation(scale=(0.1, 0.3), erasing=1.0, erasing_area=(0.3, 0.3))
+    batch = BatchPlan(collection.split("train").caption_image, 48, 24).epoch(0)[0]
+    examples, _, shortcuts = examples_of(recipe, collection, augmentation=erased)
+    given = shortcuts.training(collection.split("train"), batch, 0)
+    images = examples.load(batch, 0).images
+    preprocessing = recipe.model.image.preprocessing  # type: ignore[union-attr]
+    mean, std = (np.array(values).reshape(3, 1, 1) for values in (preprocessing.mean, preprocessing.std))
+    for image, overlay in zip(images, given.overlays, strict=True):
+        assert overlay is not None
+        for left, top, patch in overlay.patches(32, 32):
+            wanted = (patch.transpose(2, 0, 1) / 255 - mean) / std
+            found = image[:, top : top + 5, left : left + 5].numpy()
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_bits_are_drawn_anew_at_every_access(scenes_folder: Path, collection: Collection) -> None:
+    recipe = tiny(scenes_folder, shortcuts={"setup": "bits", "bits": 10, "digit_size": 5, "digits": "drawn"})
+    examples, _, _ = examples_of(recipe, collection)
+    batch = BatchPlan(collection.split("train").caption_image, 48, 24).epoch(0)[0]
+    one, again, later = (examples.load(batch, epoch) for epoch in (0, 0, 1))
+    assert torch.equal(one.tokens, again.tokens) and torch.equal(one.images, again.images)
+    assert not torch.equal(one.tokens[:, -8:], later.tokens[:, -8:])
+    assert not torch.equal(one.images, later.images)
+
+
+@pytest.mark.parametrize("shortcuts", [UNIQUE, {**UNIQUE, "setup": "bits", "bits": 3}])
+def test_a_resumed_run_has_the_same_numbers(
+    scenes_folder: Path, collection: Collection, tmp_path: Path, shortcuts: dict[str, Any]
+) -> None:
+    recipe = tiny(scenes_folder, shortcuts=shortcuts)
+    whole = trained(tmp_path / "whole", recipe, collection)
+    steps = iter([False] * 5 + [True])
+    run = Run.prepare(tmp_path / "cut", recipe)
+    run.begin()
+    with pytest.raises(Interrupted):
+        fit(run, collection, should_stop=lambda: next(steps))
+    fit(Run.open(tmp_path / "cut"), collection)
+    assert list(run.metrics()) == list(whole.metrics())
+    one, other = (load_tensors(r.checkpoint / "weights.safetensors", "") for r in (whole, run))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_validation_measures_both_conditions(
+    scenes_folder: Path, collection: Collection, tmp_path: Path
+) -> None:
+    run = trained(tmp_path / "run", tiny(scenes_folder, shortcuts=UNIQUE), collection)
+    values = [line["validation"] for line in run.metrics() if "validation" in line]
+    assert all({"rsum", "with rsum"} <= set(one) for one in values)
+    assert values[-1]["rsum"] != values[-1]["with rsum"]
+    plain = trained(tmp_path / "none", tiny(scenes_folder, shortcuts={"setup": "none"}), collection)
+    assert not any("with rsum" in line.get("validation", {}) for line in plain.metrics())
+
+
+def test_other_digits_on_resume_are_refused(
+    scenes_folder: Path, collection: Collection, tmp_path: Path
+) -> None:
+    run = trained(tmp_path / "run", tiny(scenes_folder, shortcuts=UNIQUE), collection)
+    text = (run.folder / "recipe.toml").read_text().replace('digits = "drawn"', 'digits = "sklearn"')
+    (run.folder / "recipe.toml").write_text(text)
+    with pytest.raises(MismatchError, match="begun with shortcuts"):
+        fit(Run.open(run.folder), collection)
+
+
+def test_the_last_encoder_is_kept_when_asked(
+    scenes_folder: Path, collection: Collection, tmp_path: Path
+) -> None:
+    stages = [{"epochs": 3, "learning_rate": 0.3, "train": ["*"]}]  # gets worse
+    checkpoints = {"every_steps": 4, "keep": "last"}
+    run = trained(tmp_path / "last", tiny(scenes_folder, stages=stages, checkpoints=checkpoints), collection)
+    last = load_tensors(run.checkpoint / "weights.safetensors", "")
+    kept = load_tensors(run.best / "model.safetensors", "")
+    assert all(torch.equal(kept[name], last[name]) for name in kept)
+
+
+def test_targets_with_numbers_differ(scenes_folder: Path, collection: Collection, tmp_path: Path) -> None:
+    latent = {"kind": "latent", "targets": {"kind": "lsa", "width": 8}, "hidden": (8, 8)}
+    losses = []
+    for name, more in (("without", {}), ("with", {"in_targets": True})):
+        recipe = tiny(scenes_folder, shortcuts={**UNIQUE, **more}, reconstruction=latent)
+        run = trained(tmp_path / name, recipe, collection)
+        losses.append([line["reconstruction"] for line in run.metrics() if "reconstruction" in line])
+    assert losses[0] != losses[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shortcuts": UNIQUE, "features": {}, "stages": [{"epochs": 1, "learning_rate": 1e-3}]}, "features"),
+        ({"shortcuts": {**UNIQUE, "in_targets": True}}, "in_targets"),
+        ({"shortcuts": {"setup": "bits"}}, "bits"),
+        ({"shortcuts": {"setup": "bits", "bits": 14}}, "13"),
+        ({"shortcuts": {"setup": "unique", "bits": 3}}, "bits"),
+        ({"shortcuts": {"setup": "images", "in_targets": True}}, "captions no numbers"),
+        (
+            {"shortcuts": UNIQUE, "model": {"image": {"kind": "regions"}, "text": {"word_width": 8}}},
+            "region features",
+        ),
+    ],
+)
+def test_impossible_recipes_are_refused(scenes_folder: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        tiny(scenes_folder, **changes)
+
+
+def test_digits_that_do_not_fit_are_refused_before_training(
+    scenes_folder: Path, collection: Collection, tmp_path: Path
+) -> None:
+    from diptych.core.errors import ImageError
+
+    run = Run.prepare(tmp_path / "run", tiny(scenes_folder, shortcuts={**UNIQUE, "digit_size": 28}))
+    run.begin()
+    with pytest.raises(ImageError, match="32"):
+        fit(run, collection)
+    assert not (run.folder / "checkpoint").exists()
