@@ -248,3 +248,24 @@ def test_notes_say_what_does_not_add_up() -> None:
     assert any("row 2.7, t2i average recall does not add up: 54.6 is printed" in note for note in notes)
     table = published_table("metric-learning", "table-1")
     assert all(any(note in one for one in notes) for note in table.notes)
+
+
+def test_what_no_paper_prints_stands_alone() -> None:
+    """Rows of our own: measured, their claims judged, and nothing is called a reproduction."""
+    study = replace(TABLE_1, published=(published_table("svl", "information"),), remarks=lambda _: ["Said."])
+    comparison = compare(study, made_up(TABLE_1))
+    assert comparison.label.startswith("Not in the paper: on flickr30k")
+    assert not comparison.reproduces
+    assert comparison.counts() == {}
+    (block,) = comparison.blocks
+    assert block.differences == ()
+    assert [row.row.name for row in block.rows] == [row.name for row in TABLE_1.rows]
+    assert all(row.printed is None and row.seeds == (0, 1) for row in block.rows)
+    assert {judgement.status for _, judgement, _ in comparison.claims} <= {"holds", "fails"}
+    page = render_study(comparison)
+    assert "Measured on flickr30k test: 1,000 images" in page
+    assert "The paper prints nothing of it." in page
+    assert "Said." in page
+    for word in ("Printed numbers", ">printed<", "In the paper, "):
+        assert word not in page
+    assert "Nothing has been run." in render_study(compare(study, Results(TABLE_1.name, ())))

@@ -28,9 +28,7 @@ def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
         "row 2 of 2, seed 1 of 2",
         "row 2 of 2, seed 2 of 2",
     ]
-    both = plan_of(
-        small_study, [small_study.row("onwards"), small_study.row("vsepp-triplet")], [0], "quick"
-    )
+    both = plan_of(small_study, [small_study.row("onwards"), small_study.row("vsepp-triplet")], [0], "quick")
     assert [(job.row.name, job.shown) for job in both] == [("vsepp-triplet", True), ("onwards", True)]
 
 

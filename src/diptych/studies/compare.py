@@ -15,6 +15,7 @@ from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evalua
 
 __all__ = ["Block", "ComparedCell", "ComparedRow", "Comparison", "compare", "judged_in_the_paper"]
 
+
 @dataclass(frozen=True)
 class ComparedCell:
     """One column of one row.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
+from diptych.studies.alone import leaves_alone
 from diptych.studies.study import Row, Setting, SettingName, Study
 
 if TYPE_CHECKING:
@@ -28,17 +29,14 @@ __all__ = [
     "base_of",
     "home_of",
     "recipe_of",
-    "run_folder",
     "rows_of",
+    "run_folder",
     "setting_for",
     "why_left_out",
 ]
 
 BASE_SEED = 0
 """The seed of a row that others start from: it is trained once, whatever seeds they have."""
-
-_OPTIONAL = ("reconstruction", "model.projection")
-"""Sections that some rows of a study have and others lack."""
 
 FINE_TUNE = "fine_tune"
 """The recipe key of a pretrained encoder to go on from."""
@@ -55,8 +53,8 @@ class Choices:
         targets: a sentence-transformers model, or ``lsa``, for rows that have latent targets.
         values: dotted recipe keys and values for all rows; a key of a section or a kind of tower that
             a row does not have (``reconstruction.…`` of a baseline, ``model.text.word_vectors`` of a
-            caption tower of targets, ``fine_tune`` of what is trained from scratch) leaves that row as
-            it is.
+            caption tower of targets, ``fine_tune`` of what is trained from scratch, ``model.…`` of what is
+            fine-tuned) leaves that row as it is.
         positives: further judgements to measure by, ``NAME:PATH``.
     """
 
@@ -104,7 +102,11 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
         return chosen.left_out[row.name]
     if row.model not in chosen.recipes:
         return f"the setting {setting!r} has no recipe for {row.model}"
-    if row.base is not None and not _given(chosen, row, choices) and base_of(study, row, setting, choices) is None:
+    if (
+        row.base is not None
+        and not _given(chosen, row, choices)
+        and base_of(study, row, setting, choices) is None
+    ):
         return f"starts from a pretrained encoder: give one with --set {FINE_TUNE}=ENCODER"
     if row.takes_regions and choices.regions is None:
         return "needs region features: give them with --regions FILE.npy"
@@ -176,60 +178,21 @@ def recipe_of(
     if row.takes_regions:
         options = dict(changes.get("data", {}).get("options", {}))
         changes["data.options"] = {**options, "regions": choices.regions}
+    fine_tuned = row.model in chosen.fine_tunes
     if base is not None:
-        changes["warm_start"] = str(base)
+        changes |= {FINE_TUNE: str(base / "best")} if fine_tuned else {"warm_start": str(base)}
     plain = parse_recipe(_text(file), file, copy.deepcopy(changes))
     if choices.targets is not None:
         changes |= _targets(plain, choices.targets)
     without = {key for key, value in changes.items() if value is None}
     for key, value in choices.values.items():
-        if key == FINE_TUNE and row.model not in chosen.fine_tunes and chosen.fine_tunes:
+        if chosen.fine_tunes and key == FINE_TUNE and not fine_tuned:
             continue
-        if not _leaves_alone(plain, without, key):
+        if fine_tuned and key.startswith("model."):
+            continue  # it brings its own model
+        if not leaves_alone(plain, without, key):
             changes[key] = value
     return parse_recipe(_text(file), file, changes)
-
-
-def _leaves_alone(plain: Recipe, without: set[str], key: str) -> bool:
-    """Whether a key is of a section or a kind of tower that a row does not have, but its neighbours may.
-
-    Args:
-        plain: the row's recipe before anything is set.
-        without: sections that the row has been rid of.
-        key: what is set.
-    """
-    from diptych.encoders.two_tower_model import ModelConfig
-
-    for section in (*_OPTIONAL, *without):
-        if key.startswith(f"{section}."):
-            have: Any = plain
-            for part in section.split("."):
-                have = getattr(have, part)
-            return have is None
-    if key.startswith("shortcuts.") and plain.shortcuts is not None:
-        return _not_of_setup(plain, key.removeprefix("shortcuts."))
-    match key.split("."):
-        case ["model", ("image" | "text") as tower, name, *_]:
-            kinds = ModelConfig.model_fields[tower].annotation.__args__  # type: ignore[union-attr]
-            own = getattr(plain.model, tower)
-            return name not in type(own).model_fields and any(name in kind.model_fields for kind in kinds)
-    return False
-
-
-def _not_of_setup(plain: Recipe, name: str) -> bool:
-    """Whether an option of shortcuts has no meaning with a row's setup."""
-    assert plain.shortcuts is not None
-    setup = plain.shortcuts.setup
-    match name:
-        case "in_targets":
-            return plain.reconstruction is None or not plain.shortcuts.on_captions
-        case "shuffled":
-            return setup in ("none", "bits")
-        case "compat":
-            return setup in ("none", "per-caption")
-        case "carries":
-            return setup != "per-caption"
-    return False
 
 
 def _targets(recipe: Recipe, named: str) -> dict[str, Any]:

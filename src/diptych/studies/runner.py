@@ -178,7 +178,7 @@ def _do(
     base_row = base_of(study, job.row, setting, choices)
     base = None if base_row is None else run_folder(study, base_row, BASE_SEED, folder)
     recipe = recipe_of(study, job.row, setting, choices, job.seed, base)
-    collection = collections.of(job.row, recipe)
+    collection = collections.of(recipe)
     target = run_folder(study, job.row, job.seed, folder)
     what = f"{job.place}: {job.row.label}"
     run = trained(target, recipe, collection, what, machine)

@@ -22,9 +22,9 @@ from typing import Any, Literal, Protocol
 from diptych.core.errors import UnknownNameError
 from diptych.core.registry import Registry
 from diptych.studies.claims import Claim
-from diptych.studies.evidence import Evidence, Trajectory
+from diptych.studies.evidence import Evidence
+from diptych.studies.measurement import PUBLISHED, Measurement, Measuring, Subject
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
-from diptych.studies.verdict import Measured
 
 __all__ = [
     "PUBLISHED",
@@ -39,9 +39,6 @@ __all__ = [
     "StudyFigure",
     "Subject",
 ]
-
-PUBLISHED = "|published"
-"""Ends the name of a value that was counted as the paper counts, where that is not the right way."""
 
 SettingName = Literal["paper", "data", "quick"]
 
@@ -112,43 +109,6 @@ class Column:
     short: str = ""
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """What one run gives on one ground truth.
-
-    Attributes:
-        values: column → value, in the paper's unit. Where the paper's own way of counting differs from
-            the right one, the number to hold against its cell stands under ``COLUMN|published``.
-        on: what they were measured on.
-        protocol: everything they depend on, in one line.
-        commands: what repeats the measurement by hand; ``{run}`` stands for the run's folder.
-        trajectory: how the training went, for studies that look at it.
-    """
-
-    values: Mapping[str, float]
-    on: Measured
-    protocol: str
-    commands: tuple[str, ...] = ()
-    trajectory: Trajectory | None = None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is measured: a finished run and the collection it was trained on.
-
-    Attributes:
-        run: the run (:class:`diptych.training.run.Run`).
-        collection: all splits (:class:`diptych.data.collection.Collection`).
-        features: folder of cached features.
-        positives: further judgements to measure by, as ``NAME:PATH``.
-    """
-
-    run: Any
-    collection: Any
-    features: Any
-    positives: str | None = None
-
-
 class StudyFigure(Protocol):
     """What a report draws besides."""
 
@@ -170,17 +130,6 @@ class StudyFigure(Protocol):
 
     def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
         """Its panels as ``<svg>``; ``labels`` of rows."""
-
-
-class Measuring(Protocol):
-    """How a study's columns are measured."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run; JSON-able."""
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure one run: on its collection's own pairs first, then by further judgements."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UsageError
 from diptych.core.files import read_json, write_json
 from diptych.studies.rows import Choices
-from diptych.studies.study import Row
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Collections", "Machine", "cpu_seconds", "trained"]
 
 _COST = "cost.json"
-_PLACES = ("data", "warm_start", "name", "description")  # where things are and what they are called
+# Where things are and what they are called.
+_PLACES = ("data", "warm_start", "fine_tune", "name", "description")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Machine:
 
 @dataclass
 class Collections:
-    """The data of a study, read once: with pictures, and with region features for rows that take them."""
+    """The data of a study, each read once: most rows share theirs, a pretrained one may have its own."""
 
     choices: Choices
     _read: dict[str, Collection] = field(default_factory=dict)
@@ -51,19 +51,22 @@ class Collections:
     @property
     def given(self) -> Collection | None:
         """The collection that the choices name; None where the setting brings its own."""
-        return None if self.choices.data is None else self._of("pictures", self.choices.data)
+        return None if self.choices.data is None else self._of(self.choices.data)
 
-    def of(self, row: Row, recipe: Recipe) -> Collection:
+    def of(self, recipe: Recipe) -> Collection:
         """What a row is trained on."""
-        return self._of("regions" if row.takes_regions else "pictures", recipe.data.model_dump(mode="json"))
+        return self._of(recipe.data.model_dump(mode="json"))
 
-    def _of(self, kind: str, data: Mapping[str, Any]) -> Collection:
+    def _of(self, section: Mapping[str, Any]) -> Collection:
         from diptych.training.sections import Data
         from diptych.training.source import collection_of
 
-        if kind not in self._read:
-            self._read[kind] = collection_of(Data.model_validate(data))
-        return self._read[kind]
+        data = Data.model_validate(section)
+        # Split names are not part of what is read.
+        key = data.model_dump_json(exclude={"train", "validation", "test"})
+        if key not in self._read:
+            self._read[key] = collection_of(data)
+        return self._read[key]
 
 
 def trained(folder: Path, recipe: Recipe, collection: Collection, what: str, machine: Machine) -> Run:
@@ -116,6 +119,22 @@ def _same_recipe(run: Run, recipe: Recipe) -> None:
                 f"{run.folder} was trained with {key} = {_short(have[key])}, not {_short(want[key])}",
                 "choose another folder with --out",
             )
+    if run.recipe.fine_tune != recipe.fine_tune:
+        _same_beginning(run, recipe)
+
+
+def _same_beginning(run: Run, recipe: Recipe) -> None:
+    """See that an encoder under another name is the one that the run began with."""
+    from diptych.encoders.dual_encoder import DualEncoder
+
+    kept = run.folder / "fine_tune.json"
+    have = read_json(kept)["fingerprint"] if kept.is_file() else None
+    want = None if recipe.fine_tune is None else DualEncoder.load(recipe.fine_tune, device="cpu").fingerprint
+    if have != want:
+        raise UsageError(
+            f"{run.folder} was begun with {run.recipe.fine_tune} ({have}), not {recipe.fine_tune} ({want})",
+            "choose another folder with --out",
+        )
 
 
 def _same_data(run: Run, collection: Collection) -> None:

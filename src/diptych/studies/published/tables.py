@@ -1,7 +1,8 @@
 """The papers' numbers as data: every printed cell with what it was measured on.
 
-One TOML file per paper in ``published/``; ``sd`` are printed deviations, ``variance`` printed variances. A value ``"-"`` is not printed, ``"?"`` cannot be read for
-sure in the text the file was made from; neither becomes a cell.
+One TOML file per paper in ``published/``; ``sd`` are printed deviations, ``variance`` printed variances. A
+value ``"-"`` is not printed, ``"?"`` cannot be read for sure in the text the file was made from; neither
+becomes a cell.
 """
 
 from __future__ import annotations
@@ -217,7 +218,9 @@ def published_table(paper: str, name: str) -> PublishedTable:
         values = given["values"]
         spreads = given.get("variance" if is_variance else "sd", [None] * len(columns))
         if len(values) != len(columns) or len(spreads) != len(columns):
-            raise StorageError(f"{label}: {len(columns)} columns, {len(values)} values, {len(spreads)} spreads")
+            raise StorageError(
+                f"{label}: {len(columns)} columns, {len(values)} values, {len(spreads)} spreads"
+            )
         on = evaluations[given["on"]]
         cells = {
             column: Cell(

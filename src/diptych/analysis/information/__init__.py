@@ -1,0 +1,31 @@
+"""The information audit: how much of what images and captions say their rows hold.
+
+``questions`` is what can be asked, ``facts_of`` and ``words_of`` ask it of a collection; ``scaling``,
+``linear``, ``penalties`` and ``perceptron`` are the probes, ``probing`` runs them with their controls;
+``held`` turns costs into shares with intervals, ``audit`` does all of it, ``audit_report`` is the
+result and ``gap`` reads Theorem 1's gap from it.
+"""
+
+from __future__ import annotations
+
+from diptych.analysis.information.audit import GROUPS, Encoded, audit
+from diptych.analysis.information.audit_report import CONDITIONS, SIDES, Audit, AuditProtocol
+from diptych.analysis.information.gap import Gap, gap_of
+from diptych.analysis.information.held import Held
+from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName
+
+__all__ = [
+    "CONDITIONS",
+    "GROUPS",
+    "MOST_ROWS",
+    "PROBES",
+    "SIDES",
+    "Audit",
+    "AuditProtocol",
+    "Encoded",
+    "Gap",
+    "Held",
+    "ProbeName",
+    "audit",
+    "gap_of",
+]

@@ -1,0 +1,201 @@
+"""Probing: from rows and questions to what each test row's answer costs in bits, and what it cost without.
+
+A probe is trained on the training rows, its strength chosen on the validation rows, and measured on
+the test rows. Its family contains the constant prediction (training frequencies, smoothed): a question whose
+every probe does worse than that on the validation rows gets it, and is held to 0 %. So what is said to
+be held is V-information in the sense of Xu et al. (A theory of usable information under computational
+constraints, ICLR 2020) with "optional ignorance", and bits of one row are its pointwise V-information
+(Ethayarajh et al., Understanding dataset difficulty with V-usable information, ICML 2022).
+
+The control task (Hewitt and Liang, Designing and interpreting probes with control tasks, EMNLP 2019)
+has the same training rows, settings and answer frequencies, and answers drawn at random per image. Their
+words come again in the test set with the same random answer; our test images are new, so a control can
+be right by chance alone, and one that is not tells of a leak between splits. How far a probe can
+learn answers by heart is its control's accuracy on the *training* rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diptych.analysis.information.baselines import constant_bits, control_labels, majority
+from diptych.analysis.information.linear import Heads, fit_linear
+from diptych.analysis.information.penalties import cross_entropy, linear_logits, linear_path
+from diptych.analysis.information.perceptron import Perceptrons
+from diptych.analysis.information.questions import NOT_ASKED, PLACES, Questions
+from diptych.analysis.information.scaling import HalfWhitening
+from diptych.core.draws import draw_uniform
+from diptych.core.errors import DataError, UnknownNameError
+from diptych.core.progress import track
+
+__all__ = ["MOST_ROWS", "PROBES", "ProbeName", "Probed", "Rows", "probe"]
+
+ProbeName = Literal["linear", "mlp"]
+
+PROBES: dict[ProbeName, str] = {
+    "linear": "softmax regression, L2 penalty chosen on validation rows",
+    "mlp": "one hidden layer of 64 rectified units, stopped on validation rows",
+}
+"""The kinds of probe and what they are."""
+
+_ROWS = int.from_bytes(b"rows")
+
+HIDDEN, EPOCHS = 64, 30
+"""Of the perceptron: units per question, and epochs at most."""
+
+MOST_ROWS = 4000
+"""Training rows per question, unless another number is given."""
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""(n, d) rows of train, validation and test."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """What one kind of probe gives on the test rows.
+
+    Attributes:
+        bits: (n_test, q) −log₂ of the probability of the right answer; 0 where not asked.
+        right: (n_test, q) whether the most probable answer is the right one.
+        control_bits: (n_test, q) the same of the control task, whose answers are others.
+        control_right: (n_test, q).
+        by_heart: (q,) accuracy of the control's probe on its training rows.
+        settings: (q,) the penalty or the number of epochs; 0 for the constant prediction.
+    """
+
+    bits: np.ndarray
+    right: np.ndarray
+    control_bits: np.ndarray
+    control_right: np.ndarray
+    by_heart: np.ndarray
+    settings: np.ndarray
+
+
+def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most: int = MOST_ROWS) -> Probed:
+    """Train one kind of probe on every question, and on its control task.
+
+    Questions that are asked of the same training rows are trained together.
+
+    Args:
+        name: one of :data:`PROBES`.
+        rows: (n, d) of train, validation and test, as long as the questions' parts.
+        questions: what is asked.
+        seed: of control answers, first weights, the order of batches and the choice of rows.
+        most: training rows per question; of more, so many are drawn.
+
+    Raises:
+        DataError: other rows than the questions are about.
+        UnknownNameError: no such probe.
+    """
+    if name not in PROBES:
+        raise UnknownNameError("probe", name, PROBES)
+    for place, given in zip(PLACES, rows, strict=True):
+        if len(questions.part(place).images) != len(given):
+            asked = len(questions.part(place).images)
+            raise DataError(f"{len(given):,} {place} rows for questions about {asked:,}")
+    scaled = HalfWhitening.of(rows[0])
+    inputs = [scaled(given) for given in rows]
+    shape = questions.test.labels.shape
+    found = Probed(
+        constant_bits(questions, questions.test.labels),
+        np.zeros(shape, dtype=bool),
+        constant_bits(questions, control_labels(questions, "test", seed)),
+        np.zeros(shape, dtype=bool),
+        np.zeros(shape[1]),
+        np.zeros(shape[1]),
+    )
+    answers = {place: control_labels(questions, place, seed) for place in PLACES}
+    for columns, chosen in track(_together(questions, seed, most), f"training {name} probes", unit="groups"):
+        part = questions.subset(columns, chosen)
+        used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
+        own = [torch.from_numpy(part.part(place).labels) for place in PLACES]
+        drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
+        drawn[0] = drawn[0][torch.from_numpy(chosen)]
+        fitted, control, settings = (_linear if name == "linear" else _perceptrons)(
+            used, own, drawn, part, seed
+        )
+        found.settings[columns] = settings
+        for bits, right, probed, labels in (
+            (found.bits, found.right, fitted, own[2]),
+            (found.control_bits, found.control_right, control, drawn[2]),
+        ):
+            cost, correct = _measured(probed, used[2], labels, part, settings == 0)
+            # a constant prediction costs what it costs without a probe, by the frequencies of all rows
+            bits[:, columns] = np.where(settings == 0, bits[:, columns], cost)
+            right[:, columns] = correct
+        _, by_heart = _measured(control, used[0], drawn[0], part, settings == 0)
+        found.by_heart[columns] = by_heart.mean(axis=0)
+    return found
+
+
+def _together(questions: Questions, seed: int, most: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Groups of questions that the same training rows are asked: their columns, and the rows."""
+    groups: dict[bytes, list[int]] = {}
+    asked = questions.train.labels != NOT_ASKED
+    for column in range(len(questions.keys)):
+        groups.setdefault(np.packbits(asked[:, column]).tobytes(), []).append(column)
+    found = []
+    for columns in groups.values():
+        rows = np.flatnonzero(asked[:, columns[0]])
+        if len(rows) > most:
+            rows = np.sort(rows[np.argsort(draw_uniform(seed, _ROWS, rows), kind="stable")[:most]])
+        found.append((np.array(columns), rows))
+    return found
+
+
+Fitted = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(n, d) rows and (n, q) labels to (n, q) log probabilities of the right answers and (n, q) answers."""
+
+
+def _linear(
+    inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
+) -> tuple[Fitted, Fitted, np.ndarray]:
+    heads = Heads(questions.n_classes)
+    weights, penalties = linear_path(inputs[0], own[0], inputs[1], own[1], heads)
+    constant = cross_entropy(inputs[1], own[1], heads, weights) >= _constant_nats(questions)
+    control = fit_linear(inputs[0], drawn[0], heads, penalties)
+
+    def fitted(given: Tensor) -> Fitted:
+        def measure(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+            found = heads.log_probabilities(linear_logits(rows, given))
+            return heads.of_labels(found, labels), heads.most_probable(found)
+
+        return measure
+
+    return fitted(weights), fitted(control), torch.where(constant, 0.0, penalties).numpy()
+
+
+def _perceptrons(
+    inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
+) -> tuple[Fitted, Fitted, np.ndarray]:
+    def fresh() -> Perceptrons:
+        return Perceptrons(questions.keys, questions.n_classes, inputs[0].shape[1], HIDDEN, seed)
+
+    found, control = fresh(), fresh()
+    epochs = found.fit(inputs[0], own[0], inputs[1], own[1], EPOCHS)
+    constant = found.cross_entropy(inputs[1], own[1]) >= _constant_nats(questions)
+    control.fit(inputs[0], drawn[0], inputs[1], drawn[1], epochs)
+    return found.measure, control.measure, torch.where(constant, 0, epochs).numpy().astype(np.float64)
+
+
+def _constant_nats(questions: Questions) -> Tensor:
+    labels = questions.validation.labels
+    bits = constant_bits(questions, labels).sum(axis=0) / (labels != NOT_ASKED).sum(axis=0)
+    return torch.from_numpy(bits * np.log(2)).float()
+
+
+def _measured(
+    fitted: Fitted, rows: Tensor, labels: Tensor, questions: Questions, constant: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, q) bits of the right answers and whether they are the most probable ones, where asked."""
+    log_probabilities, answers = fitted(rows, labels)
+    given = labels.numpy()
+    predicted = np.where(constant, majority(questions), answers.numpy())
+    bits = -log_probabilities.numpy().astype(np.float64) / np.log(2)
+    return bits, (given == predicted) & (given != NOT_ASKED)

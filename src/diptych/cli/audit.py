@@ -1,0 +1,158 @@
+"""``diptych audit``: how much of each kind of information an encoder's rows hold, in per cent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.console import next_step, print_table, say
+from diptych.cli.options import Data, Images, OutFolder, ReaderName, ReaderOptions, SkipBadImages
+from diptych.cli.progress import progress
+from diptych.cli.sources import DataChoice
+from diptych.core.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from diptych.analysis.information import Audit
+    from diptych.data.collection import Collection
+
+__all__ = ["audit"]
+
+
+def audit(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            help="Runs, saved encoders, or names such as hf:NAME; several are printed side by side.",
+            metavar="RUN...",
+            show_default=False,
+        ),
+    ],
+    data: Data = None,
+    scenes: Annotated[
+        bool, typer.Option("--scenes", help="Generated scenes, whose facts are known, as the data.")
+    ] = False,
+    probe: Annotated[str, typer.Option(help="linear, mlp or both.")] = "both",
+    most: Annotated[
+        int, typer.Option(min=10, help="Training images that probes are trained on, at most.")
+    ] = 4000,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of probes, control tasks and the images drawn.")] = 0,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    skip_bad_images: SkipBadImages = False,
+    out: OutFolder = None,
+) -> None:
+    """Say how much of what images and captions say their rows hold: shared, caption-specific, shortcuts.
+
+    Small probes try to predict each fact from frozen rows; what they save of the fact's bits on test
+    images is held. On data without facts, the presence of words takes their place. A run that was
+    trained with shortcuts is audited with and without them.
+
+    Examples:
+
+      [bold]diptych audit runs/scenes[/bold]
+
+      [bold]diptych audit runs/infonce runs/ltd runs/ifm --probe linear[/bold]
+
+      [bold]diptych audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
+    """
+    from diptych.analysis.information import PROBES
+    from diptych.report.information import write_audit_page
+
+    if probe != "both" and probe not in PROBES:
+        raise UnknownNameError("probe", probe, [*PROBES, "both"])
+    if scenes and data is not None:
+        raise UsageError("both --data and --scenes are given", "give one of them")
+    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    options = {"probes": tuple(PROBES) if probe == "both" else (probe,), "most": most, "samples": samples}
+    targets = _targets(sources, out)
+    found: dict[str, Audit] = {}
+    with progress():
+        for source, (name, target) in zip(sources, targets.items(), strict=True):
+            found[name] = _audited(source, target, choice, scenes, seed=seed, **options)
+            found[name].save(target / "audit.json")
+            write_audit_page(found[name], target / "report.html", name)
+    _show(found)
+    for name, one in found.items():
+        say(f"{name}: {one.protocol.line()}" if len(found) > 1 else one.protocol.line())
+        for note in one.notes():
+            say(note)
+    pages = [target / "report.html" for target in targets.values()]
+    next_step(f"open {' '.join(map(str, pages))}")
+
+
+def _targets(sources: list[str], out: Path | None) -> dict[str, Path]:
+    """A name and a folder for every source: in the source itself where it is a folder."""
+    targets: dict[str, Path] = {}
+    for source in sources:
+        folder = Path(source)
+        name = folder.resolve().name if folder.is_dir() else source.rpartition("/")[2]
+        if name in targets:
+            name = source
+        if name in targets:
+            raise UsageError(f"{source} is given twice", "name each once")
+        if out is None and not folder.is_dir():
+            raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
+        place = folder if out is None else out if len(sources) == 1 else out / name.replace("/", "-")
+        targets[name] = place / "audit"
+    return targets
+
+
+def _audited(source: str, target: Path, choice: DataChoice, scenes: bool, **options: Any) -> Audit:
+    from diptych.cli.sources import encoder_of
+    from diptych.training.auditing import audit_encoder, audit_run
+
+    encoder, run = encoder_of(source)
+    if run is not None and choice.data is None and not scenes:
+        return audit_run(run, folder=run.folder / "embeddings", **options)
+    collection = _collection(choice, scenes)
+    return audit_encoder(encoder, collection, target / "embeddings", **options)
+
+
+def _collection(choice: DataChoice, scenes: bool) -> Collection:
+    from diptych.training.sections import Data as DataSection
+    from diptych.training.source import collection_of
+
+    if scenes:
+        from diptych.data.scenes import scenes as made
+
+        return made()
+    return collection_of(DataSection.model_validate(choice.section(None)))
+
+
+def _show(found: dict[str, Audit]) -> None:
+    """One table per condition: kinds of information × runs and probes."""
+    from diptych.analysis.information import CONDITIONS, GROUPS, SIDES
+
+    conditions = dict.fromkeys(condition for one in found.values() for condition in one.conditions)
+    for condition in conditions:
+        shown = {name: one for name, one in found.items() if condition in one.conditions}
+        columns = {
+            (name, probe): f"{name} {probe}" if len(found) > 1 else f"{probe} probe (95 %)"
+            for name, one in shown.items()
+            for probe in one.protocol.probes
+        }
+        rows = []
+        for side in SIDES:
+            kinds = dict.fromkeys(
+                kind for one in shown.values() for kind in GROUPS[one.protocol.content][side]
+            )
+            for kind in kinds:
+                held = {key: shown[key[0]].held(condition, side, kind, key[1]) for key in columns}
+                there = next((one.there for one in held.values() if one is not None), None)
+                if there is not None:
+                    cells = ("–" if one is None else one.show() for one in held.values())
+                    rows.append((side, kind, f"{there:.2f}", *cells))
+        numbers = ("bits there", *columns.values())
+        print_table(
+            CONDITIONS[condition] if len(conditions) > 1 else "",
+            ("row of", "information", *numbers),
+            rows,
+            numbers=numbers,
+            caption="per cent of the bits there that a probe finds; bits per test image or caption",
+        )

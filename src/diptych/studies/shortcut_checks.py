@@ -1,0 +1,159 @@
+"""Checks of claims about shortcuts: collapse, recovery, and which of several candidates is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from diptych.studies.claims import Check, Finding, missing
+from diptych.studies.evidence import Evidence, difference
+from diptych.studies.shortcut_retrieval import CHANCE, VALIDATION
+
+__all__ = [
+    "COLLAPSED",
+    "SLACK",
+    "TIMES_CHANCE",
+    "at_least",
+    "chosen_of",
+    "collapsed",
+    "in_order",
+    "less",
+    "reaches",
+    "with_chosen",
+]
+
+COLLAPSED = 0.05
+"""Share of the rsum without shortcuts that still counts as a collapse."""
+
+TIMES_CHANCE = 3.0
+"""So many times chance counts as a collapse too: on small test sets chance itself is not near 0."""
+
+SLACK = 12.0
+"""Points of rsum (2 % of 600) that a single run may be off an order."""
+
+
+def at_least(row: str, reference: str, factor: float, *columns: str) -> Check:
+    """``row`` is at least ``factor`` times ``reference`` in every column."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        findings = []
+        for column in columns:
+            what = f"{row} is at least {factor:g} × {reference} in {column}"
+            one, other = evidence.figure(row, column), evidence.figure(reference, column)
+            if one is None or other is None:
+                findings.append(missing(what, f"{column} of {row} and {reference}"))
+                continue
+            limit = factor * other.mean
+            detail = f"{one.mean:.1f} against {other.mean:.1f}"
+            margin = (one.mean - limit) / max(abs(one.mean), abs(limit), 1e-12)
+            findings.append(Finding(what, one.mean >= limit, detail, margin))
+        return findings
+
+    return check
+
+
+def reaches(row: str, column: str, level: float) -> Check:
+    """``row`` has at least ``level`` in ``column``."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{row} has at least {level:g} in {column}"
+        figure = evidence.figure(row, column)
+        if figure is None:
+            return [missing(what, f"{column} of {row}")]
+        return [Finding(what, figure.mean >= level, f"{figure.mean:.1f}", (figure.mean - level) / level)]
+
+    return check
+
+
+def less(row: str, column: str, other: str) -> Check:
+    """Of one row, ``column`` is below ``other``."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{row}: {column} is below {other}"
+        first, second = evidence.figure(row, column), evidence.figure(row, other)
+        if first is None or second is None:
+            return [missing(what, f"{column} and {other} of {row}")]
+        apart = difference(second, first).mean
+        scale = max(abs(first.mean), abs(second.mean), 1e-12)
+        return [Finding(what, apart > 0, f"{first.mean:.1f} against {second.mean:.1f}", apart / scale)]
+
+    return check
+
+
+def collapsed(row: str, reference: str) -> Check:
+    """The rsum of ``row`` is near chance, or next to nothing beside that of ``reference``.
+
+    Beside a reference that is near chance itself there is nothing to fall from, and nothing to judge.
+    """
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{row} is at most {100 * COLLAPSED:g} % of {reference} or {TIMES_CHANCE:g} × chance in rsum"
+        figure, whole = evidence.figure(row, "rsum"), evidence.figure(reference, "rsum")
+        chance = evidence.figure(row, CHANCE)
+        if figure is None or (whole is None and chance is None):
+            return [missing(what, f"rsum of {row} and {reference}")]
+        near_chance = 0.0 if chance is None else TIMES_CHANCE * chance.mean
+        if whole is not None and whole.mean <= near_chance:
+            return [missing(what, f"{reference} to be above chance: {whole.mean:.1f} is not")]
+        limit = max(near_chance, 0.0 if whole is None else COLLAPSED * whole.mean)
+        detail = f"{figure.mean:.1f}, {limit:.1f} allowed"
+        margin = (limit - figure.mean) / max(limit, figure.mean, 1e-12)
+        return [Finding(what, figure.mean <= limit, detail, margin)]
+
+    return check
+
+
+def in_order(rows: Sequence[str], column: str, *, rising: bool) -> Check:
+    """From each of ``rows`` that was run to the next, ``column`` rises (or falls), and so from first to last.
+
+    A step the wrong way is allowed up to :data:`SLACK` or twice the spread over seeds; the way from the
+    first to the last must be longer than that.
+    """
+    word = "rises" if rising else "falls"
+
+    def check(evidence: Evidence) -> list[Finding]:
+        found = evidence.only(rows, column)
+        there = list(found)
+        if len(there) < 2:
+            return [
+                missing(f"{column} {word} from row to row", f"{column} of two from {rows[0]} to {rows[-1]}")
+            ]
+        findings: list[Finding] = []
+        for first, second in [*pairwise(there), (there[0], there[-1])]:
+            apart = difference(found[second], found[first])
+            allowed = max(SLACK, 0.0 if apart.spread is None else 2 * apart.spread)
+            step = apart.mean if rising else -apart.mean
+            # The last pair is the whole way.
+            whole = len(findings) == len(there) - 1
+            margin = step - allowed if whole else step + allowed
+            what = f"{column} {word} from {first} to {second}"
+            what += f" by more than {allowed:.0f}" if whole else f", {allowed:.0f} points allowed"
+            findings.append(Finding(what, margin > 0 if whole else margin >= 0, str(apart), margin))
+        return findings
+
+    return check
+
+
+def chosen_of(evidence: Evidence, candidates: Sequence[str]) -> str | None:
+    """The candidate with the best validation rsum; of printed numbers, which have none, the only one.
+
+    None where none was run, or where the validation of several is not known.
+    """
+    judged = evidence.only(candidates, VALIDATION)
+    if judged:
+        return max(judged, key=lambda row: judged[row].mean)
+    printed = [row for row in candidates if evidence.figures.get(row)]
+    return printed[0] if len(printed) == 1 else None
+
+
+def with_chosen(candidates: Sequence[str], make: Callable[[str], Check]) -> Check:
+    """The check of the candidate with the best validation rsum."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        chosen = chosen_of(evidence, candidates)
+        if chosen is None:
+            needed = f"one of {candidates[0]} … {candidates[-1]}"
+            return [missing("the candidate with the best validation rsum", needed)]
+        return make(chosen)(evidence)
+
+    return check

@@ -1,0 +1,157 @@
+"""Auditing a run or an encoder: its rows of three splits, with and without shortcuts, and what they hold.
+
+A run that was trained with shortcuts is audited twice: on pictures and captions with them, as it was
+trained, and without them, which shows what is left when they are taken away. Each condition's probes
+are trained on rows of that condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.analysis.information import MOST_ROWS, Audit, Encoded, ProbeName, audit
+from diptych.analysis.shortcuts import Shortcuts
+from diptych.core.draws import draw_uniform
+from diptych.core.errors import UsageError
+from diptych.data.collection import Collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.evaluation import Bootstrap
+from diptych.training.run import Run
+from diptych.training.shortcut_testing import WITH
+from diptych.training.source import collection_of
+
+__all__ = ["Encode", "audit_encoder", "audit_run"]
+
+Encode = Callable[[Collection, str, Path], EncodedCollection]
+"""A part of a collection, its split and a folder to keep rows in, to rows."""
+
+_IMAGES = int.from_bytes(b"images")
+
+
+def audit_run(
+    run: Run | Path | str,
+    collection: Collection | None = None,
+    folder: Path | str | None = None,
+    **options: Any,
+) -> Audit:
+    """Audit a run's best encoder on the splits it was trained, chosen and tested on.
+
+    Args:
+        run: the run or its folder.
+        collection: all splits; the run's own data when not given.
+        folder: where embeddings are kept; the run's own ``embeddings`` when not given.
+        options: as of :func:`audit_encoder`.
+
+    Raises:
+        UsageError: the run has no trained encoder yet, or its data lacks a split.
+    """
+    if not isinstance(run, Run):
+        run = Run.open(run)
+    if not run.best.is_dir():
+        raise UsageError(
+            f"{run.folder} has no trained encoder yet", f"go on with: diptych train --resume {run.folder}"
+        )
+    data, recipe = run.recipe.data, run.recipe
+    whole = collection_of(data) if collection is None else collection
+    shortcuts = None
+    if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
+        shortcuts = Shortcuts.of(recipe.shortcuts, whole, data.train, recipe.seed)
+    return audit_encoder(
+        DualEncoder.load(run.best),
+        whole,
+        run.folder / "embeddings" if folder is None else folder,
+        splits=(data.train, data.validation, data.test),
+        shortcuts=shortcuts,
+        **options,
+    )
+
+
+def audit_encoder(
+    encoder: DualEncoder,
+    collection: Collection,
+    folder: Path | str,
+    *,
+    splits: tuple[str, str, str] = ("train", "val", "test"),
+    shortcuts: Shortcuts | None = None,
+    probes: Sequence[ProbeName] = ("linear", "mlp"),
+    seed: int = 0,
+    most: int = MOST_ROWS,
+    samples: int = 1000,
+    encode: Encode | None = None,
+    about: dict[str, Any] | None = None,
+) -> Audit:
+    """Audit any encoder on a collection that says facts, or on the words of any other.
+
+    Args:
+        encoder: makes the rows; its embeddings are kept and used again when nothing has changed.
+        collection: all splits.
+        folder: one folder of embeddings per split and condition goes there.
+        splits: names of what probes are trained, chosen and tested on.
+        shortcuts: what the encoder was trained with; both conditions are audited.
+        probes: which.
+        seed: of the training images that are drawn, of probes and of control tasks.
+        most: training images, and training rows per question.
+        samples: bootstrap resamples of the intervals.
+        encode: makes rows without shortcuts in another way, for example from cached features.
+        about: what else the figures depend on.
+
+    Raises:
+        UsageError: a split that the collection does not have.
+        DataError: nothing can be asked of the rows.
+    """
+    folder = Path(folder)
+    if missing := [name for name in splits if name not in collection.split_sizes]:
+        raise UsageError(
+            f"{collection.name} has no split {missing[0]!r}; an audit needs splits to train, choose and test",
+            f"it has: {', '.join(collection.split_sizes)}",
+        )
+    encode = encode or (lambda part, split, place: encode_collection(encoder, part, place, split))
+    plain = [collection.split(name) for name in splits]
+    drawn = _drawn(plain[0], most, seed)
+    name = f"{collection.name}-{splits[0]}"
+    train = name if drawn is None else f"{name}-{most}-of-{plain[0].n_images}-seed-{seed}"
+    names = (train, f"{collection.name}-{splits[1]}", f"{collection.name}-{splits[2]}")
+    if drawn is not None:
+        plain[0] = plain[0].subset(drawn)
+    conditions = {
+        "without": tuple(
+            _encoded(part, encode(part, split, folder / place))
+            for part, split, place in zip(plain, splits, names, strict=True)
+        )
+    }
+    if shortcuts is not None:
+        parts = [shortcuts.injected(part, encoder.with_endings) for part in plain]
+        conditions["with"] = tuple(
+            _encoded(part, encode_collection(encoder, part, folder / f"{place}-{WITH}", split))
+            for part, split, place in zip(parts, splits, names, strict=True)
+        )
+    return audit(
+        conditions,  # type: ignore[arg-type]
+        probes,
+        seed=seed,
+        most=most,
+        bootstrap=Bootstrap(samples),
+        about={
+            "dataset": collection.name,
+            "splits": ", ".join(splits),
+            "encoder": encoder.fingerprint,
+            "shortcuts": None if shortcuts is None else shortcuts.line().removeprefix("shortcuts: "),
+            **(about or {}),
+        },
+    )
+
+
+def _drawn(part: Collection, most: int, seed: int) -> np.ndarray | None:
+    """Rows of ``most`` images in their order; None for all of them."""
+    if part.n_images <= most:
+        return None
+    return np.sort(np.argsort(draw_uniform(seed, _IMAGES, np.arange(part.n_images)), kind="stable")[:most])
+
+
+def _encoded(part: Collection, rows: EncodedCollection) -> Encoded:
+    return Encoded(part, rows.images.rows, rows.texts.rows)

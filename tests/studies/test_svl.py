@@ -1,0 +1,245 @@
+"""Chapter 4's studies: rows, recipes and grids, and one small run of the whole way."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from diptych.core.errors import UsageError
+from diptych.studies import STUDIES, Choices, compare, recipe_of
+from diptych.studies.page import render_study
+from diptych.studies.rows import base_of, rows_of, why_left_out
+from diptych.studies.runner import plan_of, run_study
+from diptych.studies.shortcut_rows import BITS, BOUNDS, BUDGETS
+from diptych.studies.study import SettingName
+from diptych.studies.verdict import cell_verdict
+from diptych.training.recipe import Recipe
+
+FIGURE = STUDIES.get("svl.figure-4.5")
+LTD, IFM = STUDIES.get("svl.table-4.1"), STUDIES.get("svl.table-4.2")
+CLIP = {"fine_tune": "clip-rn50"}
+
+
+def of(name: str, setting: SettingName = "paper", study: str = "svl.table-4.1", **values: object) -> Recipe:
+    found = STUDIES.get(study)
+    return recipe_of(found, found.row(name), setting, Choices(values=values))
+
+
+def test_the_schedule_of_the_thesis() -> None:
+    recipe = of("vse-none")
+    (stage,) = recipe.stages
+    assert (stage.epochs, stage.learning_rate, stage.schedule, stage.step_epochs) == (30, 2e-4, "step", 15)
+    assert stage.train == ("*",)
+    assert (recipe.batches.plan, recipe.batches.size, recipe.optimizer.clip) == ("captions", 128, 2.0)
+    assert (recipe.model.image.backbone, recipe.model.width) == ("resnet152.tv2_in1k", 1024)  # type: ignore[union-attr]
+    assert recipe.objective == {"name": "infonce", "temperature": 0.07, "learn_temperature": True}
+    assert recipe.checkpoints.keep == "last"
+    fine = recipe_of(LTD, LTD.row("clip-unique"), "paper")
+    (stage,) = fine.stages
+    assert (stage.epochs, stage.learning_rate, stage.schedule, stage.warmup) == (5, 2e-5, "cosine", 100)
+    assert (fine.batches.size, fine.optimizer.name, fine.optimizer.weight_decay) == (256, "adamw", 0.0)
+    assert fine.augmentation is None
+
+
+def test_rows_differ_in_their_shortcuts_alone() -> None:
+    study = "svl.figure-4.5"
+    plain = of("vse-none", "quick", study)
+    assert plain.shortcuts is not None
+    assert plain.shortcuts.setup == "none"
+    size = plain.shortcuts.digit_size
+    for name, setup in (("vse-captions", "captions"), ("vse-unique", "unique"), ("vse-bits-4", "bits")):
+        found = of(name, "quick", study)
+        assert found.shortcuts is not None
+        assert (found.shortcuts.setup, found.shortcuts.digit_size) == (setup, size)
+        assert found.model_copy(update={"shortcuts": None, "name": ""}) == plain.model_copy(
+            update={"shortcuts": None, "name": ""}
+        )
+    bits = [of(f"vse-bits-{n}", "paper", study).shortcuts for n in BITS]
+    assert [one.bits for one in bits if one is not None] == list(range(14))
+    one = of("vse-per-caption-one", "paper", study).shortcuts
+    assert one is not None
+    assert one.carries == "one"
+
+
+def test_the_grids_are_those_of_the_thesis() -> None:
+    bounds = [of(f"vse-unique-ltd-eta-{eta:g}").reconstruction for eta in BOUNDS]
+    assert [one.constraint.bound for one in bounds if one is not None and one.constraint is not None] == [
+        0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,
+    ]  # fmt: skip
+    dual = of("vse-unique-ltd-dual").reconstruction
+    assert dual is not None
+    assert (dual.beta, dual.constraint, dual.hidden) == (1.0, None, (1024, 1024))
+    assert dual.targets.model.endswith("all-mpnet-base-v2")
+    budgets = [of(f"vse-none-ifm-{e:g}", study="svl.table-4.2").objective for e in BUDGETS]
+    assert [one["epsilon"] for one in budgets] == [0.05, 0.1, 0.2, 0.5, 1.0]
+    assert {one["name"] for one in budgets} == {"infonce-ifm"}
+    assert {one["temperature"] for one in budgets} == {0.07}
+
+
+def test_targets_have_the_digits_in_the_papers_setting_only() -> None:
+    for setting, expected in (("paper", True), ("data", False), ("quick", False)):
+        found = of("vse-unique-ltd-dual", setting).shortcuts  # type: ignore[arg-type]
+        assert found is not None
+        assert (found.in_targets, found.shuffled) == (expected, expected)
+    none = of("vse-none-ltd-dual").shortcuts
+    assert none is not None
+    assert not none.in_targets
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "row", "reaches"),
+    [
+        ("shortcuts.in_targets", True, "vse-unique", False),
+        ("shortcuts.in_targets", True, "vse-unique-ltd-dual", True),
+        ("shortcuts.shuffled", True, "vse-none", False),
+        ("shortcuts.shuffled", True, "vse-unique", True),
+        ("shortcuts.compat", "published", "vse-none", False),
+        ("shortcuts.compat", "published", "vse-unique", True),
+        ("shortcuts.digit_size", 6, "vse-none", True),
+        ("reconstruction.beta", 2.0, "vse-unique", False),
+    ],
+)
+def test_what_has_no_meaning_for_a_row_leaves_it_alone(
+    key: str, value: object, row: str, reaches: bool
+) -> None:
+    assert (of(row, "quick", **{key: value}) != of(row, "quick")) is reaches
+
+
+def test_fine_tuned_rows_start_from_what_is_given_or_from_a_row() -> None:
+    row = FIGURE.row("clip-unique")
+    assert "--set fine_tune=ENCODER" in str(why_left_out(FIGURE, row, "paper", Choices()))
+    for setting in ("data", "quick"):
+        base = base_of(FIGURE, row, setting, Choices())  # type: ignore[arg-type]
+        assert base is not None
+        assert base.name == "pretrained"
+        assert base_of(FIGURE, row, setting, Choices(values=CLIP)) is None  # type: ignore[arg-type]
+    assert why_left_out(FIGURE, FIGURE.row("vse-unique"), "paper", Choices()) is None
+    plan = plan_of(FIGURE, [row, FIGURE.row("vse-none")], [0, 1], "quick")
+    assert [(job.row.name, job.seed) for job in plan] == [
+        ("pretrained", 0),
+        ("clip-unique", 0),
+        ("clip-unique", 1),
+        ("vse-none", 0),
+        ("vse-none", 1),
+    ]
+    # An encoder that is given is no business of rows that are trained from scratch.
+    assert of("vse-none", "quick", **CLIP) == of("vse-none", "quick")
+
+
+def test_a_setting_has_rows_of_its_own_and_others_by_name() -> None:
+    names = [row.name for row in rows_of(FIGURE, "quick", None)]
+    assert names[:5] == ["vse-none", "vse-captions", "vse-images", "vse-unique", "vse-bits-0"]
+    assert "vse-bits-5" not in names
+    assert [row.name for row in rows_of(FIGURE, "quick", ["vse-bits-5"])] == ["vse-bits-5"]
+    assert len(rows_of(FIGURE, "paper", None)) == 2 * 18 + 2
+    assert len(rows_of(LTD, "paper", None)) == 4 * 9
+    assert len(rows_of(IFM, "paper", None)) == 4 * 6
+    for study in (FIGURE, LTD, IFM):
+        for name in study.settings:
+            assert {row.name for row in rows_of(study, name, None)} <= {row.name for row in study.rows}
+
+
+def test_the_tables_share_their_baselines_runs() -> None:
+    for name in ("vse-none", "vse-unique", "clip-none", "clip-unique"):
+        assert {study.row(name).home for study in (FIGURE, LTD, IFM)} == {"svl.figure-4.5"}
+        assert of(name, "quick") == of(name, "quick", "svl.table-4.2") == of(name, "quick", "svl.figure-4.5")
+
+
+def test_verdicts_take_the_root_of_a_printed_variance() -> None:
+    """436.2 ± 145.0: within two deviations of 12.0, and what is printed stays as printed."""
+    row = next(row for row in LTD.published[0].rows if row.row == "F3")
+    cell = row.cells["rsum"]
+    assert cell.printed_spread == 145.0
+    far = replace(cell, tolerance=0.0)
+    assert cell_verdict([436.2 + 24.0], far) == "reproduced"
+    assert cell_verdict([436.2 + 24.2], far) == "not reproduced"
+
+
+def test_a_collapse_that_would_be_printed_alike_is_reproduced() -> None:
+    cell = next(row for row in LTD.published[0].rows if row.row == "C7").cells["i2t R@1"]
+    assert cell.value == 0.0
+    assert cell_verdict([0.04], cell) == "reproduced"
+    assert cell_verdict([0.06], cell) == "not reproduced"
+
+
+@pytest.fixture
+def tiny(scenes_folder: Path) -> Choices:
+    return Choices(
+        setting="quick",
+        data={"path": str(scenes_folder)},
+        values={
+            "model.width": 16,
+            "model.image.hidden": 16,
+            "model.image.grid": (1, 2),
+            "model.image.preprocessing": {"size": 32, "resize": 32},
+            "model.text.word_width": 8,
+            "model.text.min_count": 1,
+            "reconstruction.targets": {"kind": "lsa", "width": 8},
+            "shortcuts.digit_size": 5,
+            "shortcuts.digits": "drawn",
+            "batches.size": 48,
+            "stages.0.epochs": 1,
+            "stages.0.warmup": 0,
+        },
+    )
+
+
+def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
+    folder = tmp_path / "svl.figure-4.5"
+    rows = ["vse-none", "vse-unique", "clip-unique"]
+    results = run_study(FIGURE, folder, tiny, rows=rows, seeds=[0], accelerator="cpu")
+    measured = {entry.row: entry.measurements[0] for entry in results.entries}
+    assert list(measured) == rows  # the base is trained, and is no row of the table
+    assert (folder / "rows" / "pretrained" / "seed-0").is_dir()
+    always = {"rsum", "i2t R@1", "t2i R@10", "chance rsum", "validation rsum"}
+    with_shortcuts = {"with rsum", "with i2t R@1", "validation with rsum"}
+    assert always <= measured["vse-none"].values.keys()
+    assert not with_shortcuts & measured["vse-none"].values.keys()
+    assert with_shortcuts <= measured["vse-unique"].values.keys()
+    assert "zero-shot rsum" not in measured["vse-unique"].values
+    assert "zero-shot rsum" in measured["clip-unique"].values
+    assert "with shortcuts: a unique number" in measured["vse-unique"].protocol
+    kept = folder / "rows" / "clip-unique" / "seed-0" / "evaluation"
+    assert sorted(one.name for one in kept.iterdir()) == [
+        "scenes-test",
+        "scenes-test-with-shortcuts",
+        "scenes-test-zero-shot",
+        "scenes-val",
+        "scenes-val-with-shortcuts",
+    ]
+    page = render_study(compare(FIGURE, results))
+    assert page.count("<svg") == 3  # the comparison, and a panel per model
+    assert "evaluated with shortcuts" in page
+
+    # The same encoder under another name is the same training, another encoder is not.
+    begun_with = Recipe.model_validate(tomllib.loads((kept.parent / "recipe.toml").read_text())).fine_tune
+    assert begun_with == str(folder / "rows" / "pretrained" / "seed-0" / "best")
+    for place, other in (("elsewhere", "pretrained"), ("other", "vse-unique")):
+        shutil.copytree(folder / "rows" / other / "seed-0" / "best", tmp_path / place)
+    told: list[str] = []
+    given = replace(tiny, values={**tiny.values, "fine_tune": str(tmp_path / "elsewhere")})
+    run_study(FIGURE, folder, given, rows=["clip-unique"], seeds=[0], tell=told.append)
+    assert told == ["row 1 of 1: Fine-tuned, unique: there already"]
+    given = replace(tiny, values={**tiny.values, "fine_tune": str(tmp_path / "other")})
+    with pytest.raises(UsageError, match="was begun with"):
+        run_study(FIGURE, folder, given, rows=["clip-unique"], seeds=[0])
+
+    # The tables beside it use its runs.
+    told.clear()
+    rows = ["vse-none", "vse-unique", "vse-unique-ltd-dual", "vse-unique-ltd-eta-0.1"]
+    table = run_study(
+        LTD, tmp_path / LTD.name, tiny, rows=rows, seeds=[0], accelerator="cpu", tell=told.append
+    )
+    assert told[0] == "row 1 of 4: From scratch, no shortcuts: there already"
+    assert (tmp_path / LTD.name / "rows" / "vse-unique-ltd-dual" / "seed-0").is_dir()
+    comparison = compare(LTD, table)
+    (remark,) = comparison.remarks
+    assert remark.startswith("Chosen by validation rsum without shortcuts: vse-unique-ltd-")
+    page = render_study(comparison)
+    assert remark in page
+    assert "±145.0" in page
+    assert "mean ± variance over runs" in page
