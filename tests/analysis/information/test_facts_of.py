@@ -1,0 +1,123 @@
+"""Facts and digits as questions, by hand and against :func:`diptych.data.scenes.described`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.analysis.information.facts_of import (
+    UNSTATED,
+    caption_codes,
+    caption_facts,
+    carried_codes,
+    has_codes,
+    has_facts,
+    image_facts,
+    stated_keys,
+)
+from diptych.core.errors import DataError
+from diptych.data.collection import Collection
+from diptych.data.readers import read_collection
+from diptych.data.scenes import described
+
+# One image with three captions, one with one.
+FACTS = [{"shape": "star", "size": "big", "place": "top", "light": "left"}, {"shape": "ring", "light": "top"}]
+STATES = [[("shape", "size"), ("shape", "size", "place"), ("shape",)], [("shape",)]]
+
+
+def column(answers: object, group: str, key: str) -> list[float]:
+    return answers.groups[group][:, answers.keys.index(key)].tolist()  # type: ignore[attr-defined]
+
+
+def test_image_groups_by_hand(told: Callable[..., Collection]) -> None:
+    found = image_facts(told(FACTS, STATES), ever={"shape", "size", "place"})
+    assert found.keys == ("shape", "size", "place", "light")
+    assert found.values.tolist() == [["star", "big", "top", "left"], ["ring", None, None, "top"]]
+    # "shared" of an image with one caption is what that caption states, "specific" needs several
+    assert column(found, "shared", "shape") == [1, 1]
+    assert column(found, "partial", "size") == [1, 0]
+    assert column(found, "specific", "place") == [1, 0]
+    assert column(found, "undescribed", "light") == [1, 1]
+    assert column(found, "never described", "light") == [1, 1]
+    assert column(found, "task-relevant", "place") == [1, 0]
+    assert column(found, "task-relevant", "light") == [0, 0]
+    # a third of the captions state the place, two thirds the size
+    np.testing.assert_allclose(found.groups["one caption"][0], [1, 2 / 3, 1 / 3, 0])
+
+
+def test_groups_are_those_of_described(scenes_folder: Path) -> None:
+    scenes = read_collection(scenes_folder).split("train")
+    found = image_facts(scenes, stated_keys(scenes))
+    for image in range(scenes.n_images):
+        states = [
+            scenes.caption_records[row]["states"]  # type: ignore[index]
+            for row in range(*scenes.caption_start[image : image + 2])
+        ]
+        told = described(scenes.records[image]["facts"], states)  # type: ignore[index]
+        for group in ("shared", "partial", "specific", "undescribed"):
+            mine = {key for key, weight in zip(found.keys, found.groups[group][image], strict=True) if weight}
+            assert mine == set(getattr(told, group)), (image, group)
+
+
+def test_caption_groups_by_hand(told: Callable[..., Collection]) -> None:
+    part = told(FACTS, STATES)
+    stated = caption_facts(part, stated=True)
+    assert stated.values[:, 1].tolist() == ["big", "big", None, None]
+    assert stated.images.tolist() == [0, 0, 0, 1]
+    assert column(stated, "shared", "shape") == [1, 1, 1, 1]
+    assert column(stated, "partial", "size") == [1, 1, 0, 0]
+    assert column(stated, "specific", "place") == [0, 1, 0, 0]
+    rest = caption_facts(part, stated=False)
+    assert column(rest, "unstated", f"{UNSTATED}size") == [0, 0, 1, 0]
+    assert column(rest, "unstated", f"{UNSTATED}place") == [1, 0, 1, 0]
+    # what no caption states is not asked of a caption at all
+    assert column(rest, "unstated", f"{UNSTATED}light") == [0, 0, 0, 0]
+
+
+def test_one_code_for_all_captions(told: Callable[..., Collection]) -> None:
+    part = told(FACTS, STATES, shortcuts=[["001234"], ["001235"]], ends=[["001234"] * 3, ["001235"]])
+    assert has_codes(part)
+    found = carried_codes(part)
+    assert found.keys == tuple(f"digit {place}" for place in range(1, 7))
+    assert found.values[0].tolist() == list("001234")
+    assert found.groups["shortcut"].all()
+    assert (found.groups["one caption"] == 1).all()
+    assert caption_codes(part).values[3].tolist() == list("001235")
+
+
+def test_a_code_per_caption(told: Callable[..., Collection]) -> None:
+    part = told(
+        FACTS,
+        STATES,
+        shortcuts=[["000000", "000001", "000002"], ["000003"]],
+        ends=[["000000", "000001", "000002"], ["000003"]],
+    )
+    found = carried_codes(part)
+    assert found.keys[6] == "code 2 digit 1"
+    assert found.values[1, 6] is None
+    # each code is stated by one of three captions; all of them are task-relevant
+    np.testing.assert_allclose(found.groups["one caption"][0], 1 / 3)
+    assert (found.groups["task-relevant"][0] == 1).all()
+    assert found.groups["task-relevant"][1].sum() == 6
+
+
+def test_codes_on_one_side(told: Callable[..., Collection]) -> None:
+    captions = told(FACTS, STATES, shortcuts=[(), ()], ends=[["000007"] * 3, ["000008"]])
+    assert has_codes(captions)
+    assert carried_codes(captions).keys == ()
+    assert caption_codes(captions).groups["shortcut"].sum() == 24
+    pictures = told(FACTS, STATES, shortcuts=[["000007"], ["000008"]], ends=[[""] * 3, [""]])
+    # nobody states them: they are there, and no caption's task needs them
+    assert carried_codes(pictures).groups["task-relevant"].sum() == 0
+    assert caption_codes(pictures).keys == ()
+    assert not has_codes(told(FACTS, STATES))
+
+
+def test_a_collection_without_facts(told: Callable[..., Collection]) -> None:
+    bare = told(None, [], captions=[["a dog"], ["a cat"]])
+    assert not has_facts(bare)
+    with pytest.raises(DataError, match="says no facts"):
+        image_facts(bare, ())

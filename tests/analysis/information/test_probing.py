@@ -1,0 +1,165 @@
+"""Probes on planted truth: what is there is found, what is not there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.analysis.information.baselines import (
+    constant_bits,
+    constant_frequencies,
+    control_labels,
+    majority,
+)
+from diptych.analysis.information.probing import Probed, ProbeName, probe
+from diptych.analysis.information.questions import NOT_ASKED, Questions, questions_of
+from diptych.analysis.information.scaling import HalfWhitening
+from diptych.core.errors import DataError, UnknownNameError
+
+
+def shares(found: Probed, questions: Questions) -> np.ndarray:
+    """Held of each question."""
+    there = constant_bits(questions, questions.test.labels)
+    share: np.ndarray = 1 - found.bits.sum(axis=0) / there.sum(axis=0)
+    return share
+
+
+@pytest.mark.parametrize(("name", "least"), [("linear", 0.99), ("mlp", 0.9)])
+@pytest.mark.parametrize("n_classes", [2, 12])
+def test_planted_facts_are_held_and_others_are_not(
+    planted: Callable[..., Any], name: ProbeName, least: float, n_classes: int
+) -> None:
+    rows, questions = planted(60 * n_classes, n_classes)
+    found = probe(name, rows, questions)
+    held = shares(found, questions)
+    assert (held[:2] > least).all()
+    # neither many classes nor few make something of nothing
+    assert (np.abs(held[2:]) < 0.03).all()
+    assert (found.right[:, :2].mean(axis=0) > 0.97).all()
+    assert (found.settings[:2] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["linear", "mlp"])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_few_rows_make_nothing_of_nothing(
+    planted: Callable[..., Any], name: ProbeName, n_classes: int
+) -> None:
+    for seed in range(3):
+        rows, questions = planted(6 * n_classes, n_classes, facts=0, others=4, seed=seed)
+        assert shares(probe(name, rows, questions), questions).max() < 0.03
+
+
+def test_the_perceptron_finds_what_is_not_linear(planted: Callable[..., Any]) -> None:
+    """Whether two facts agree is in the rows, and no linear function of them."""
+    rows, questions = planted(600, 2, others=0)
+
+    def agreeing(labels: np.ndarray) -> np.ndarray:
+        values: np.ndarray = np.where(labels[:, :1] == labels[:, 1:2], "yes", "no").astype(object)
+        return values
+
+    from diptych.analysis.information.answers import Answers
+
+    parts = [
+        Answers(("agree",), agreeing(part.labels), {}, part.images)
+        for part in (questions.train, questions.validation, questions.test)
+    ]
+    agree = questions_of(*parts)
+    linear, mlp = (shares(probe(name, rows, agree), agree)[0] for name in ("linear", "mlp"))
+    assert linear < 0.05
+    assert mlp > 0.6
+
+
+def test_controls_are_right_by_chance_alone(planted: Callable[..., Any]) -> None:
+    rows, questions = planted(300, 5)
+    for name in ("linear", "mlp"):
+        found = probe(name, rows, questions)  # type: ignore[arg-type]
+        assert (found.control_right.mean(axis=0) < 0.35).all()
+        assert (found.right[:, :2].mean(axis=0) - found.control_right[:, :2].mean(axis=0) > 0.6).all()
+        # it does learn some of its training answers
+        assert (found.by_heart[:2] > 0.3).all()
+
+
+def test_control_answers_are_of_images(planted: Callable[..., Any]) -> None:
+    _, questions = planted(400, 3)
+    for part in (questions.train, questions.test):
+        part.images[:] = np.arange(len(part.images)) // 2  # two rows an image
+        part.labels[::7, 0] = NOT_ASKED
+    drawn = control_labels(questions, "train", 0)
+    both = (questions.train.labels[0::2, 1] >= 0) & (questions.train.labels[1::2, 1] >= 0)
+    assert (drawn[0::2, 1] == drawn[1::2, 1])[both].all()
+    assert ((drawn == NOT_ASKED) == (questions.train.labels == NOT_ASKED)).all()
+    # drawn for its own question, split and seed, with the frequencies of the real answers
+    assert (drawn[:, 1] != drawn[:, 2]).any()
+    assert (control_labels(questions, "train", 1) != drawn).any()
+    frequent = np.bincount(drawn[:, 1]) / len(drawn)
+    expected = np.bincount(questions.train.labels[:, 1]) / len(drawn)
+    np.testing.assert_allclose(frequent, expected, atol=0.1)
+
+
+def test_the_same_seed_gives_the_same_and_company_changes_nothing(planted: Callable[..., Any]) -> None:
+    rows, questions = planted(200, 3)
+    alone = questions.subset(np.array([1]), np.arange(200))
+    for name in ("linear", "mlp"):
+        first, again = (probe(name, rows, questions, seed=3) for _ in range(2))  # type: ignore[arg-type]
+        np.testing.assert_array_equal(first.bits, again.bits)
+        single = probe(name, rows, alone, seed=3)  # type: ignore[arg-type]
+        np.testing.assert_allclose(single.bits[:, 0], first.bits[:, 1], atol=5e-3)
+    other = probe("mlp", rows, questions, seed=4)
+    assert (other.bits != first.bits).any()
+
+
+def test_training_rows_are_bounded_per_question(planted: Callable[..., Any]) -> None:
+    rows, questions = planted(400, 2)
+    few, all_of_them = (probe("linear", rows, questions, most=most) for most in (30, 400))
+    assert few.bits[:, :2].sum() > all_of_them.bits[:, :2].sum()
+    np.testing.assert_array_equal(probe("linear", rows, questions, most=4000).bits, all_of_them.bits)
+
+
+def test_constant_prediction_by_hand() -> None:
+    from diptych.analysis.information.answers import Answers
+
+    def column(values: str) -> Answers:
+        return Answers(("k",), np.array(list(values), dtype=object)[:, None], {}, np.arange(len(values)))
+
+    questions = questions_of(column("aaab"), column("aaabaaab"), column("ab"))
+    # (3 + 1) / 6 and (1 + 1) / 6: of the smoothings, 1 is nearest to what validation rows have
+    np.testing.assert_allclose(constant_frequencies(questions)[0], [4 / 6, 2 / 6])
+    np.testing.assert_allclose(
+        constant_bits(questions, questions.test.labels)[:, 0], [-np.log2(4 / 6), -np.log2(2 / 6)]
+    )
+    assert majority(questions).tolist() == [0]
+    # few training rows that are not like the others are not trusted
+    lopsided = questions_of(column("aaab"), column("ab" * 50), column("ab"))
+    np.testing.assert_allclose(constant_frequencies(lopsided)[0], [0.5, 0.5], atol=0.01)
+
+
+def test_half_whitening() -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(500, 3)) * [10, 1, 0] + 7
+    scaled = HalfWhitening.of(rows)
+    found = scaled(rows).numpy()
+    assert found.shape == (500, 2)  # the third direction has no variance
+    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-4)
+    deviations = np.sort(found.std(axis=0))
+    assert deviations[1] / deviations[0] == pytest.approx(np.sqrt(10), rel=0.1)
+    assert (found**2).mean() == pytest.approx(1, rel=1e-4)
+    assert (HalfWhitening.of(np.ones((5, 3)))(np.ones((2, 3))).numpy() == 0).all()
+
+
+def test_rows_that_are_all_the_same_hold_nothing(planted: Callable[..., Any]) -> None:
+    rows, questions = planted(100, 3)
+    collapsed = tuple(np.ones_like(part) for part in rows)
+    for name in ("linear", "mlp"):
+        held = shares(probe(name, collapsed, questions), questions)  # type: ignore[arg-type]
+        assert (np.abs(held) < 0.02).all()
+
+
+def test_what_is_refused(planted: Callable[..., Any]) -> None:
+    rows, questions = planted(50, 2)
+    with pytest.raises(UnknownNameError, match="mlp"):
+        probe("tree", rows, questions)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="49 train rows for questions about 50"):
+        probe("linear", (rows[0][1:], rows[1], rows[2]), questions)

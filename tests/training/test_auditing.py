@@ -1,0 +1,104 @@
+"""Auditing runs and encoders: which splits and conditions, from which rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+from diptych.core.errors import UsageError
+from diptych.data.readers import read_collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encode import encode_collection
+from diptych.training.auditing import audit_encoder, audit_run
+from diptych.training.recipe import Recipe
+from diptych.training.run import Run
+
+QUICK: dict[str, Any] = {"probes": ("linear",), "samples": 20}
+
+
+def test_a_run_is_audited_on_its_own_splits(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = audit_run(run_folder, folder=tmp_path, **QUICK)
+    assert list(found.conditions) == ["without"]
+    assert found.protocol.images == (48, 16, 16)
+    assert found.protocol.about["splits"] == "train, val, test"
+    assert found.protocol.about["encoder"] == DualEncoder.load(run_folder / "best").fingerprint
+    sides = found.conditions["without"]
+    assert (sides["image"].rows, sides["caption"].rows) == ((48, 16, 16), (240, 80, 80))
+    assert {path.name for path in tmp_path.iterdir()} == {"scenes-train", "scenes-val", "scenes-test"}
+    # two trained epochs: something is held, and every share is one
+    for side in sides.values():
+        for group in side.groups:
+            assert 0 <= group.held["linear"].percent <= 100
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("embedded again")
+
+    encoder = type(DualEncoder.load(run_folder / "best"))
+    monkeypatch.setattr(encoder, "encode_images", never)
+    monkeypatch.setattr(encoder, "encode_texts", never)
+    again = audit_run(Run.open(run_folder), folder=tmp_path, **QUICK)
+    assert again.to_dict() == found.to_dict()
+
+
+def test_with_and_without_shortcuts(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
+    whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
+    shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), whole, "train", 0)
+    found = audit_encoder(encoder, whole, tmp_path, shortcuts=shortcuts, **QUICK)
+    assert list(found.conditions) == ["without", "with"]
+    assert found.held("without", "image", "shortcut", "linear") is None
+    for side in ("image", "caption"):
+        digits = found.held("with", side, "shortcut", "linear")
+        assert digits is not None
+        # of 80 numbers, the last digit is asked; the one before has other values in each split
+        assert digits.there == pytest.approx(3.32, abs=0.3)
+    assert "a unique number on every image and its captions" in found.protocol.about["shortcuts"]
+    assert (tmp_path / "scenes-test-with-shortcuts" / "about.json").is_file()
+
+
+def test_a_runs_shortcuts_are_its_recipes(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+
+    def remember(*_: Any, shortcuts: Shortcuts | None, **__: Any) -> None:
+        given.append(shortcuts)
+
+    monkeypatch.setattr("diptych.training.auditing.audit_encoder", remember)
+    run = Run.open(run_folder)
+    for setup in ({"setup": "bits", "bits": 3}, {"setup": "images"}, {"setup": "none"}, None):
+        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "shortcuts": setup})
+        audit_run(run, folder=tmp_path)
+    assert [one and one.options.setup for one in given] == ["bits", "images", None, None]
+
+
+def test_at_most_so_many_training_images(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
+    whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
+    asked = []
+
+    def encode(part: Any, split: str, folder: Path) -> Any:
+        asked.append((split, list(part.image_ids), folder.name))
+        return encode_collection(encoder, part, tmp_path / folder.name, split)
+
+    found = audit_encoder(encoder, whole, tmp_path, most=20, seed=1, encode=encode, **QUICK)
+    assert found.protocol.images == (20, 16, 16)
+    split, ids, name = asked[0]
+    assert (split, name) == ("train", "scenes-train-20-of-48-seed-1")
+    assert len(set(ids)) == 20
+    assert ids == sorted(ids)
+    assert ids != list(whole.split("train").image_ids)[:20]  # drawn, not the first
+    assert len(asked[2][1]) == 16
+
+
+def test_what_is_refused(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
+    whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
+    with pytest.raises(UsageError, match="no split 'dev'"):
+        audit_encoder(encoder, whole, tmp_path, splits=("train", "dev", "test"), **QUICK)
+    run = Run.prepare(tmp_path / "new", Run.open(run_folder).recipe)
+    run.begin()
+    with pytest.raises(UsageError, match="no trained encoder yet"):
+        audit_run(run)
