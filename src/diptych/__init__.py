@@ -21,6 +21,10 @@ _HOMES = {
     "Recipe": "diptych.training.recipe",
     "Run": "diptych.training.run",
     "STUDIES": "diptych.studies",
+    "ShortcutOptions": "diptych.analysis.shortcuts",
+    "Shortcuts": "diptych.analysis.shortcuts",
+    "audit_encoder": "diptych.training.auditing",
+    "audit_run": "diptych.training.auditing",
     "compare": "diptych.evaluation",
     "evaluate": "diptych.evaluation",
     "evaluate_encoder": "diptych.training.testing",
@@ -40,6 +44,7 @@ __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
     from diptych.analysis import gradient_weights
+    from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
     from diptych.core.errors import DiptychError
     from diptych.data import read_collection
     from diptych.data.collection import Collection
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
     from diptych.index import Index, open_index
     from diptych.objectives import OBJECTIVES, infonce, siglip, smoothap, triplet
     from diptych.studies import STUDIES, run_study
+    from diptych.training.auditing import audit_encoder, audit_run
     from diptych.training.fit import fit
     from diptych.training.recipe import Recipe, load_recipe
     from diptych.training.run import Run

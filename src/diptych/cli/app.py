@@ -7,6 +7,7 @@ import sys
 import typer
 
 from diptych.cli import console
+from diptych.cli.audit import audit
 from diptych.cli.cocos import cocos
 from diptych.cli.compare import compare
 from diptych.cli.demo import demo
@@ -36,7 +37,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-for verb in (demo, scenes, shortcuts, train, embed, evaluate, compare, cocos, index, search, report, info):
+for verb in (
+    demo,
+    scenes,
+    shortcuts,
+    train,
+    embed,
+    evaluate,
+    compare,
+    cocos,
+    audit,
+    index,
+    search,
+    report,
+    info,
+):
     app.command(verb.__name__)(verb)
 app.add_typer(study)
 

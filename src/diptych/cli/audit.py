@@ -89,13 +89,13 @@ def audit(
 def _targets(sources: list[str], out: Path | None) -> dict[str, Path]:
     """A name and a folder for every source: in the source itself where it is a folder."""
     targets: dict[str, Path] = {}
+    if twice := [source for number, source in enumerate(sources) if source in sources[:number]]:
+        raise UsageError(f"{twice[0]} is given twice", "name each once")
     for source in sources:
         folder = Path(source)
         name = folder.resolve().name if folder.is_dir() else source.rpartition("/")[2]
         if name in targets:
             name = source
-        if name in targets:
-            raise UsageError(f"{source} is given twice", "name each once")
         if out is None and not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
         place = folder if out is None else out if len(sources) == 1 else out / name.replace("/", "-")

@@ -55,7 +55,7 @@ class AuditProtocol:
         parts += [f"{name} probe: {what}" for name, what in self.probes.items()]
         parts.append(f"control: random answers per image; seed {self.seed}")
         parts.append(
-            f"held = 1 − cross-entropy with the probe / without it (training frequencies), {self.confidence:.0%} "
+            f"held = 1 − cross-entropy with the probe / without it (training frequencies), {100 * self.confidence:g} % "
             f"intervals from {self.samples:,} resamples of test images"
         )
         return "; ".join(parts)

@@ -34,7 +34,9 @@ PLACES: tuple[Place, ...] = ("train", "validation", "test")
 """What probes are trained, chosen and measured on."""
 
 FEW_ROWS_PER_CLASS = 50
-"""Below so many training rows per class a probe finds too little; measured in :mod:`.probing`."""
+"""Below so many training rows per class a probe may find less than there is. Of facts planted plainly
+(one-hot, rotated, 2 to 25 classes, 128 dimensions) the linear probe finds 96 % with 5 rows per class and
+99.8 % with 10, the perceptron 54–76 % with 5, 80–94 % with 10 and 96–99 % with 50."""
 
 
 @dataclass(frozen=True, eq=False)
