@@ -242,8 +242,8 @@ NOTES = (
     "From scratch is VSE++ in the paper, fine-tuned is CLIP with a ResNet-50. In the paper's setting an encoder must "
     "be given (--set fine_tune=ENCODER); in the others fine-tuned rows start, where none is given, from the row "
     "pretrained, which is trained from scratch here: on other scenes in the setting quick, on the same collection in "
-    "the setting data. Its pictures carry the number of one of their five captions, so that it can read digits, as CLIP "
-    "can, and still needs what captions say; one that has never seen digits does not find the shortcut in a short "
+    "the setting data. Its pictures carry the number of one of their five captions, so that it can read digits, as "
+    "CLIP can, and still needs what captions say; one that has never seen digits does not find the shortcut in a short "
     "fine-tuning.",
     "Numbers are rows of the whole collection and never collide. In the paper's setting they are dealt anew every "
     "epoch, as the published code does except for VSE++ on COCO (--set shortcuts.shuffled=false). There up to 2,000 "
