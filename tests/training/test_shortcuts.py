@@ -62,7 +62,8 @@ def test_a_batch_carries_its_numbers_on_both_sides(scenes_folder: Path, collecti
     batch = Batch(np.array([3, 7]), np.array([16, 36]), np.array([0, 1]))
     with_digits, without = examples.load(batch, 0), plain.load(batch, 0)
     changed = (with_digits.images != without.images).any(dim=1)
-    assert changed[:, :5].any() and not changed[:, 5:].any(), "digits are in the first five rows alone"
+    assert changed[:, :5].any()
+    assert not changed[:, 5:].any(), "digits are in the first five rows alone"
     first = with_digits.tokens[0, : with_digits.lengths[0]].tolist()
     words = [vocabulary.entries[token] for token in first]
     assert words[-7:] == ["0", "0", "0", "0", "0", "3", "<end>"]
@@ -93,7 +94,8 @@ def test_bits_are_drawn_anew_at_every_access(scenes_folder: Path, collection: Co
     examples, _, _ = examples_of(recipe, collection)
     batch = BatchPlan(collection.split("train").caption_image, 48, 24).epoch(0)[0]
     one, again, later = (examples.load(batch, epoch) for epoch in (0, 0, 1))
-    assert torch.equal(one.tokens, again.tokens) and torch.equal(one.images, again.images)
+    assert torch.equal(one.tokens, again.tokens)
+    assert torch.equal(one.images, again.images)
     assert not torch.equal(one.tokens[:, -8:], later.tokens[:, -8:])
     assert not torch.equal(one.images, later.images)
 
