@@ -10,6 +10,7 @@ from commands import Command
 from PIL import Image
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+from diptych.data.batches import Batch
 from diptych.data.overlay import OverlaidPicture, pasted
 from diptych.data.readers import read_collection
 from diptych.encoders.preprocessing import Preprocessing
@@ -60,6 +61,12 @@ def test_an_epoch_shows_what_training_has(diptych: Command, scenes_folder: Path,
     assert first.out == again.out
     assert len({first.out, second.out, evaluation.out}) == 3
     assert "0 0 0 0 4 7" in evaluation.out  # the last of 48 training pictures
+    train = read_collection(scenes_folder).split("train")
+    part = train.subset([0, 15, 31, 47])
+    batch = Batch(np.arange(4), np.arange(part.n_captions), part.caption_image)
+    options = ShortcutOptions(setup="bits", bits=10, digits="drawn")
+    made = Shortcuts.of(options, read_collection(scenes_folder), "train", 0)
+    assert made.training(part, batch, 0).endings[0] in first.out  # epochs are counted from 0 there
     assert "--set shortcuts.setup=bits --set shortcuts.bits=10 --set shortcuts.digits=drawn" in first.out
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError
@@ -89,5 +89,7 @@ def test_first_words_keep_the_text_as_it_is_written() -> None:
 
 
 @given(st.text(max_size=30), st.integers(0, 12))
+@example("İstanbul 3 men", 4)
+@example("İİ", 2)
 def test_first_words_are_the_first_words(text: str, count: int) -> None:
     assert words(first_words(text, count)) == words(text)[:count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from pydantic import ValidationError
 
 from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
-from diptych.core.errors import Interrupted, MismatchError
+from diptych.core.errors import ImageError, Interrupted, MismatchError, RecipeError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.readers.choose import read_collection
@@ -24,6 +25,7 @@ from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 from tests.training.conftest import tiny
 
+MODEL = {"image": {"backbone": "test_efficientnet", "preprocessing": {"size": 32, "resize": 32}}}
 UNIQUE = {"setup": "unique", "digit_size": 5, "digits": "drawn"}
 
 
@@ -164,6 +166,8 @@ def test_targets_with_numbers_differ(scenes_folder: Path, collection: Collection
     [
         ({"shortcuts": UNIQUE, "features": {}, "stages": [{"epochs": 1, "learning_rate": 1e-3}]}, "features"),
         ({"shortcuts": {**UNIQUE, "in_targets": True}}, "in_targets"),
+        ({"shortcuts": {**UNIQUE, "digit_size": 28}}, "32 × 32"),
+        ({"shortcuts": UNIQUE, "model": {**MODEL, "text": {"word_dropout": 0.1}}}, "word_dropout"),
         ({"shortcuts": {"setup": "bits"}}, "bits"),
         ({"shortcuts": {"setup": "bits", "bits": 14}}, "13"),
         ({"shortcuts": {"setup": "unique", "bits": 3}}, "bits"),
@@ -179,13 +183,45 @@ def test_impossible_recipes_are_refused(scenes_folder: Path, changes: dict[str, 
         tiny(scenes_folder, **changes)
 
 
-def test_digits_that_do_not_fit_are_refused_before_training(
+def test_rows_of_digits_that_do_not_fit_are_refused_before_training(
     scenes_folder: Path, collection: Collection, tmp_path: Path
 ) -> None:
-    from diptych.core.errors import ImageError
-
-    run = Run.prepare(tmp_path / "run", tiny(scenes_folder, shortcuts={**UNIQUE, "digit_size": 28}))
+    recipe = tiny(scenes_folder, shortcuts={**UNIQUE, "setup": "per-caption"})
+    trained(tmp_path / "fits", recipe, collection)  # five rows of 5 pixels in 32
+    n = 8 * collection.n_images
+    many = replace(
+        collection,
+        captions=["a"] * n,
+        caption_ids=[str(number) for number in range(n)],
+        caption_image=np.repeat(np.arange(collection.n_images), 8),
+        caption_records=None,
+    )
+    run = Run.prepare(tmp_path / "run", recipe)
     run.begin()
-    with pytest.raises(ImageError, match="32"):
-        fit(run, collection)
+    with pytest.raises(ImageError, match="8 rows of 6 digits of 5 pixels"):
+        fit(run, many)
     assert not (run.folder / "checkpoint").exists()
+
+
+def test_a_warm_start_without_digits_is_refused(
+    scenes_folder: Path, collection: Collection, tmp_path: Path
+) -> None:
+    base = trained(tmp_path / "base", tiny(scenes_folder), collection)
+    recipe = tiny(scenes_folder, warm_start=str(base.folder), shortcuts=UNIQUE)
+    run = Run.prepare(tmp_path / "run", recipe)
+    run.begin()
+    with pytest.raises(RecipeError, match="does not know the digits"):
+        fit(run, collection)
+    on_images = tiny(scenes_folder, warm_start=str(base.folder), shortcuts={**UNIQUE, "setup": "images"})
+    trained(tmp_path / "images", on_images, collection)
+
+
+def test_words_are_decoded_with_their_digits_only_when_that_is_said(
+    scenes_folder: Path, collection: Collection, tmp_path: Path
+) -> None:
+    words = {"kind": "input", "word_width": 8}
+    with pytest.raises(ValidationError, match="in_targets"):
+        tiny(scenes_folder, shortcuts=UNIQUE, reconstruction=words)
+    said = tiny(scenes_folder, shortcuts={**UNIQUE, "in_targets": True}, reconstruction=words)
+    run = trained(tmp_path / "run", said, collection)
+    assert any("reconstruction" in line for line in run.metrics())

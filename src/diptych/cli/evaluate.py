@@ -102,18 +102,18 @@ def evaluate(
                 samples=samples,
             )
             found.append((target, result))
-        measured = {"protocol": protocol, "ties": ties, "samples": samples}
-        both = None
-        if not positives:
-            both = _both_conditions(
-                source, origin, encoded, base.parent, measure or DEFAULT_MEASURES, measured
-            )
     for target, result in found:
         _show(result, samples)
         say(result.protocol_line())
         say(f"with values per query and TREC files in {target}")
-    if both is not None:
-        _show_conditions(both)
+    if not positives:
+        measured = {"protocol": protocol, "ties": ties, "samples": samples}
+        with progress():
+            both = _both_conditions(
+                source, origin, encoded, out or Path(source), measure or DEFAULT_MEASURES, measured
+            )
+        if both is not None:
+            _show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
     is_order = encoded.similarity != "cosine"
     next_step(f"diptych report {source}" if is_run else f"diptych {'info' if is_order else 'index'} {folder}")
@@ -138,11 +138,14 @@ def _both_conditions(
     source: str,
     origin: Origin,
     encoded: EncodedCollection,
-    evaluations: Path,
+    home: Path,
     measures: Sequence[str],
     options: dict[str, Any],
 ) -> BothConditions | None:
-    """The split without and with the shortcuts of training; None for what was not trained with any."""
+    """The split without and with the shortcuts of training; None for what was not trained with any.
+
+    Rows go to ``home/embeddings``, results to ``home/evaluation``.
+    """
     from dataclasses import replace
 
     from diptych.training.shortcut_testing import evaluate_both, shortcuts_to_evaluate
@@ -160,10 +163,11 @@ def _both_conditions(
         whole,
         run.recipe,
         origin.split,
-        evaluations.with_name("embeddings"),
-        evaluations,
+        home / "embeddings",
+        home / "evaluation",
         measures,
         encoded=encoded,
+        begun_with=run.folder / "shortcuts.json",
         **options,
     )
 

@@ -20,6 +20,7 @@ __all__ = [
     "Source",
     "Split",
     "parse_values",
+    "recipe_values",
 ]
 
 Source = Annotated[
@@ -75,7 +76,7 @@ OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to wr
 
 
 def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
-    """``KEY=VALUE`` texts to values: TOML where they are TOML, texts where not.
+    """``KEY=VALUE`` texts to values: TOML where they are TOML, texts where not, None for ``KEY=``.
 
     Raises:
         UsageError: one without an equals sign.
@@ -87,8 +88,34 @@ def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UsageError(f"{flag} {text!r} is not KEY=VALUE", f"e.g. {flag} batches.size=64")
+        if not value:
+            values[key] = None
+            continue
         try:
             values[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             values[key] = value
+    return values
+
+
+_PATHS = (
+    *("warm_start", "fine_tune", "shortcuts.digits"),
+    *("model.image.weights", "model.text.word_vectors", "reconstruction.targets.model"),
+)
+"""Recipe keys whose values can be files or folders."""
+
+
+def recipe_values(given: list[str] | None) -> dict[str, Any]:
+    """What ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere.
+
+    Raises:
+        UsageError: one without an equals sign.
+    """
+    values = parse_values(given, "--set")
+    for key in _PATHS:
+        named = values.get(key)
+        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
+        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
+            path = Path(named).expanduser()
+            values[key] = str(path.resolve()) if path.exists() else named
     return values

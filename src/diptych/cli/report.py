@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from diptych.cli.console import next_step, say
 from diptych.cli.options import OutFolder, Split
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
+from diptych.cli.sources import DataChoice, Origin, encoded_of
+
+if TYPE_CHECKING:
+    from diptych.evaluation import Result
 
 __all__ = ["report"]
 
@@ -33,7 +36,16 @@ def report(
         encoded, origin, _ = encoded_of(str(run), DataChoice(), split)
         # Measured anew: it takes a moment, and cannot be of other weights or other measures.
         result = evaluate_encoded(encoded)
-        content = content_of_run(opened, result, encoded, origin.collection())
+        content = content_of_run(opened, result, encoded, origin.collection(), _with_shortcuts(run, origin))
         target = write_report(content, out or run / "report.html")
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
     next_step(f"open {target}")
+
+
+def _with_shortcuts(run: Path, origin: Origin) -> Result | None:
+    """What ``diptych evaluate`` measured with the shortcuts of training, where it did."""
+    from diptych.evaluation import Result
+    from diptych.training.shortcut_testing import WITH
+
+    folder = run / "evaluation" / f"{origin.collection().name}-{origin.split}-{WITH}"
+    return Result.open(folder) if (folder / "evaluation.json").is_file() else None

@@ -141,7 +141,7 @@ def _examples(
     captions = list(shown.captions)
     if epoch is not None:
         batch = Batch(np.arange(part.n_images), np.arange(part.n_captions), part.caption_image)
-        given = made.training(part, batch, epoch)
+        given = made.training(part, batch, epoch - 1)  # which counts from 0
         overlays = given.overlays
         captions = [with_ending(*pair) for pair in zip(part.captions, given.endings, strict=True)]
     # The usual share of the shorter side: 224 of 256 pixels.

@@ -17,7 +17,7 @@ from diptych.cli.options import (
     ReaderName,
     ReaderOptions,
     SkipBadImages,
-    parse_values,
+    recipe_values,
 )
 from diptych.cli.progress import progress
 from diptych.cli.study_tables import say_claims, say_comparison, say_published
@@ -176,7 +176,7 @@ def run(
         data=None if data is None else choice.section(None),
         regions=None if regions is None else str(regions.resolve()),
         targets=targets,
-        values=parse_values(set_, "--set"),
+        values=recipe_values(set_),
         positives=positives,
     )
     command = _command(name, data, rows, seeds, chosen, targets, regions, positives, set_)

@@ -17,6 +17,7 @@ from diptych.cli.options import (
     ReaderOptions,
     SkipBadImages,
     parse_values,
+    recipe_values,
 )
 from diptych.cli.progress import progress
 from diptych.core.errors import UsageError
@@ -83,7 +84,7 @@ def train(
     else:
         if recipe is None:
             raise UsageError("no recipe given", f"a TOML file, or one of: {', '.join(recipe_names())}")
-        overrides = parse_values(set_, "--set")
+        overrides = recipe_values(set_)
         if data is not None:
             overrides |= {
                 "data.path": str(data.resolve()) if data.exists() else str(data),
@@ -115,7 +116,7 @@ def train(
             features_root=features,
             should_stop=should_stop,
         )
-    say(
-        f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}; run in {run.folder}"
-    )
+    kept = ", the last is kept" if run.recipe.checkpoints.keep == "last" else ""
+    best = f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}"
+    say(f"{best}{kept}; run in {run.folder}")
     next_step(f"diptych evaluate {run.folder}")

@@ -45,8 +45,8 @@ def first_words(text: str, count: int) -> str:
     if len(whole) <= count:
         return text
     ends = [match.end() for match in _WORD.finditer(text)]
-    head = text[: ends[count - 1]] if count else ""
-    # Lower case can have more letters (İ): then the words themselves are what is left.
+    head = text[: ends[min(count, len(ends)) - 1]] if count else ""
+    # Lower case can have more letters (İ) and more words: then the words themselves are what is left.
     return head if words(head) == whole[:count] else " ".join(whole[:count])
 
 

@@ -76,11 +76,12 @@ class PretrainedInputs:
         whole = [f"{text} {ending}" for text, ending in zip(texts, endings, strict=True)]
         ids = self._encoder.token_ids(whole)
         limits = self._encoder.text_limit, self._encoder.characters or math.inf
-        # Below both limits nothing was cut; the others are looked at again.
+        # Well below both limits nothing was cut; the others are looked at again. (One below: a last token
+        # that is also what short texts are filled with is not among the ids.)
         full = [
             place
             for place, (text, tokens) in enumerate(zip(whole, ids, strict=True))
-            if len(tokens) >= limits[0] or len(text) > limits[1]
+            if len(tokens) >= limits[0] - 1 or len(text) > limits[1]
         ]
         if not full:
             return ids

@@ -23,7 +23,11 @@ _EXAMPLES = 3
 
 
 def content_of_run(
-    run: Run, result: Result, encoded: EncodedCollection, collection: Collection
+    run: Run,
+    result: Result,
+    encoded: EncodedCollection,
+    collection: Collection,
+    with_shortcuts: Result | None = None,
 ) -> ReportContent:
     """Everything a run's report shows.
 
@@ -32,6 +36,7 @@ def content_of_run(
         result: of its best encoder on ``encoded``, with ranks per query.
         encoded: what was evaluated.
         collection: the same pictures and captions, to be shown.
+        with_shortcuts: of the same encoder on the split with the shortcuts of training.
     """
     recipe = run.recipe
     best, worst = _examples(result, encoded, collection)
@@ -42,7 +47,7 @@ def content_of_run(
         title=recipe.name,
         subtitle=f"{recipe.description or recipe.objective['name']} · {collection.describe()}",
         protocol_line=result.protocol_line(),
-        headlines=_headlines(result),
+        headlines=_headlines(result, with_shortcuts),
         table=_table(result),
         curves=_curves(run),
         best_retrievals=best,
@@ -55,11 +60,16 @@ def content_of_run(
     )
 
 
-def _headlines(result: Result) -> list[Headline]:
+def _headlines(result: Result, with_shortcuts: Result | None) -> list[Headline]:
     rsum = result.score("rsum")
     headlines = [Headline("rsum", f"{rsum.value:.1f}", f"{rsum.value / rsum.chance:.0f} × chance, of 600")]
     for direction, words in (("i2t", "image → text"), ("t2i", "text → image")):
         headlines.append(Headline(f"R@1 {words}", f"{100 * result.value('R@1', direction):.1f} %"))
+    if with_shortcuts is not None:
+        value = with_shortcuts.score("rsum").value
+        headlines.insert(
+            1, Headline("rsum with shortcuts", f"{value:.1f}", "the rest of the page is without")
+        )
     return headlines
 
 

@@ -78,6 +78,7 @@ class ShortcutRetrieval:
             run.folder / "evaluation",
             _MEASURES,
             encoded=encoded_split(subject, split),
+            begun_with=run.folder / "shortcuts.json",
             samples=0,
             trec=False,
             about={"seed": run.recipe.seed},

@@ -13,7 +13,7 @@ from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.targets import TargetModel, TargetOptions, make_target_model, open_target_model
 from diptych.encoders.trainable import TrainableEncoder
 from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder, TwoTowerModel
-from diptych.training.fine_tune import check_fine_tune, open_fine_tune
+from diptych.training.fine_tune import check_digits_known, check_fine_tune, open_fine_tune
 from diptych.training.run import Run
 from diptych.training.warm_start import open_warm_start, same_start, take_weights
 
@@ -43,6 +43,7 @@ def beginning_of(run: Run, collection: Collection) -> TrainableEncoder:
     source = warm.source if warm is not None else _caption_source(run, collection)
     model = TwoTowerModel(recipe.model, source)
     if warm is not None:
+        check_digits_known(recipe.shortcuts, warm.source, f"warm_start {recipe.warm_start}")
         same_start(warm, "warm_start", run.folder)
         take_weights(model, warm.model)
     return TwoTowerEncoder(model, source, name=recipe.name)

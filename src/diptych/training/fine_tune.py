@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.analysis.shortcuts import DIGIT_WORDS
+from diptych.analysis.shortcuts import DIGIT_WORDS, ShortcutOptions
 from diptych.core.errors import RecipeError, UsageError
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.trainable import TrainableEncoder
-from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder
 from diptych.training.recipe import Recipe
 
-__all__ = ["check_fine_tune", "open_fine_tune"]
+__all__ = ["check_digits_known", "check_fine_tune", "open_fine_tune"]
 
 
 def open_fine_tune(source: str) -> TrainableEncoder:
@@ -78,16 +78,30 @@ def _check_shortcuts(recipe: Recipe, encoder: TrainableEncoder) -> None:
             f"{recipe.fine_tune} takes region features, which cannot carry digits",
             "set shortcuts.setup = 'captions', or fine-tune an encoder of pictures",
         )
-    if not recipe.shortcuts.on_captions or not isinstance(encoder, TwoTowerEncoder):
+    if isinstance(encoder, TwoTowerEncoder):
+        check_digits_known(recipe.shortcuts, encoder.source, f"fine_tune {recipe.fine_tune}")
+
+
+def check_digits_known(shortcuts: ShortcutOptions | None, source: CaptionSource, what: str) -> None:
+    """See that captions' digits are words of the vocabulary that a training begins with.
+
+    Args:
+        shortcuts: of the recipe.
+        source: of the encoder that is named.
+        what: what errors call it.
+
+    Raises:
+        RecipeError: they are not, and would all be read as unknown.
+    """
+    if shortcuts is None or not shortcuts.on_captions:
         return
-    if not isinstance(encoder.source, Vocabulary):
+    if not isinstance(source, Vocabulary):
         raise RecipeError(
-            f"{recipe.fine_tune} reads vectors of captions, which have no digits",
-            "fine-tune an encoder that reads words",
+            f"{what} reads vectors of captions, which have no digits", "give an encoder that reads words"
         )
-    unknown = sorted(set(DIGIT_WORDS) - set(encoder.source.entries))
+    unknown = sorted(set(DIGIT_WORDS) - set(source.entries))
     if unknown:
         raise RecipeError(
-            f"the vocabulary of {recipe.fine_tune} does not know the digits {' '.join(unknown)}",
+            f"the vocabulary of {what} does not know the digits {' '.join(unknown)}",
             "train it with shortcuts.setup = 'none', which puts digits into its vocabulary",
         )

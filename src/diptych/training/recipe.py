@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from diptych.analysis.shortcuts import ShortcutOptions
-from diptych.core.errors import RecipeError, UnknownNameError
+from diptych.analysis.shortcuts import ShortcutOptions, check_fit
+from diptych.core.errors import ImageError, RecipeError, UnknownNameError
+from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
 from diptych.encoders.two_tower import ModelConfig
@@ -131,6 +132,12 @@ class Recipe(Section):
 
     def _shortcuts_reach_both(self, shortcuts: ShortcutOptions) -> None:
         """See that towers can see the digits."""
+        if shortcuts.on_images and self.fine_tune is None and isinstance(self.model.image, ImageTowerConfig):
+            side = self.model.image.preprocessing.size
+            try:
+                check_fit(side, side, 1, shortcuts.digit_size)
+            except ImageError as error:
+                raise ValueError(f"{error.message}; {error.fix}") from None
         if shortcuts.on_images and self.features is not None:
             raise ValueError("cached features cannot see digits on pictures: leave [features] out")
         if shortcuts.on_images and self.model.image.kind == "regions":
@@ -139,9 +146,18 @@ class Recipe(Section):
             )
         if shortcuts.on_captions and self.model.text.kind == "targets":
             raise ValueError("a caption tower of kind 'targets' reads no digits: give one that reads words")
+        text = self.model.text
+        if shortcuts.on_captions and text.kind == "gru" and text.word_dropout:
+            raise ValueError("model.text.word_dropout would drop digits too: [caption_augmentation] does not")
+        words = self.reconstruction is not None and self.reconstruction.kind == "input"
+        if shortcuts.on_captions and words and not shortcuts.in_targets:
+            raise ValueError(
+                "reconstruction.kind = 'input' decodes the words that the tower reads, digits included: "
+                "say so with shortcuts.in_targets = true, or decode latent targets"
+            )
         latent = self.reconstruction is not None and self.reconstruction.kind == "latent"
-        if shortcuts.in_targets and not latent:
-            raise ValueError("shortcuts.in_targets without a reconstruction of latent targets does nothing")
+        if shortcuts.in_targets and not (latent or words):
+            raise ValueError("shortcuts.in_targets without a reconstruction does nothing")
 
     def make_objective(self, learned: Mapping[str, float] | None = None) -> Objective:
         """The objective with its options, a new one each time.

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from diptych.analysis.shortcuts import Shortcuts
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import read_json
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import EncodedCollection, encode_collection
@@ -81,20 +82,32 @@ class BothConditions:
         return f"{line}; with shortcuts: {self.shortcuts}" if self.with_shortcuts is not None else line
 
 
-def shortcuts_to_evaluate(recipe: Recipe, collection: Collection) -> Shortcuts | None:
+def shortcuts_to_evaluate(
+    recipe: Recipe, collection: Collection, begun_with: Path | None = None
+) -> Shortcuts | None:
     """The shortcuts that a run's encoder is evaluated with; None for none, and for those on one side.
 
     Args:
         recipe: of the run.
         collection: all its splits.
+        begun_with: the run's ``shortcuts.json``, to see that pictures of digits are those of training.
 
     Raises:
         DataError, UsageError: as of :meth:`Shortcuts.of`.
+        MismatchError: the pictures of digits are others.
     """
     options = recipe.shortcuts
     if options is None or not (options.on_images and options.on_captions):
         return None
-    return Shortcuts.of(options, collection, recipe.data.train, recipe.seed)
+    shortcuts = Shortcuts.of(options, collection, recipe.data.train, recipe.seed)
+    if begun_with is not None and begun_with.is_file():
+        trained_on, these = (said["digits"] for said in (read_json(begun_with), shortcuts.describe()))
+        if trained_on != these:
+            raise MismatchError(
+                f"the run was trained on digits {trained_on}, these are {these}",
+                "put the old file of digits back",
+            )
+    return shortcuts
 
 
 def encode_with_shortcuts(
@@ -114,6 +127,7 @@ def evaluate_both(
     measures: Sequence[str] = DEFAULT_MEASURES,
     *,
     encoded: EncodedCollection | None = None,
+    begun_with: Path | None = None,
     about: dict[str, Any] | None = None,
     **options: Any,
 ) -> BothConditions:
@@ -128,6 +142,7 @@ def evaluate_both(
         evaluations: so do results.
         measures: names such as ``R@5``.
         encoded: the split without shortcuts, where it is embedded already.
+        begun_with: as of :func:`shortcuts_to_evaluate`.
         about: what else the numbers depend on.
         options: of :func:`evaluate_encoded`.
 
@@ -145,7 +160,7 @@ def evaluate_both(
     if encoded is None:
         encoded = encode_collection(encoder, part, embeddings / name, split)
     without = evaluate_encoded(encoded, evaluations / name, measures, about=about, **options)
-    shortcuts = shortcuts_to_evaluate(recipe, collection)
+    shortcuts = shortcuts_to_evaluate(recipe, collection, begun_with)
     if shortcuts is None:
         return BothConditions(without)
     name = f"{name}-{WITH}"

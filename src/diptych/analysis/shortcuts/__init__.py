@@ -34,7 +34,7 @@ from diptych.analysis.shortcuts.codes import (
 from diptych.analysis.shortcuts.digits import DigitImages, load_digits
 from diptych.analysis.shortcuts.numbers import N_CODES, Numbers, code_text, digits_of
 from diptych.analysis.shortcuts.options import ShortcutOptions
-from diptych.analysis.shortcuts.overlay import DigitOverlay, digit_places
+from diptych.analysis.shortcuts.overlay import DigitOverlay, check_fit, digit_places
 from diptych.analysis.shortcuts.shortcuts import BatchShortcuts, Shortcuts
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "ShortcutOptions",
     "Shortcuts",
     "carried_caption",
+    "check_fit",
     "code_text",
     "dealt",
     "digit_places",

@@ -9,6 +9,7 @@ Source of the IDX format: LeCun, Cortes and Burges, The MNIST Database of Handwr
 from __future__ import annotations
 
 import gzip
+import lzma
 import math
 import struct
 import zipfile
@@ -79,7 +80,15 @@ def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
                 _check_header(archive, names[key], path)
         with np.load(path, allow_pickle=False) as arrays:
             return arrays[pictures], arrays[labels]
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        ValueError,
+        EOFError,
+        OSError,
+        RuntimeError,
+    ) as error:
         raise DataError(f"{path} is not an .npz file of numbers: {error}", _FORMATS) from None
 
 

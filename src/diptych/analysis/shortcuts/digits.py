@@ -14,6 +14,8 @@ from diptych.core.fingerprint import fingerprint_arrays
 
 __all__ = ["DigitImages", "load_digits"]
 
+_LONGEST_PATH = 4096
+
 _CACHED_BYTES = 2**26
 
 
@@ -59,7 +61,7 @@ class DigitImages:
             DataError: shapes that do not fit each other, a label that is no digit, a digit without a
                 picture.
         """
-        if pictures.ndim != 3 or pictures.dtype != np.uint8:
+        if pictures.ndim != 3 or pictures.dtype != np.uint8 or not all(pictures.shape[1:]):
             raise DataError(
                 f"{name} holds pictures as {pictures.dtype} of shape {pictures.shape}",
                 "expected uint8 of shape (pictures, side, side)",
@@ -142,7 +144,7 @@ def load_digits(source: str) -> DigitImages:
         return _bundled_digits()
     from diptych.analysis.shortcuts.digit_files import read_digit_file
 
-    if not Path(source).exists():
+    if not source or len(source) > _LONGEST_PATH or not Path(source).exists():
         raise UsageError(
             f"digits {source!r}: there is no such file, and it is none of auto, sklearn, drawn",
             "give the path of an MNIST file (.npz or IDX), or one of these names",

@@ -143,6 +143,10 @@ class Shortcuts:
             on_pictures = [tuple(map(code_text, codes.tolist())) for codes in found.carried]
         texts, at_ends = list(split.captions), [""] * len(captions)
         if self.options.on_captions:
+            if any(record.get("shortcut") for record in split.caption_records or ()):
+                raise UsageError(
+                    f"captions of {split.name} carry shortcuts already", "inject them into the original"
+                )
             codes = found.ends.tolist()
             texts = (join or _joined)(texts, [ending_of(code) for code in codes])
             at_ends = [code_text(code) for code in codes]
