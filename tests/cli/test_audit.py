@@ -25,6 +25,8 @@ def test_a_run(diptych: Command, run_folder: Path) -> None:
         assert words in done.out, words
     assert "images 48 to train probes, 16 to choose, 16 to test" in done.out
     assert "fewer than 50 training rows per class" in done.out
+    assert "Only 16 validation images to choose penalties" in " ".join(done.out.split())
+    assert "compare one kind between runs, not two kinds within one" in " ".join(done.out.split())
     assert f"next: open {run_folder / 'audit' / 'report.html'}" in done.out
     found = Audit.open(run_folder / "audit" / "audit.json")
     assert list(found.protocol.probes) == ["linear", "mlp"]
@@ -70,6 +72,23 @@ def test_an_encoder_on_data(diptych: Command, run_folder: Path, scenes_folder: P
     assert Audit.open(tmp_path / "audit" / "audit.json").protocol.most == 30
 
 
+def test_a_run_with_shortcuts_on_other_data(
+    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    carrying = tmp_path / "carrying"
+    shutil.copytree(run_folder, carrying)
+    recipe = carrying / "recipe.toml"
+    recipe.write_text(
+        f'{recipe.read_text(encoding="utf-8")}\n[shortcuts]\nsetup = "unique"\ndigits = "drawn"\ndigit_size = 5\n',
+        encoding="utf-8",
+    )
+    done = diptych("audit", carrying, "--data", scenes_folder, "--probe", "linear", "--samples", 5)
+    assert done.code == 0, done.err
+    found = Audit.open(carrying / "audit" / "audit.json")
+    assert list(found.conditions) == ["without", "with"]
+    assert found.held("with", "image", "shortcut", "linear") is not None
+
+
 def test_what_is_refused(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
     refused = diptych("audit", run_folder, "--probe", "tree")
     assert refused.code == 2
@@ -83,6 +102,16 @@ def test_what_is_refused(diptych: Command, run_folder: Path, scenes_folder: Path
     refused = diptych("audit", run_folder / "best", "--out", tmp_path)
     assert refused.code == 2
     assert "no data given" in refused.err
+    for option, value in (("--images", tmp_path), ("--reader", "folder"), ("--reader-option", "a=1")):
+        refused = diptych("audit", run_folder, option, value)
+        assert refused.code == 2
+        assert f"{option} without --data" in refused.err
+    refused = diptych("audit", run_folder, "--scenes", "--skip-bad-images")
+    assert refused.code == 2
+    assert "--skip-bad-images without --data" in refused.err
+    refused = diptych("audit", tmp_path / "nothing", "--scenes")
+    assert refused.code == 2
+    assert "neither a folder nor a name with a known prefix" in refused.err
     refused = diptych("audit", "hf:nobody/nothing", "--scenes")
     assert refused.code == 2
     assert "nowhere to write" in refused.err

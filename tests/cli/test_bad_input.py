@@ -104,6 +104,21 @@ def test_a_run_folder_is_not_overwritten(diptych: Command, run_folder: Path, rec
     assert (run_folder / "metrics.jsonl").read_text() == before
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_that_another_process_trains(
+    diptych: Command, recipe_file: Path, tmp_path: Path, resume: bool
+) -> None:
+    from diptych.training.recipe import load_recipe
+    from diptych.training.run import Run
+
+    if resume:
+        Run.prepare(tmp_path, load_recipe(recipe_file)).begin()
+    (tmp_path / "training.lock").write_text('{"pid": 1, "host": "elsewhere"}')
+    given = ("--resume", tmp_path) if resume else (recipe_file, "--out", tmp_path)
+    refused(diptych("train", *given), 2, "is being trained by process 1 of elsewhere", "training.lock")
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
 def test_embeddings_do_not_replace_pictures(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "holiday.jpg").write_text("precious")

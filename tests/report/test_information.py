@@ -100,6 +100,61 @@ def test_the_gap_says_where_rows_stand(found: Audit) -> None:
     assert "without shortcuts 1.8 of 3.0 bits per image are held; one caption states 3.0" in svg
 
 
+def test_digits_that_no_caption_has_have_no_box_in_the_gap(found: Audit) -> None:
+    def figure(optimal: float, shortcut: float | None) -> str:
+        there = {"shared": 3.0, "specific": 2.0, "one caption": 4.0, "task-relevant": optimal}
+        if shortcut is not None:
+            there["shortcut"] = shortcut
+        groups = tuple(
+            GroupFigure(name, {"linear": held(0.5, bits)}, {"linear": 0.0}) for name, bits in there.items()
+        )
+        sides = found.conditions["with"]
+        image = replace(sides["image"], groups=groups)
+        protocol = replace(found.protocol, probes={"linear": "soft-max"})
+        return gap_figure(Audit(protocol, {"with": {**sides, "image": image}}))
+
+    # on pictures alone: no caption's task
+    assert figure(5.0, 6.0) == figure(5.0, None)
+    # some of them end a caption, and the box is as wide as those
+    for optimal in (7.0, 11.0):
+        assert [word for word in words(figure(optimal, 6.0)) if word in ("shared", "specific", "shortcut")] == [
+            "shared", "specific", "shortcut",
+        ]  # fmt: skip
+
+
+def test_labels_of_the_gap_do_not_lie_over_each_other(found: Audit) -> None:
+    """Of one caption and of all, where both state nearly as much (here: the same)."""
+    tree = ElementTree.fromstring(gap_figure(Audit(found.protocol, {"without": found.conditions["without"]})))
+    anchors = {
+        "".join(node.itertext()): node.get("style", "")
+        for node in tree.iter("{http://www.w3.org/2000/svg}text")
+    }
+    assert "text-anchor: end" in anchors["one caption 3.0"]
+    assert (
+        "text-anchor: start" in anchors["all captions 3.0"]
+        or "text-anchor" not in anchors["all captions 3.0"]
+    )
+
+
+def test_an_interval_beside_its_figure_is_drawn(found: Audit) -> None:
+    """A few resamples may all lie on one side of the figure."""
+    beside = {
+        "below": Held(0.5, 0.3, 0.4, 3.0, 100),
+        "above": Held(0.5, 0.6, 0.7, 3.0, 100),
+    }
+    for one in beside.values():
+        sides = {
+            name: replace(
+                given,
+                groups=tuple(replace(group, held=dict.fromkeys(group.held, one)) for group in given.groups),
+            )
+            for name, given in found.conditions["without"].items()
+        }
+        audit = Audit(found.protocol, {"without": sides})
+        assert "held 1.5" in words(gap_figure(audit))
+        assert "shared" in words(kinds_figure(audit))
+
+
 def test_questions_are_sorted_by_what_is_held(found: Audit) -> None:
     shown = [
         word
@@ -133,7 +188,13 @@ def test_the_page(found: Audit, parse: Callable[[str], Any], tmp_path: Path) -> 
     assert len(page.all("svg", class_="figure")) == 4
     assert "Information audit of runs <b>" in page.text  # escaped, so it is text and not an element
     assert "dataset <s>" in page.text
-    for said in ("stated by exactly one of several captions", "85.0–95.0", "Selectivity"):
+    for said in (
+        "stated by exactly one of several captions",
+        "85.0–95.0",
+        "Selectivity",
+        "compare one kind between runs",
+        "never described) with",
+    ):
         assert said in page.text, said
     assert "Without shortcuts, caption rows: facts: 2 with one value." in page.text
     assert len(page.all("details")) == 4

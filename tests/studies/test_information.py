@@ -35,6 +35,9 @@ def test_columns(subject: Subject) -> None:
     assert (measured.values["image specific low"], measured.values["image specific high"]) == specific.ends
     for name in ("image shared", "image undescribed", "caption shared", "caption unstated"):
         assert 0 <= measured.values[name] <= 100
+    never = found.held("without", "image", "never described", "linear")
+    assert never is not None
+    assert measured.values["image never described"] == never.percent
     assert measured.values["minimal"] < measured.values["optimal"]
     assert measured.values["gap"] <= measured.values["optimal"]
     assert "image shortcut" not in measured.values
@@ -52,6 +55,16 @@ def test_shortcuts_are_of_the_condition_with_them(subject: Subject) -> None:
     assert values["image shortcut"] == values["image shared"] == values["with image shared"]
     assert "with image shortcut" not in values
     assert values["with gap"] == values["gap"]
+
+
+def test_words_of_captions_have_a_column(subject: Subject) -> None:
+    given = Audit.open(_audited(subject)).to_dict()
+    sides = given["conditions"]["without"]
+    of_words = {**sides["caption"], "groups": [{**sides["caption"]["groups"][0], "name": "words"}]}
+    found = Audit.from_dict({**given, "conditions": {"without": {**sides, "caption": of_words}}})
+    held = found.held("without", "caption", "words", "linear")
+    assert held is not None
+    assert columns_of_audit(found)["caption words"] == held.percent
 
 
 def _audited(subject: Subject) -> Path:

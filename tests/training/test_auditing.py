@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,32 @@ def test_a_runs_shortcuts_are_its_recipes(
 
     monkeypatch.setattr("diptych.training.auditing.audit_encoder", remember)
     run = Run.open(run_folder)
-    for setup in ({"setup": "bits", "bits": 3}, {"setup": "images"}, {"setup": "none"}, None):
+    small = {"digits": "drawn", "digit_size": 5}
+    bits, images = {"setup": "bits", "bits": 3, **small}, {"setup": "images", **small}
+    for setup in (bits, images, {"setup": "none"}, None):
         run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "shortcuts": setup})
         audit_run(run, folder=tmp_path)
     assert [one and one.options.setup for one in given] == ["bits", "images", None, None]
+
+
+def test_other_data_has_the_runs_splits_and_shortcuts(
+    run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    run = Run.open(run_folder)
+    shortcuts = {"setup": "unique", "digits": "drawn", "digit_size": 5}
+    data = {**run.recipe.data.model_dump(), "train": "learn", "validation": "val", "test": "exam"}
+    run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "shortcuts": shortcuts, "data": data})
+    whole = read_collection(scenes_folder)
+    # not the run's splits: the usual ones
+    usual = audit_run(run, whole, tmp_path / "usual", **QUICK)
+    assert usual.protocol.about["splits"] == "train, val, test"
+    named = [{"train": "learn", "test": "exam"}.get(name, name) for name in whole.splits]
+    found = audit_run(run, replace(whole, splits=named), tmp_path / "named", **QUICK)
+    assert found.protocol.about["splits"] == "learn, val, exam"
+    for audited in (usual, found):
+        assert list(audited.conditions) == ["without", "with"]
+        assert audited.held("with", "image", "shortcut", "linear") is not None
+        assert "a unique number on every image and its captions" in audited.protocol.about["shortcuts"]
 
 
 def test_at_most_so_many_training_images(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:

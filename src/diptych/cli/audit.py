@@ -51,7 +51,7 @@ def audit(
 
     Small probes try to predict each fact from frozen rows; what they save of the fact's bits on test
     images is held. On data without facts, the presence of words takes their place. A run that was
-    trained with shortcuts is audited with and without them.
+    trained with shortcuts is audited with and without them, on its own data and on any other.
 
     Examples:
 
@@ -61,7 +61,7 @@ def audit(
 
       [bold]diptych audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
     """
-    from diptych.analysis.information import PROBES
+    from diptych.analysis.information import PROBES, READING
     from diptych.report.information import write_audit_page
 
     if probe != "both" and probe not in PROBES:
@@ -69,6 +69,7 @@ def audit(
     if scenes and data is not None:
         raise UsageError("both --data and --scenes are given", "give one of them")
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    _check_choice(choice)
     options = {"probes": tuple(PROBES) if probe == "both" else (probe,), "most": most, "samples": samples}
     targets = _targets(sources, out)
     found: dict[str, Audit] = {}
@@ -82,12 +83,33 @@ def audit(
         say(f"{name}: {one.protocol.line()}" if len(found) > 1 else one.protocol.line())
         for note in one.notes():
             say(note)
+    for content in dict.fromkeys(one.protocol.content for one in found.values()):
+        say(READING[content])
     pages = [target / "report.html" for target in targets.values()]
     next_step(f"open {' '.join(map(str, pages))}")
 
 
+def _check_choice(choice: DataChoice) -> None:
+    """Whether options about data have data that they are about."""
+    given = {
+        "--images": choice.images is not None,
+        "--reader": choice.reader is not None,
+        "--reader-option": bool(choice.reader_option),
+        "--skip-bad-images": choice.skip_bad_images,
+    }
+    if choice.data is None and any(given.values()):
+        named = " and ".join(name for name, there in given.items() if there)
+        raise UsageError(f"{named} without --data", "give --data: they say how it is read")
+
+
 def _targets(sources: list[str], out: Path | None) -> dict[str, Path]:
-    """A name and a folder for every source: in the source itself where it is a folder."""
+    """A name and a folder for every source: in the source itself where it is a folder.
+
+    Raises:
+        UsageError: given twice, nowhere to write, or neither a folder nor a name of an encoder.
+    """
+    from diptych.encoders.family import resolve
+
     targets: dict[str, Path] = {}
     if twice := [source for number, source in enumerate(sources) if source in sources[:number]]:
         raise UsageError(f"{twice[0]} is given twice", "name each once")
@@ -96,6 +118,8 @@ def _targets(sources: list[str], out: Path | None) -> dict[str, Path]:
         name = folder.resolve().name if folder.is_dir() else source.rpartition("/")[2]
         if name in targets:
             name = source
+        if not folder.is_dir():
+            resolve(source)
         if out is None and not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
         place = folder if out is None else out if len(sources) == 1 else out / name.replace("/", "-")
@@ -111,6 +135,8 @@ def _audited(source: str, target: Path, choice: DataChoice, scenes: bool, **opti
     if run is not None and choice.data is None and not scenes:
         return audit_run(run, folder=run.folder / "embeddings", **options)
     collection = _collection(choice, scenes)
+    if run is not None:
+        return audit_run(run, collection, target / "embeddings", **options)
     return audit_encoder(encoder, collection, target / "embeddings", **options)
 
 

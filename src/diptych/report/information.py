@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from diptych.analysis.information import CONDITIONS, GROUPS, SIDES, Audit, gap_of
+from diptych.analysis.information import CONDITIONS, GROUPS, READING, SIDES, Audit, gap_of
 from diptych.core.files import write_bytes
 from diptych.report.information_figures import (
     MOST_BARS,
@@ -54,6 +54,7 @@ def render_audit(audit: Audit, name: str) -> str:
             question_figures={side: Markup(questions_figure(audit, side)) for side in SIDES},
             left_out={side: _left_out(audit, side) for side in SIDES},
             most_bars=MOST_BARS,
+            reading=READING[audit.protocol.content],
             notes=audit.notes(),
             light=LIGHT,
             dark=DARK,

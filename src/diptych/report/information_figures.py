@@ -81,7 +81,7 @@ def gap_figure(audit: Audit) -> str:
     }
     if not gaps:
         raise DataError("without facts there is no gap to draw", "leave the figure out")
-    summaries = []
+    summaries, widest = [], max(gap.optimal for gap in gaps.values())
     with draw("gap", size=(8.8, 0.8 + 1.5 * len(gaps))) as drawing:
         axes = drawing.axes
         places, words = [], []
@@ -93,31 +93,41 @@ def gap_figure(audit: Audit) -> str:
                 if group is None:
                     continue
                 held = group.held[probe]
-                axes.barh(top, held.there, 0.7, left=left, facecolor="none", edgecolor=INK, linewidth=0.8)
-                axes.barh(top, held.bits, 0.7, left=left, color=colour, alpha=0.85)
-                if held.there > 0.06 * gap.optimal:
+                # of digits those that a caption has: others are no part of any caption's task
+                there = gap.shortcut if kind == "shortcut" else held.there
+                if there == 0:
+                    continue
+                axes.barh(top, there, 0.7, left=left, facecolor="none", edgecolor=INK, linewidth=0.8)
+                axes.barh(top, there * held.percent / 100, 0.7, left=left, color=colour, alpha=0.85)
+                if there > 0.06 * gap.optimal:
                     axes.annotate(
                         kind,
-                        (left + held.there / 2, top - 0.42),
+                        (left + there / 2, top - 0.42),
                         ha="center",
                         va="bottom",
                         fontsize=9,
                     )
-                left += held.there
+                left += there
             value, low, high = gap.held
             axes.barh(top + 0.95, value, 0.5, color=colour, alpha=0.85)
             axes.errorbar(
-                value, top + 0.95, xerr=[[value - low], [high - value]], color=INK, capsize=3, linewidth=1.2
+                value, top + 0.95, xerr=_whiskers(value, low, high), color=INK, capsize=3, linewidth=1.2
             )
             axes.annotate(
                 f"held {value:.1f}",
-                (high, top + 0.95),
+                (max(value, high), top + 0.95),
                 (6, 0),
                 textcoords="offset points",
                 va="center",
                 fontsize=9,
             )
-            for bits, label in ((gap.minimal, "one caption"), (gap.optimal, "all captions")):
+            # side by side, or away from each other where there is no room for both between them
+            near = gap.optimal - gap.minimal < 0.25 * widest
+            one, every = ("right", "left") if near else ("center", "right")
+            for bits, label, side in (
+                (gap.minimal, "one caption", one),
+                (gap.optimal, "all captions", every),
+            ):
                 axes.plot(
                     [bits, bits], [top - 0.38, top + 1.25], color=INK, linewidth=1.4, linestyle=(0, (3, 2))
                 )
@@ -126,7 +136,7 @@ def gap_figure(audit: Audit) -> str:
                     (bits, top + 1.28),
                     (0, -2),
                     textcoords="offset points",
-                    ha="center" if label == "one caption" else "right",
+                    ha=side,
                     va="top",
                     fontsize=9,
                 )
@@ -138,7 +148,7 @@ def gap_figure(audit: Audit) -> str:
             )
         axes.set_yticks(places, words)
         axes.set_ylim(2.6 * len(gaps) - 0.75, -0.85)
-        axes.set_xlim(0, max(gap.optimal for gap in gaps.values()) * 1.01)
+        axes.set_xlim(0, widest * 1.01)
         axes.set(xlabel="bits per image")
         axes.tick_params(axis="y", length=0)
         axes.grid(False)
@@ -207,7 +217,7 @@ def _bars(axes: Axes, bars: dict[float, dict[str, Held]], condition: str, n_cond
         axes.errorbar(
             one.percent,
             place,
-            xerr=[[one.percent - low], [high - one.percent]],
+            xerr=_whiskers(one.percent, low, high),
             color=INK,
             capsize=2,
             linewidth=1.0,
@@ -224,6 +234,11 @@ def _bars(axes: Axes, bars: dict[float, dict[str, Held]], condition: str, n_cond
             label=f"{probe} probe" if condition == "without" else None,
             clip_on=False,
         )
+
+
+def _whiskers(value: float, low: float, high: float) -> list[list[float]]:
+    """How far whiskers go to either side; an interval of few resamples may lie beside its figure."""
+    return [[max(0.0, value - low)], [max(0.0, high - value)]]
 
 
 def _legend(figure: Figure) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CAPTION_KINDS", "IMAGE_KINDS", "Information", "columns_of_audit"]
 
 IMAGE_KINDS = ("shared", "partial", "specific", "undescribed", "never described", "task-relevant", "shortcut")
-CAPTION_KINDS = ("shared", "partial", "specific", "unstated", "shortcut")
+CAPTION_KINDS = ("shared", "partial", "specific", "unstated", "words", "shortcut")
 
 _NAMES = {"linear": "", "mlp": " (mlp)"}
 
@@ -34,7 +34,9 @@ class Information:
     ``with image shared`` and the like are on rows with them. ``low`` and ``high`` at the end of a name
     are the ends of its 95 % interval, ``(mlp)`` says the other probe. ``gap`` is what a task-optimal
     representation would hold beyond the measured one, in bits per image, ``optimal`` all it would hold,
-    ``minimal`` what one minimally sufficient for one caption would.
+    ``minimal`` what one minimally sufficient for one caption would. ``image undescribed`` mixes keys that
+    captions never state, which ``image never described`` has alone, with keys that captions of other images
+    state. Of collections without facts there are words: ``image shared`` and its like, and ``caption words``.
 
     Attributes:
         most: training images, and training rows per question.

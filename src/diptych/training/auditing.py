@@ -30,6 +30,9 @@ __all__ = ["Encode", "audit_encoder", "audit_run"]
 Encode = Callable[[Collection, str, Path], EncodedCollection]
 """A part of a collection, its split and a folder to keep rows in, to rows."""
 
+USUAL = ("train", "val", "test")
+"""Names of splits, unless others are given."""
+
 _IMAGES = int.from_bytes(b"images")
 
 
@@ -39,7 +42,10 @@ def audit_run(
     folder: Path | str | None = None,
     **options: Any,
 ) -> Audit:
-    """Audit a run's best encoder on the splits it was trained, chosen and tested on.
+    """Audit a run's best encoder on the splits it was trained, chosen and tested on, or on other data.
+
+    Other data is audited with and without the run's shortcuts, as its own data is: the numbers are rows of
+    that data. Its splits are those that the run's data has, or train, val and test where it lacks one.
 
     Args:
         run: the run or its folder.
@@ -48,7 +54,7 @@ def audit_run(
         options: as of :func:`audit_encoder`.
 
     Raises:
-        UsageError: the run has no trained encoder yet, or its data lacks a split.
+        UsageError: the run has no trained encoder yet, or the data lacks a split.
     """
     if not isinstance(run, Run):
         run = Run.open(run)
@@ -58,14 +64,17 @@ def audit_run(
         )
     data, recipe = run.recipe.data, run.recipe
     whole = collection_of(data) if collection is None else collection
+    splits = (data.train, data.validation, data.test)
+    if collection is not None and not set(splits) <= set(collection.split_sizes):
+        splits = USUAL
     shortcuts = None
     if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
-        shortcuts = Shortcuts.of(recipe.shortcuts, whole, data.train, recipe.seed)
+        shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
     return audit_encoder(
         DualEncoder.load(run.best),
         whole,
         run.folder / "embeddings" if folder is None else folder,
-        splits=(data.train, data.validation, data.test),
+        splits=splits,
         shortcuts=shortcuts,
         **options,
     )
@@ -76,7 +85,7 @@ def audit_encoder(
     collection: Collection,
     folder: Path | str,
     *,
-    splits: tuple[str, str, str] = ("train", "val", "test"),
+    splits: tuple[str, str, str] = USUAL,
     shortcuts: Shortcuts | None = None,
     probes: Sequence[ProbeName] = ("linear", "mlp"),
     seed: int = 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from diptych.analysis.information.facts_of import (
     image_facts,
     stated_keys,
 )
+from diptych.analysis.information.questions import questions_of
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
@@ -121,3 +123,39 @@ def test_a_collection_without_facts(told: Callable[..., Collection]) -> None:
     assert not has_facts(bare)
     with pytest.raises(DataError, match="says no facts"):
         image_facts(bare, ())
+
+
+def test_facts_of_part_of_the_records(told: Callable[..., Collection]) -> None:
+    part = told([*FACTS, {"shape": "bar"}], [*STATES, [("shape",), ("shape",)]])
+    # the first image says no facts, and the first caption of the last states nothing
+    odd = replace(
+        part,
+        records=[{}, *(part.records or ())[1:]],
+        caption_records=[*(part.caption_records or ())[:4], {}, {"states": None}],
+    )
+    assert has_facts(odd)
+    found = image_facts(odd, stated_keys(odd))
+    assert found.keys == ("shape", "light")
+    assert found.values[:, 0].tolist() == [None, "ring", "bar"]
+    assert column(found, "shared", "shape") == [0, 1, 0]
+    assert column(found, "undescribed", "shape") == [0, 0, 1]
+    assert caption_facts(odd, stated=True).values[:, 0].tolist() == [None] * 3 + ["ring", None, None]
+    assert not has_facts(replace(part, caption_records=[{}] * 6))
+
+
+def test_values_are_text(told: Callable[..., Collection]) -> None:
+    part = told([{"count": 1}, {"count": "two"}, {"count": None}, {"count": 1}], [[("count",)]] * 4)
+    found = image_facts(part, stated_keys(part))
+    assert found.values[:, 0].tolist() == ["1", "two", None, "1"]
+    # sorted, whatever they were
+    assert questions_of(found, found, found).classes == (("1", "two"),)
+
+
+def test_facts_and_states_of_another_shape_are_named(told: Callable[..., Collection]) -> None:
+    part = told(FACTS, STATES)
+    odd = replace(part, records=[(part.records or ())[0], {"facts": "blue"}])
+    with pytest.raises(DataError, match="facts of image i1 of told are 'blue'"):
+        image_facts(odd, ())
+    odd = replace(part, caption_records=[*(part.caption_records or ())[:3], {"states": "shape"}])
+    with pytest.raises(DataError, match="caption c3 of told states 'shape'"):
+        caption_facts(odd, stated=True)

@@ -9,7 +9,7 @@ result and ``gap`` reads Theorem 1's gap from it.
 from __future__ import annotations
 
 from diptych.analysis.information.audit import GROUPS, Encoded, audit
-from diptych.analysis.information.audit_report import CONDITIONS, SIDES, Audit, AuditProtocol
+from diptych.analysis.information.audit_report import CONDITIONS, READING, SIDES, Audit, AuditProtocol
 from diptych.analysis.information.gap import Gap, gap_of
 from diptych.analysis.information.held import Held
 from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName
@@ -19,6 +19,7 @@ __all__ = [
     "GROUPS",
     "MOST_ROWS",
     "PROBES",
+    "READING",
     "SIDES",
     "Audit",
     "AuditProtocol",

@@ -40,7 +40,7 @@ from diptych.analysis.information.facts_of import (
 )
 from diptych.analysis.information.figures import Side
 from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName, Rows, probe
-from diptych.analysis.information.questions import Questions, questions_of
+from diptych.analysis.information.questions import PLACES, Questions, questions_of
 from diptych.analysis.information.summing import group_figures, question_figures
 from diptych.analysis.information.words_of import (
     WORD_CAPTION_GROUPS,
@@ -49,7 +49,7 @@ from diptych.analysis.information.words_of import (
     content_words,
     image_words,
 )
-from diptych.core.errors import DataError
+from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
 from diptych.evaluation.bootstrap import Bootstrap
 
@@ -105,6 +105,7 @@ def audit(
 
     Raises:
         DataError: a split without images or captions; nothing to ask.
+        NumericalError: a row holds NaN or infinity; the message names side, split and row.
     """
     bootstrap = bootstrap or Bootstrap()
     first = next(iter(conditions.values()))
@@ -130,11 +131,18 @@ def audit(
     )
 
 
-def side_questions(side: Literal["image", "caption"], collections: Sequence[Collection]) -> Questions:
+def side_questions(
+    side: Literal["image", "caption"], collections: Sequence[Collection], most: int = MOST_ROWS
+) -> Questions:
     """Everything that can be asked of one side's rows of train, validation and test.
 
+    Args:
+        side: whose rows.
+        collections: the three.
+        most: how many training images may be used; with fewer than these there are no more to be had.
+
     Raises:
-        DataError: nothing can be asked.
+        DataError: nothing can be asked; the message says why.
     """
     asked: list[tuple[str, list[Answers]]] = []
     if has_facts(collections[0]):
@@ -145,7 +153,7 @@ def side_questions(side: Literal["image", "caption"], collections: Sequence[Coll
             asked.append(("facts", [caption_facts(one, stated=True) for one in collections]))
             asked.append(("unstated facts", [caption_facts(one, stated=False) for one in collections]))
     else:
-        words = content_words(collections[0])
+        words = content_words(collections[0], fix=_more_images(collections[0], most))
         of_words = image_words if side == "image" else caption_words
         asked.append(("words", [of_words(one, words) for one in collections]))
     if has_codes(collections[0]):
@@ -162,8 +170,22 @@ def side_questions(side: Literal["image", "caption"], collections: Sequence[Coll
         found = questions_of(train, validation, test, what)
         whole = found if whole is None else whole.beside(found)
     if whole is None or not whole.keys:
-        raise DataError(f"nothing can be asked of {side} rows", "audit more images with --most")
+        reasons = " ".join(() if whole is None else whole.notes) or "no fact, digit or word of them is told."
+        raise DataError(
+            f"nothing can be asked of {side} rows: {reasons.rstrip('.')}",
+            "audit a test split of two images or more, whose captions differ"
+            if collections[2].n_images < 2
+            else "what test images say must differ, and be said of training and validation images too; "
+            + _more_images(collections[0], most),
+        )
     return replace(whole, notes=(*whole.notes, *notes))
+
+
+def _more_images(train: Collection, most: int) -> str:
+    """What to do where training images are too few."""
+    if train.n_images < most:
+        return f"all {train.n_images:,} training images are used: audit a collection with more images"
+    return "audit more training images with --most"
 
 
 def audit_side(
@@ -174,9 +196,16 @@ def audit_side(
     most: int,
     bootstrap: Bootstrap,
 ) -> Side:
-    """Probe image rows or caption rows of one condition."""
+    """Probe image rows or caption rows of one condition.
+
+    Raises:
+        DataError: nothing can be asked of the rows.
+        NumericalError: a row holds NaN or infinity; the message names side, split and row.
+    """
     rows: Rows = tuple(np.asarray(one.images if side == "image" else one.texts) for one in splits)  # type: ignore[assignment]
-    questions = side_questions(side, [one.collection for one in splits])
+    for place, one, given in zip(PLACES, splits, rows, strict=True):
+        _check_finite(given, side, place, one.collection)
+    questions = side_questions(side, [one.collection for one in splits], most)
     probed = {name: probe(name, rows, questions, seed, most) for name in probes}
     meanings = GROUPS["facts" if has_facts(splits[0].collection) else "words"][side]
     return Side(
@@ -185,3 +214,15 @@ def audit_side(
         question_figures(questions, probed, seed, bootstrap),
         questions.notes,
     )
+
+
+def _check_finite(rows: np.ndarray, side: str, place: str, collection: Collection) -> None:
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(bad):
+        names = collection.image_ids if side == "image" else collection.caption_ids
+        known = f", {names[bad[0]]}" if len(names) == len(rows) else ""
+        raise NumericalError(
+            f"{len(bad):,} of {len(rows):,} {side} rows of the {place} split are not finite, the first is row "
+            f"{bad[0]}{known}",
+            "the encoder is damaged or diverged: load or train it again",
+        )

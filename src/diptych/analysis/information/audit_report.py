@@ -12,7 +12,7 @@ from diptych.analysis.information.held import Held
 from diptych.core.errors import StorageError
 from diptych.core.files import read_json, write_json
 
-__all__ = ["CONDITIONS", "SIDES", "Audit", "AuditProtocol"]
+__all__ = ["CONDITIONS", "FEW_TO_CHOOSE", "READING", "SIDES", "Audit", "AuditProtocol"]
 
 _FORMAT = 1
 _KIND = "information audit"
@@ -22,6 +22,18 @@ CONDITIONS = {"without": "without shortcuts", "with": "with shortcuts"}
 
 SIDES = {"image": "image rows", "caption": "caption rows"}
 """Whose rows."""
+
+READING = {
+    "facts": "Shared and specific are different facts, some easier to see than others: compare one kind between "
+    "runs, not two kinds within one. Undescribed mixes keys that captions never state (never described) with keys "
+    "that captions of other images state.",
+    "words": "Shared and specific are different words, some easier to see than others: compare one kind between "
+    "runs, not two kinds within one.",
+}
+"""Content → how its kinds are to be read."""
+
+FEW_TO_CHOOSE = 20
+"""Fewer validation images than these choose penalties and stopping points by chance."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,12 @@ class Audit:
     def notes(self) -> list[str]:
         """What a reader of the figures should know, one sentence each."""
         found: dict[str, None] = {}
+        to_choose = self.protocol.images[1]
+        if to_choose < FEW_TO_CHOOSE:
+            found[
+                f"only {to_choose} validation image{'' if to_choose == 1 else 's'} to choose penalties and stopping "
+                f"points by, fewer than {FEW_TO_CHOOSE}: with others the figures may be quite different."
+            ] = None
         for condition, sides in self.conditions.items():
             before = f"{CONDITIONS[condition]}, " if len(self.conditions) > 1 else ""
             for name, side in sides.items():

@@ -7,7 +7,7 @@ digits of their own code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -33,7 +33,7 @@ IMAGE_GROUPS = {
     "shared": "stated by every caption of the image",
     "partial": "stated by several captions, not by all",
     "specific": "stated by exactly one of several captions",
-    "undescribed": "stated by no caption of the image",
+    "undescribed": "stated by no caption of the image: what captions of other images state and what none ever does",
     "never described": "stated by no caption of any training image (part of undescribed)",
     "shortcut": "digits of the code or codes on the picture",
     "one caption": "stated by one caption of the image, on average over its captions",
@@ -55,12 +55,9 @@ UNSTATED = "unstated "
 
 
 def has_facts(collection: Collection) -> bool:
-    """Whether its records say what is true of each image and which captions state it."""
-    return bool(
-        collection.records
-        and collection.caption_records
-        and "facts" in collection.records[0]
-        and "states" in collection.caption_records[0]
+    """Whether any record says what is true of its image, and any which facts its caption states."""
+    return any(isinstance(record.get("facts"), Mapping) for record in collection.records or ()) and any(
+        "states" in record for record in collection.caption_records or ()
     )
 
 
@@ -90,7 +87,7 @@ def image_facts(collection: Collection, ever: Iterable[str]) -> Answers:
             gives them; the others are "never described".
 
     Raises:
-        DataError: the collection has no facts.
+        DataError: the collection has no facts, or an image's are none; the message names it.
     """
     keys = fact_keys(collection)
     values = _values(_facts(collection), keys)
@@ -113,7 +110,7 @@ def caption_facts(collection: Collection, *, stated: bool) -> Answers:
         stated: which; probes of the two are different ones.
 
     Raises:
-        DataError: the collection has no facts.
+        DataError: as of :func:`image_facts`, or a caption's ``states`` are no list; the message names it.
     """
     image, keys = np.asarray(collection.caption_image), fact_keys(collection)
     values = _values(_facts(collection), keys)[image]
@@ -163,16 +160,37 @@ def caption_codes(collection: Collection) -> Answers:
 
 
 def _facts(collection: Collection) -> list[dict[str, str]]:
+    """The facts of every image, as text; none where its record has none."""
     if not has_facts(collection):
         raise DataError(
             f"{collection.name} says no facts of its images and captions",
             "audit words instead, or give scenes",
         )
-    return [record["facts"] for record in collection.records or ()]
+    found = []
+    for record, name in zip(collection.records or (), collection.image_ids, strict=True):
+        given = record.get("facts") or {}
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"the facts of image {name} of {collection.name} are {given!r}, not keys with values",
+                'write them as {"facts": {"main.colour": "red"}}',
+            )
+        # text, so that answers can be sorted: values of other collections may be numbers
+        found.append({str(key): str(value) for key, value in given.items() if value is not None})
+    return found
 
 
-def _states(collection: Collection) -> list[Iterable[str]]:
-    return [record["states"] for record in collection.caption_records or ()]
+def _states(collection: Collection) -> list[tuple[str, ...]]:
+    """The keys that every caption states; none where its record has none."""
+    found = []
+    for record, name in zip(collection.caption_records or (), collection.caption_ids, strict=True):
+        given = record.get("states") or ()
+        if not isinstance(given, Sequence | Set) or isinstance(given, str):
+            raise DataError(
+                f"caption {name} of {collection.name} states {given!r}, which is no list of keys of facts",
+                'write them as {"states": ["main.colour"]}',
+            )
+        found.append(tuple(str(key) for key in given))
+    return found
 
 
 def _values(facts: Sequence[dict[str, str]], keys: Sequence[str]) -> np.ndarray:

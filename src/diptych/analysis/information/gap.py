@@ -29,7 +29,7 @@ class Gap:
         shared: stated by every caption, shortcut digits not among them.
         minimal: stated by one caption, on average over captions: what is minimal and sufficient for it.
         optimal: stated by any caption (task-relevant): what is task-optimal.
-        shortcut: of shortcut digits among ``optimal``.
+        shortcut: of shortcut digits among ``optimal``: 0 where no caption ends with what its picture carries.
         held: of ``optimal``, what the rows hold, and the ends of its interval.
     """
 
@@ -48,18 +48,20 @@ class Gap:
 
 def gap_of(side: Side, probe: str) -> Gap | None:
     """The gap of image rows by one probe; None where nobody says what captions state (words)."""
-    figures = {name: side.group(name) for name in ("shared", "one caption", "task-relevant", "shortcut")}
-    optimal, minimal = figures["task-relevant"], figures["one caption"]
+    optimal, minimal = side.group("task-relevant"), side.group("one caption")
     if optimal is None or minimal is None or probe not in optimal.held:
         return None
     whole = optimal.held[probe]
-    shared, shortcut = (
-        0.0 if (figure := figures[name]) is None else figure.held[probe].there
-        for name in ("shared", "shortcut")
-    )
+    facts = {
+        name: 0.0 if (figure := side.group(name)) is None else figure.held[probe].there
+        for name in ("shared", "partial", "specific")
+    }
+    # what captions state is facts of these three kinds, and digits; less than this is rounding
+    rest = whole.there - sum(facts.values())
+    shortcut = rest if rest > 1e-9 * whole.there else 0.0
     low, high = whole.ends
     return Gap(
-        shared,
+        facts["shared"],
         minimal.held[probe].there,
         whole.there,
         shortcut,

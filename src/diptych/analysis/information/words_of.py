@@ -58,11 +58,13 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 
-def content_words(collection: Collection, most: int = MOST_WORDS) -> tuple[str, ...]:
+def content_words(
+    collection: Collection, most: int = MOST_WORDS, fix: str = "audit a collection with more images"
+) -> tuple[str, ...]:
     """The ``most`` words in the captions of the most images, the most frequent first.
 
     Raises:
-        DataError: no word lies within the bounds.
+        DataError: no word lies within the bounds; ``fix`` says what to do.
     """
     counts: Counter[str] = Counter()
     for image in range(collection.n_images):
@@ -77,7 +79,7 @@ def content_words(collection: Collection, most: int = MOST_WORDS) -> tuple[str, 
         raise DataError(
             f"{collection.name}: no content word is in the captions of {LEAST_IMAGES} to {highest:.0f} of "
             f"{collection.n_images:,} training images",
-            "audit more training images with --most",
+            fix,
         )
     return tuple(fit[:most])
 
