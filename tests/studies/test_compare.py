@@ -120,6 +120,51 @@ def test_where_things_are_is_not_another_training() -> None:
     assert not compare(TABLE_1, made_up(TABLE_1, changed=("checkpoints.patience",))).reproduces
 
 
+CLIP = "open_clip:RN50/somebody (fingerprint 0123456789abcdef)"
+
+
+def fine_tuned(results: Results, given: str, changed: tuple[str, ...] = ("fine_tune",)) -> Results:
+    """With the rows of CLIP gone on from an encoder that was given."""
+    entries = [
+        replace(entry, fine_tuned_from=given, changed=changed) if entry.row.startswith("clip") else entry
+        for entry in results.entries
+    ]
+    return Results(results.study, tuple(entries))
+
+
+def test_what_went_on_from_any_encoder_is_no_reproduction() -> None:
+    study = STUDIES.get("svl.table-4.1")
+    results = fine_tuned(made_up(study), CLIP)
+    both = compare(study, results)
+    assert both.label.startswith(
+        "A reproduction where trained from scratch, else the paper's training, fine-"
+    )
+    verdicts = {row.row.name: {cell.verdict for cell in row.cells} for row in both.blocks[0].rows}
+    assert verdicts["clip-unique"] == {"unchecked start", "not run"}  # no validation is printed
+    assert verdicts["vse-unique"] == {"reproduced", "not run"}
+    assert both.counts() == {"reproduced": 4 * 7}
+    only = Results(study.name, tuple(entry for entry in results.entries if entry.row.startswith("clip")))
+    alone = compare(study, only)
+    assert alone.label.startswith(f"The paper's training, fine-tuned from {CLIP}: on flickr30k")
+    assert not alone.reproduces
+    assert alone.counts() == {}
+    assert "A reproduction" not in render_study(alone)
+    assert "start from an encoder that cannot be checked" in render_study(alone)
+    # Entries of earlier versions say that one was given and not which.
+    older = compare(study, fine_tuned(only, ""))
+    assert older.label.startswith("The paper's training, fine-tuned from an encoder without a name: on")
+    small = compare(study, fine_tuned(made_up(study, setting="data"), CLIP))
+    assert small.label.startswith("Not a reproduction: on the paper's data")
+    assert f"fine-tuned from {CLIP}" in small.label
+
+
+def test_an_entry_says_what_was_given_where_something_was() -> None:
+    (entry,) = made_up(STUDIES.get("svl.table-4.1"), seeds=1).entries[:1]
+    assert "fine_tuned_from" not in entry.to_dict()
+    for one in (entry, replace(entry, fine_tuned_from=CLIP)):
+        assert Entry.from_dict(one.to_dict()) == one
+
+
 @pytest.mark.parametrize(
     ("dataset", "r_at_1", "status"),
     [("coco", 38.9, "holds"), ("coco", 30.0, "fails"), ("f8k", 38.9, "not run")],

@@ -57,6 +57,15 @@ def test_other_targets_are_a_change_where_there_are_targets() -> None:
     assert changes("ltd-constraint", targets="models/minilm") == ()  # the same encoder, somewhere else
 
 
+def test_an_encoder_is_given_to_what_goes_on_from_one() -> None:
+    study, chosen = STUDIES.get("svl.table-4.1"), Choices(values={"fine_tune": "clip"})
+    of = {
+        row: changed_keys(chosen, recipe_of(study, study.row(row), "paper", chosen))
+        for row in ("clip-none", "vse-none")
+    }
+    assert of == {"clip-none": ("fine_tune",), "vse-none": ()}
+
+
 def test_a_study_is_run_kept_and_used_again(small_study: Study, choices: Choices, tmp_path: Path) -> None:
     told: list[str] = []
     results = run_study(
@@ -158,14 +167,60 @@ def test_interrupted_it_goes_on_to_the_same_numbers(
     assert resumed.values("vsepp-triplet", "rsum") == unbroken.values("vsepp-triplet", "rsum")
 
 
+def test_two_studies_do_not_train_one_run(small_study: Study, choices: Choices, tmp_path: Path) -> None:
+    """The folder of a run that another process trains is refused; one that is finished is free to use."""
+    from diptych.training.lock import LOCK
+
+    lock = tmp_path / "rows" / "vsepp-triplet" / "seed-0" / LOCK
+    seen: list[bool] = []
+
+    def run(stop: bool = False) -> Results:
+        def should_stop() -> bool:
+            seen.append(lock.is_file())
+            return stop
+
+        return run_study(
+            small_study,
+            tmp_path,
+            choices,
+            rows=["1.1"],
+            seeds=[0],
+            accelerator="cpu",
+            should_stop=should_stop,
+        )
+
+    with pytest.raises(Interrupted):
+        run(stop=True)
+    assert seen[0]  # held while it trains
+    assert not lock.exists()  # and given back
+    text = json.dumps({"pid": 1, "host": "elsewhere"})
+    lock.write_text(text)
+    with pytest.raises(UsageError, match="is being trained by process 1 of elsewhere"):
+        run()
+    assert lock.read_text() == text
+    lock.unlink()
+    finished = run()
+    lock.write_text(text)
+    assert run() == finished
+
+
 def test_nothing_is_overwritten(
     small_study: Study, choices: Choices, tmp_path: Path, scenes_folder: Path
 ) -> None:
     folder = tmp_path / "out"
     run_study(small_study, folder, choices, rows=["1.1"], seeds=[0], accelerator="cpu")
     wider = replace(choices, values={**choices.values, "model.width": 32})
-    with pytest.raises(UsageError, match="was trained with model"):
+    with pytest.raises(UsageError, match="was trained with model") as caught:
         run_study(small_study, folder, wider, rows=["1.1"], seeds=[0])
+    assert caught.value.fix == "choose another folder with --out"
+    # A run in the home of another study: another folder beside it would have the same home.
+    rows = tuple(replace(row, home=folder.name) for row in small_study.rows)
+    guest = replace(small_study, name="made-up.table-2", rows=rows)
+    with pytest.raises(UsageError, match="was trained with model") as caught:
+        run_study(guest, tmp_path / "guest", wider, rows=["1.1"], seeds=[0])
+    assert (
+        caught.value.fix == f"its runs are in {folder}: choose a folder in another parent folder with --out"
+    )
     with pytest.raises(UsageError, match="holds study 'made-up.table-1'"):
         run_study(replace(small_study, name="made-up.table-2"), folder, choices, rows=["1.1"], seeds=[0])
     from diptych.data.scenes import make_scenes

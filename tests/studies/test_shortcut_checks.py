@@ -15,6 +15,7 @@ from diptych.studies.shortcut_checks import (
     in_order,
     less,
     reaches,
+    recovers,
     with_chosen,
 )
 from diptych.studies.shortcut_rows import chosen_remarks
@@ -33,6 +34,41 @@ def test_at_least(rsum: float, expected: str) -> None:
     rows = {"a": {"rsum": rsum}, "none": {"rsum": 100.0}}
     assert status(at_least("a", "none", 0.9, "rsum"), rows) == expected
     assert status(at_least("a", "nobody", 0.9, "rsum"), rows) == "not run"
+
+
+@pytest.mark.parametrize(("chance", "expected"), [(5.0, "holds"), (10.0, "not run")])
+def test_nothing_is_kept_of_what_is_near_chance(chance: float, expected: str) -> None:
+    """27 beside 30 where chance is 10: a model that learned nothing keeps nothing."""
+    rows = {"a": {"rsum": 27.0}, "none": {"rsum": 30.0, "chance rsum": chance}}
+    assert status(at_least("a", "none", 0.9, "rsum"), rows) == expected
+    rows = {"a": {"rsum": 27.0, "zero-shot rsum": 30.0, "chance rsum": chance}}
+    assert status(less("a", "rsum", "zero-shot rsum"), rows) == expected
+    # Shares of information have no chance.
+    shares = {"a": {"image specific": 1.0, "image shared": 2.0, "chance rsum": chance}}
+    assert status(less("a", "image specific", "image shared"), shares) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("rsum", "fallen", "whole", "expected"),
+    [
+        (90.0, 30.0, 400.0, "holds"),
+        (89.9, 30.0, 400.0, "fails"),
+        (31.0, 9.0, 400.0, "holds"),  # the fallen row may be at chance
+        (30.0, 9.0, 400.0, "fails"),  # more than 3 times as much, and a collapse still: 3 times chance
+        (39.0, 9.0, 800.0, "fails"),  # 5 % of what there is to recover
+        (90.0, 9.0, 30.0, "not run"),  # nothing was learned without shortcuts either
+    ],
+)
+def test_a_recovery(rsum: float, fallen: float, whole: float, expected: str) -> None:
+    rows = {
+        "ltd": {"rsum": rsum, "chance rsum": 10.0},
+        "unique": {"rsum": fallen, "chance rsum": 10.0},
+        "none": {"rsum": whole, "chance rsum": 10.0},
+    }
+    assert status(recovers("ltd", "unique", "none", 3.0), rows) == expected
+    for absent in rows:
+        some = {row: values for row, values in rows.items() if row != absent}
+        assert status(recovers("ltd", "unique", "none", 3.0), some) == "not run"
 
 
 def test_a_level_and_two_columns_of_one_row() -> None:

@@ -9,18 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import Interrupted, MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, compare, recipe_of
 from diptych.studies.page import render_study
+from diptych.studies.results import Entry, entry_file
 from diptych.studies.rows import base_of, rows_of, why_left_out
 from diptych.studies.runner import plan_of, run_study
 from diptych.studies.shortcut_rows import BITS, BOUNDS, BUDGETS
-from diptych.studies.study import SettingName
+from diptych.studies.start import start_of
+from diptych.studies.study import SettingName, Study
 from diptych.studies.verdict import cell_verdict
 from diptych.training.recipe import Recipe
+from diptych.training.run import Run
 
 FIGURE = STUDIES.get("svl.figure-4.5")
 LTD, IFM = STUDIES.get("svl.table-4.1"), STUDIES.get("svl.table-4.2")
+INFORMATION = STUDIES.get("svl.information")
 CLIP = {"fine_tune": "clip-rn50"}
 
 
@@ -149,6 +153,39 @@ def test_the_tables_share_their_baselines_runs() -> None:
         assert of(name, "quick") == of(name, "quick", "svl.table-4.2") == of(name, "quick", "svl.figure-4.5")
 
 
+@pytest.mark.parametrize("setting", ["paper", "data", "quick"])
+@pytest.mark.parametrize("study", [FIGURE, LTD, IFM, INFORMATION], ids=lambda study: study.name)
+def test_no_two_rows_are_one_training(study: Study, setting: SettingName) -> None:
+    choices = Choices(values=CLIP)
+    recipes = [
+        recipe_of(study, row, setting, choices).model_copy(update={"name": ""})
+        for row in study.rows
+        if why_left_out(study, row, setting, choices) is None
+    ]
+    assert all(recipe not in recipes[place + 1 :] for place, recipe in enumerate(recipes))
+
+
+def test_all_captions_are_no_row_of_their_own_where_all_rows_have_them() -> None:
+    row = INFORMATION.row("vse-none-all-captions")
+    for setting, left_out in (("paper", False), ("data", True), ("quick", False)):
+        why = why_left_out(INFORMATION, row, setting, Choices())  # type: ignore[arg-type]
+        assert (why is not None) is left_out
+    batches = recipe_of(INFORMATION, INFORMATION.row("vse-none"), "data").batches
+    assert (batches.plan, batches.captions_per_image) == ("grouped", 5)
+
+
+def test_different_facts_are_not_held_against_each_other() -> None:
+    assert "theorem 1" not in {claim.name for claim in INFORMATION.claims}
+    assert any(note.startswith("No claim holds shared against specific") for note in INFORMATION.notes)
+    assert {column.name for column in INFORMATION.columns} >= {"image never described", "image specific"}
+
+
+def test_what_differs_from_the_published_code_is_told() -> None:
+    for study in (FIGURE, LTD, IFM, INFORMATION):
+        assert any("Warm-up" in note and "(n + 1)/m" in note for note in study.notes)
+    assert any("reconstruction.constraint.compat=unprojected" in note for note in LTD.notes)
+
+
 def test_verdicts_take_the_root_of_a_printed_variance() -> None:
     """436.2 ± 145.0: within two deviations of 12.0, and what is printed stays as printed."""
     row = next(row for row in LTD.published[0].rows if row.row == "F3")
@@ -215,6 +252,11 @@ def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
     assert page.count("<svg") == 3  # the comparison, and a panel per model
     assert "evaluated with shortcuts" in page
 
+    start = start_of(Run.open(kept.parent))
+    assert start is not None
+    assert f"; fine-tuned from {start.name}, zero-shot: dataset scenes;" in measured["clip-unique"].protocol
+    assert "fine-tuned" not in measured["vse-unique"].protocol
+
     # The same encoder under another name is the same training, another encoder is not.
     begun_with = Recipe.model_validate(tomllib.loads((kept.parent / "recipe.toml").read_text())).fine_tune
     assert begun_with == str(folder / "rows" / "pretrained" / "seed-0" / "best")
@@ -224,9 +266,17 @@ def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
     given = replace(tiny, values={**tiny.values, "fine_tune": str(tmp_path / "elsewhere")})
     run_study(FIGURE, folder, given, rows=["clip-unique"], seeds=[0], tell=told.append)
     assert told == ["row 1 of 1: Fine-tuned, unique: there already"]
+    file = entry_file(kept.parent, FIGURE.name)
+    assert not Entry.open(file).fine_tuned_from  # the base is no encoder that was given
+    file.unlink()
+    run_study(FIGURE, folder, given, rows=["clip-unique", "vse-none"], seeds=[0])
+    assert Entry.open(file).fine_tuned_from == f"{tmp_path / 'elsewhere'} (fingerprint {start.fingerprint})"
+    assert "fine_tune" in Entry.open(file).changed
     given = replace(tiny, values={**tiny.values, "fine_tune": str(tmp_path / "other")})
     with pytest.raises(UsageError, match="was begun with"):
         run_study(FIGURE, folder, given, rows=["clip-unique"], seeds=[0])
+
+    assert start.fingerprint in (kept.parent / "fine_tune.json").read_text()
 
     # The tables beside it use its runs.
     told.clear()
@@ -243,3 +293,65 @@ def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
     assert remark in page
     assert "±145.0" in page
     assert "mean ± variance over runs" in page
+
+
+def test_a_study_that_has_moved(tiny: Choices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What rows start from is found from any working directory, and where it is today."""
+    old, new, away = (tmp_path / name for name in ("old", "new", "away"))
+    old.mkdir()
+    away.mkdir()
+    monkeypatch.chdir(old)
+    told: list[str] = []
+    steps: list[int] = []
+    long = replace(tiny, values={**tiny.values, "stages.0.epochs": 2})
+
+    def run(row: str, folder: Path, choices: Choices = long, stop: bool = False) -> dict[str, float]:
+        def should_stop() -> bool:
+            steps.append(len(steps))
+            return stop and told[-1].startswith("row 2 of 2")
+
+        results = run_study(
+            FIGURE,
+            folder,
+            choices,
+            rows=[row],
+            seeds=[0],
+            accelerator="cpu",
+            should_stop=should_stop,
+            tell=told.append,
+        )
+        return dict(results.of(row)[0].measurements[0].values)
+
+    def recipe_in(place: Path, row: str) -> Path:
+        return place / FIGURE.name / "rows" / row / "seed-0" / "recipe.toml"
+
+    before = run("clip-none", Path(FIGURE.name))
+    begun_with = f"{FIGURE.name}/rows/pretrained/seed-0/best"
+    text = recipe_in(old, "clip-none").read_text()
+    assert f'fine_tune = "{old / begun_with}"' in text
+    with pytest.raises(Interrupted):
+        run("clip-unique", Path(FIGURE.name), stop=True)
+
+    # As runs of earlier versions have it; then all is moved, and looked at from elsewhere.
+    for row in ("clip-none", "clip-unique"):
+        file = recipe_in(old, row)
+        file.write_text(file.read_text().replace(str(old / begun_with), begun_with))
+    old.rename(new)
+    monkeypatch.chdir(away)
+    told.clear()
+    entry = entry_file(recipe_in(new, "clip-none").parent, FIGURE.name)
+    entry.unlink()
+    assert run("clip-none", new / FIGURE.name) == before
+    assert told[1:] == [
+        f"row 2 of 2: Fine-tuned, no shortcuts: {did}" for did in ("there already", "measuring")
+    ]
+    told.clear()
+    assert run("clip-unique", new / FIGURE.name)["zero-shot rsum"] == before["zero-shot rsum"]
+    assert told[1:] == [f"row 2 of 2: Fine-tuned, unique: {did}" for did in ("goes on", "measuring")]
+
+    # Another encoder in its place is not taken for it.
+    entry.unlink()
+    begun = start_of(Run.open(entry.parent.parent), str(new / FIGURE.name / "rows" / "clip-none" / "seed-0"))
+    assert begun is not None
+    with pytest.raises(MismatchError, match="training began with"):
+        begun.open()

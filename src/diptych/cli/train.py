@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +70,7 @@ def train(
       [bold]diptych train --resume runs/flickr8k[/bold]
     """
     from diptych.training.fit import fit
+    from diptych.training.lock import training_lock
     from diptych.training.recipe import load_recipe, recipe_names
     from diptych.training.run import Run
     from diptych.training.source import collection_of
@@ -107,15 +109,17 @@ def train(
         collection = collection_of(run.recipe.data)
         for line in (collection.describe(), *collection.notes):
             say(line)
-        run.begin()
-        place = fit(
-            run,
-            collection,
-            devices=devices,
-            accelerator=accelerator,
-            features_root=features,
-            should_stop=should_stop,
-        )
+        # Further processes of the same training are no others.
+        with training_lock(run.folder) if is_main_process() else nullcontext():
+            run.begin()
+            place = fit(
+                run,
+                collection,
+                devices=devices,
+                accelerator=accelerator,
+                features_root=features,
+                should_stop=should_stop,
+            )
     kept = ", the last is kept" if run.recipe.checkpoints.keep == "last" else ""
     best = f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}"
     say(f"{best}{kept}; run in {run.folder}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure, printed_evidence
-from diptych.studies.label import changed_training, label_of
+from diptych.studies.label import changed_training, given_start, label_of
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Results
 from diptych.studies.study import PUBLISHED, Row, Study
@@ -104,12 +104,12 @@ class Comparison:
     remarks: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """How many cells have each verdict, of those that were measured and are printed."""
+        """How many cells have each verdict, of those that were measured, are printed and could be checked."""
         found: dict[str, int] = {}
         for block in self.blocks:
             for row in block.rows:
                 for cell in row.cells:
-                    if cell.verdict not in ("not run", "not printed"):
+                    if cell.verdict not in ("not run", "not printed", "unchecked start"):
                         found[cell.verdict] = found.get(cell.verdict, 0) + 1
         return found
 
@@ -134,13 +134,14 @@ def compare(study: Study, results: Results) -> Comparison:
     # Where nothing is printed, ours stand alone.
     held_on = [on[key] for key in keys] or [_as_printed(own)]
     blocks = tuple(_block(study, results, one, changed) for one in held_on)
-    reproduces = is_the_papers and not blocks[0].differences and not changed and results.setting == "paper"
+    as_published = is_the_papers and not blocks[0].differences and not changed and results.setting == "paper"
+    reproduces = as_published and not all(given_start(entry) for entry in results.entries)
     printed = judged_in_the_paper(study)
     evidence = results.evidence()
     if is_the_papers and not blocks[0].differences:
         evidence = _with_quoted(evidence, study, keys[0])
     claims = tuple((claim, judge(claim, evidence), in_paper) for claim, in_paper in printed)
-    label = label_of(study, results, blocks[0], changed, reproduces)
+    label = label_of(study, results, blocks[0], changed, as_published)
     remarks = () if study.remarks is None else tuple(study.remarks(evidence))
     return Comparison(study, results, label, reproduces, blocks, claims, remarks)
 
@@ -196,6 +197,8 @@ def _row(
             verdict = "other data"
         elif changed or results.setting != "paper":
             verdict = "other training"
+        elif any(given_start(entry) for entry in entries):
+            verdict = "unchecked start"
         else:
             verdict = cell_verdict(held, cell)
         cells.append(

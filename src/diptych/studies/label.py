@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from diptych.studies.results import Results
+from diptych.studies.results import Entry, Results
+from diptych.studies.rows import FINE_TUNE
 from diptych.studies.study import Study
 
 if TYPE_CHECKING:
     from diptych.studies.compare import Block
 
-__all__ = ["changed_training", "label_of"]
+__all__ = ["changed_training", "given_start", "label_of"]
 
 _OF_THE_MACHINE = (
     "model.image.weights",
     "model.text.word_vectors",
     "checkpoints.every_steps",
-    "fine_tune",
+    FINE_TUNE,
     "reconstruction.targets.model",
     "model.text.targets.model",
 )
-"""Keys that say where things are or how often a run is saved: setting them makes no other training."""
+"""Keys that say where things are or how often a run is saved: setting them makes no other training.
+
+What is fine-tuned from an encoder that was given is the paper's training, but no reproduction: whether it is
+the paper's encoder cannot be checked.
+"""
 
 
 def changed_training(results: Results) -> list[str]:
@@ -29,8 +34,21 @@ def changed_training(results: Results) -> list[str]:
     return sorted(key for key in keys if not key.startswith(_OF_THE_MACHINE))
 
 
-def label_of(study: Study, results: Results, block: Block, changed: list[str], reproduces: bool) -> str:
-    """The sentence; ``block`` is the one on the collection's own pairs."""
+def given_start(entry: Entry) -> str:
+    """The encoder that a person gave a training to go on from; empty for none."""
+    return entry.fine_tuned_from or ("an encoder without a name" if FINE_TUNE in entry.changed else "")
+
+
+def label_of(study: Study, results: Results, block: Block, changed: list[str], is_the_papers: bool) -> str:
+    """The sentence.
+
+    Args:
+        study: which.
+        results: what was measured.
+        block: the one on the collection's own pairs.
+        changed: what was set that makes it another training.
+        is_the_papers: whether data and training are the paper's.
+    """
     if not results.entries:
         return "Nothing has been run."
     data = results.entries[0].data
@@ -38,8 +56,18 @@ def label_of(study: Study, results: Results, block: Block, changed: list[str], r
     how = f"trained as the setting {results.setting!r} says ({setting})"
     if changed:
         how += f", with changes of {', '.join(changed)}"
-    if reproduces:
+    given = ", ".join(dict.fromkeys(start for entry in results.entries if (start := given_start(entry))))
+    if given and is_the_papers:
+        whole = all(given_start(entry) for entry in results.entries)
+        first = "The" if whole else "A reproduction where trained from scratch, else the"
+        return (
+            f"{first} paper's training, fine-tuned from {given}: on {data}; {how}. Whether that is the paper's "
+            "encoder cannot be checked: its cells have no verdict."
+        )
+    if is_the_papers:
         return f"A reproduction: on {data}; {how}."
+    if given:
+        how += f", fine-tuned from {given}"
     if not study.printed_keys():
         return f"Not in the paper: on {data}, {how}."
     if block.differences:

@@ -44,12 +44,15 @@ class Subject:
         collection: all splits (:class:`diptych.data.collection.Collection`).
         features: folder of cached features.
         positives: further judgements to measure by, as ``NAME:PATH``.
+        begun_with: where the encoder that training began with is today; where the run's recipe says, when
+            not given.
     """
 
     run: Any
     collection: Any
     features: Any
     positives: str | None = None
+    begun_with: str | None = None
 
 
 class Measuring(Protocol):

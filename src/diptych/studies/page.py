@@ -17,6 +17,7 @@ MARKS = {
     "not reproduced": "✗",
     "other data": "",
     "other training": "",
+    "unchecked start": "",
     "not run": "·",
     "not printed": "",
     "holds": "✓",

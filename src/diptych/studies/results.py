@@ -32,6 +32,7 @@ class Entry:
         epochs: how many were trained, and the best.
         cpu_seconds: processor time of training, all attempts together.
         changed: dotted recipe keys that the person who ran it set.
+        fine_tuned_from: the encoder that the person gave it to go on from, with its fingerprint.
     """
 
     study: str
@@ -45,6 +46,7 @@ class Entry:
     epochs: tuple[int, int]
     cpu_seconds: float
     changed: tuple[str, ...] = ()
+    fine_tuned_from: str = ""
 
     def measured(self, positives: str = "own") -> Measurement | None:
         """The measurement by one kind of judgements."""
@@ -52,7 +54,10 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        return {"format": _FORMAT, **asdict(self)}
+        values = {"format": _FORMAT, **asdict(self)}
+        if not self.fine_tuned_from:
+            del values["fine_tuned_from"]  # as in entries of earlier versions, which read this too
+        return values
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Entry:

@@ -161,7 +161,8 @@ def recipe_of(
         setting: how.
         choices: data and values for all rows.
         seed: of everything random.
-        base: the run of the row it starts from.
+        base: the run of the row it starts from; the recipe has its whole path, so that a run finds it from
+            anywhere.
 
     Raises:
         RecipeError: a key or value that recipes do not have.
@@ -180,6 +181,7 @@ def recipe_of(
         changes["data.options"] = {**options, "regions": choices.regions}
     fine_tuned = row.model in chosen.fine_tunes
     if base is not None:
+        base = base.resolve()
         changes |= {FINE_TUNE: str(base / "best")} if fine_tuned else {"warm_start": str(base)}
     plain = parse_recipe(_text(file), file, copy.deepcopy(changes))
     if choices.targets is not None:

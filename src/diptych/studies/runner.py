@@ -9,7 +9,7 @@
       report.html          published and measured side by side
 
 A run that is finished is not trained again, an interrupted one goes on, and one that was made by
-another recipe or on other data is an error: nothing is overwritten.
+another recipe or on other data, or that another process is training, is an error: nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -28,19 +28,23 @@ from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import (
     BASE_SEED,
     DEFAULT,
+    FINE_TUNE,
     Choices,
     base_of,
+    home_of,
     recipe_of,
     rows_of,
     run_folder,
     setting_for,
     why_left_out,
 )
+from diptych.studies.start import start_of
 from diptych.studies.study import Row, SettingName, Study, Subject
 from diptych.studies.trained import Collections, Machine, cpu_seconds, trained
 
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
+    from diptych.training.run import Run
 
 __all__ = ["Job", "changed_keys", "plan_of", "run_study"]
 
@@ -181,7 +185,7 @@ def _do(
     collection = collections.of(recipe)
     target = run_folder(study, job.row, job.seed, folder)
     what = f"{job.place}: {job.row.label}"
-    run = trained(target, recipe, collection, what, machine)
+    run = trained(target, recipe, collection, what, machine, _elsewhere(study, job.row, folder))
     if not job.shown:
         return
     header = run.header
@@ -190,7 +194,8 @@ def _do(
     if file.is_file() and Entry.open(file).key == key:
         return
     machine.tell(f"{what}: measuring")
-    subject = Subject(run, collection, machine.features_root, choices.positives)
+    begun_with = recipe.fine_tune or recipe.warm_start
+    subject = Subject(run, collection, machine.features_root, choices.positives, begun_with)
     entry = Entry(
         study=study.name,
         row=job.row.name,
@@ -203,13 +208,30 @@ def _do(
         epochs=(int(header["epoch"]), int(header["best_epoch"])),
         cpu_seconds=cpu_seconds(target),
         changed=changed_keys(choices, recipe),
+        fine_tuned_from=_given_start(run, recipe) if base is None else "",
     )
     entry.save(file)
+
+
+def _elsewhere(study: Study, row: Row, folder: Path) -> str:
+    """What to do where a run is another one than is wanted."""
+    home = home_of(study, row, folder)
+    if home == folder:
+        return "choose another folder with --out"
+    return f"its runs are in {home}: choose a folder in another parent folder with --out"
+
+
+def _given_start(run: Run, recipe: Recipe) -> str:
+    """The encoder that was given to go on from, with its fingerprint; empty without one."""
+    start = None if recipe.fine_tune is None else start_of(run, recipe.fine_tune)
+    return "" if start is None else start.name
 
 
 def changed_keys(choices: Choices, recipe: Recipe) -> tuple[str, ...]:
     """What the person who ran it changed about the training, as dotted keys."""
     keys = set(choices.values)
+    if recipe.fine_tune is None:
+        keys.discard(FINE_TUNE)  # no business of what is trained from scratch
     # Another place of the sentence encoder is the same training; LSA's vectors are not.
     if choices.targets == "lsa":
         if recipe.reconstruction is not None and recipe.reconstruction.kind == "latent":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from diptych.studies.claims import Check, Finding, missing
-from diptych.studies.evidence import Evidence, difference
+from diptych.studies.evidence import Evidence, Figure, difference
 from diptych.studies.shortcut_retrieval import CHANCE, VALIDATION
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "in_order",
     "less",
     "reaches",
+    "recovers",
     "with_chosen",
 ]
 
@@ -32,8 +33,25 @@ SLACK = 12.0
 """Points of rsum (2 % of 600) that a single run may be off an order."""
 
 
+def _near_chance(evidence: Evidence, column: str, *rows: str) -> float:
+    """Up to where ``column``, an rsum, is near chance, known of any of ``rows``; 0 where it is not known.
+
+    Shares of information have no chance here, and printed tables none at all.
+    """
+    known = [evidence.figure(row, CHANCE) for row in rows] if column.endswith("rsum") else []
+    return max((TIMES_CHANCE * chance.mean for chance in known if chance is not None), default=0.0)
+
+
+def _nothing_to_lose(what: str, column: str, row: str, figure: Figure) -> Finding:
+    """Beside what is near chance itself nothing is judged."""
+    return missing(what, f"{column} of {row} to be above chance: {figure.mean:.1f} is not")
+
+
 def at_least(row: str, reference: str, factor: float, *columns: str) -> Check:
-    """``row`` is at least ``factor`` times ``reference`` in every column."""
+    """``row`` is at least ``factor`` times ``reference`` in every column.
+
+    Beside a reference that is near chance itself there is nothing to keep, and nothing to judge.
+    """
 
     def check(evidence: Evidence) -> list[Finding]:
         findings = []
@@ -42,6 +60,9 @@ def at_least(row: str, reference: str, factor: float, *columns: str) -> Check:
             one, other = evidence.figure(row, column), evidence.figure(reference, column)
             if one is None or other is None:
                 findings.append(missing(what, f"{column} of {row} and {reference}"))
+                continue
+            if other.mean <= _near_chance(evidence, column, reference, row):
+                findings.append(_nothing_to_lose(what, column, reference, other))
                 continue
             limit = factor * other.mean
             detail = f"{one.mean:.1f} against {other.mean:.1f}"
@@ -66,13 +87,15 @@ def reaches(row: str, column: str, level: float) -> Check:
 
 
 def less(row: str, column: str, other: str) -> Check:
-    """Of one row, ``column`` is below ``other``."""
+    """Of one row, ``column`` is below ``other``, which has to be above chance."""
 
     def check(evidence: Evidence) -> list[Finding]:
         what = f"{row}: {column} is below {other}"
         first, second = evidence.figure(row, column), evidence.figure(row, other)
         if first is None or second is None:
             return [missing(what, f"{column} and {other} of {row}")]
+        if second.mean <= _near_chance(evidence, other, row):
+            return [_nothing_to_lose(what, other, row, second)]
         apart = difference(second, first).mean
         scale = max(abs(first.mean), abs(second.mean), 1e-12)
         return [Finding(what, apart > 0, f"{first.mean:.1f} against {second.mean:.1f}", apart / scale)]
@@ -92,13 +115,37 @@ def collapsed(row: str, reference: str) -> Check:
         chance = evidence.figure(row, CHANCE)
         if figure is None or (whole is None and chance is None):
             return [missing(what, f"rsum of {row} and {reference}")]
-        near_chance = 0.0 if chance is None else TIMES_CHANCE * chance.mean
+        near_chance = _near_chance(evidence, "rsum", row)
         if whole is not None and whole.mean <= near_chance:
-            return [missing(what, f"{reference} to be above chance: {whole.mean:.1f} is not")]
+            return [_nothing_to_lose(what, "rsum", reference, whole)]
         limit = max(near_chance, 0.0 if whole is None else COLLAPSED * whole.mean)
         detail = f"{figure.mean:.1f}, {limit:.1f} allowed"
         margin = (limit - figure.mean) / max(limit, figure.mean, 1e-12)
         return [Finding(what, figure.mean <= limit, detail, margin)]
+
+    return check
+
+
+def recovers(row: str, fallen: str, whole: str, factor: float) -> Check:
+    """The rsum of ``row`` is at least ``factor`` times that of ``fallen``, and is no collapse beside ``whole``.
+
+    ``fallen`` may be at chance, for that is what is recovered from; ``whole`` may not.
+    """
+
+    def check(evidence: Evidence) -> list[Finding]:
+        fall = collapsed(row, whole)(evidence)[0]
+        what = f"{row} is at least {factor:g} × {fallen} in rsum"
+        one, other = evidence.figure(row, "rsum"), evidence.figure(fallen, "rsum")
+        if one is None or other is None:
+            return [missing(what, f"rsum of {row} and {fallen}")]
+        if fall.holds is None or evidence.figure(whole, "rsum") is None:
+            return [missing(what, f"rsum of {whole}, above chance")]
+        limit = factor * other.mean
+        margin = (one.mean - limit) / max(abs(one.mean), abs(limit), 1e-12)
+        return [
+            Finding(what, one.mean >= limit, f"{one.mean:.1f} against {other.mean:.1f}", margin),
+            Finding(f"not: {fall.what}", not fall.holds, fall.detail, -fall.margin),
+        ]
 
     return check
 

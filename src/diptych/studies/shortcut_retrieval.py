@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.studies.encoding import encoded_split
 from diptych.studies.retrieval import RECALLS, columns_of
+from diptych.studies.start import Start, start_of
 from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.evaluation import Result
     from diptych.training.shortcut_testing import BothConditions
 
 __all__ = ["CHANCE", "VALIDATION", "WITH_RSUM", "ZERO_SHOT", "ShortcutRetrieval"]
@@ -35,7 +37,7 @@ class ShortcutRetrieval:
     @property
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the run."""
-        return {"kind": "shortcut retrieval", "version": 1}
+        return {"kind": "shortcut retrieval", "version": 2}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Evaluate; results are kept in the run's ``evaluation`` folder, a folder per split and condition."""
@@ -52,15 +54,18 @@ class ShortcutRetrieval:
             given = columns_of(test.with_shortcuts)
             values |= {f"with {name}": value for name, value in given.items()}
             values["validation with rsum"] = validation.with_shortcuts.value("rsum")
-        zero_shot = _zero_shot(subject)
-        if zero_shot is not None:
-            values[ZERO_SHOT] = zero_shot
+        protocol = test.protocol_line()
+        start = start_of(run, subject.begun_with)
+        if start is not None:
+            zero_shot = _zero_shot(subject, start)
+            values[ZERO_SHOT] = zero_shot.value("rsum")
+            protocol += f"; {start.line()}, zero-shot: {zero_shot.protocol_line()}"
         told = test.without.protocol
         return (
             Measurement(
                 values=values,
                 on=Measured(subject.collection.name, data.test, told.n_images, told.n_texts),
-                protocol=test.protocol_line(),
+                protocol=protocol,
                 commands=("diptych evaluate {run}",),
             ),
         )
@@ -85,23 +90,17 @@ class ShortcutRetrieval:
         )
 
 
-def _zero_shot(subject: Subject) -> float | None:
-    """Test rsum, without shortcuts, of the encoder that training began with; None without one."""
+def _zero_shot(subject: Subject, start: Start) -> Result:
+    """The test split, without shortcuts, by the encoder that training began with."""
     from diptych.core.fingerprint import fingerprint
-    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encode import encode_collection
     from diptych.training.testing import evaluate_encoded
 
-    recipe = subject.run.recipe
-    split = recipe.data.test
-    begun_with = recipe.fine_tune or recipe.warm_start
-    if begun_with is None:
-        return None
-    place = Path(begun_with) / "best"
-    encoder = DualEncoder.load(place if place.is_dir() else begun_with)
+    split = subject.run.recipe.data.test
+    encoder = start.open()
     part = subject.collection.split(split)
     # Rows that begin with the same encoder share its rows, wherever their runs are.
     name = fingerprint(encoder.fingerprint, part.text_fingerprint)
     encoded = encode_collection(encoder, part, Path(subject.features) / "zero-shot" / name, split)
     folder = subject.run.folder / "evaluation" / f"{part.name}-{split}-zero-shot"
-    return evaluate_encoded(encoded, folder, _MEASURES, samples=0, trec=False).value("rsum")
+    return evaluate_encoded(encoded, folder, _MEASURES, samples=0, trec=False)

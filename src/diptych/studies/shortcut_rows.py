@@ -253,6 +253,7 @@ NOTES = (
     "(--set objective.compat=pairs).",
     "In the settings data and quick the GRU reads both ways. One way alone, the six digits come between a caption and "
     "what is kept of it, and a short training does not learn to carry the caption across them.",
+    "Warm-up over m steps has (n + 1)/(m + 1) of the learning rate at step n, from 0; the published code (n + 1)/m.",
     "The learned temperature stays above 0.01, as CLIP's; the published VSE++ has no bound.",
     "Recalls and rsum are without shortcuts; with rsum is measured with those of training, where both sides had them. "
     "The encoder is that of the last epoch, as published.",

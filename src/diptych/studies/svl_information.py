@@ -4,7 +4,7 @@ diptych study run svl.information --quick                              10 minute
 diptych study run svl.information --data SCENES                        minutes per row on a GPU
 
 Scenes know every fact that each caption states, so that probes on rows say how much of what all captions
-state, of what one states alone, of what none does and of the shortcut a representation holds: the gap of
+state, of what one states alone, of what none ever does and of the shortcut a representation holds: the gap of
 theorem 1, which the thesis could only argue about. On other collections the same is asked of words.
 Rows are those of figure 4.5 and tables 4.1 and 4.2, whose runs are used, and SmoothAP with all captions
 of an image in its batch.
@@ -19,7 +19,6 @@ from typing import Any
 from diptych.studies.claims import Claim, beats
 from diptych.studies.information import Information
 from diptych.studies.published import published_table
-from diptych.studies.shortcut_checks import less
 from diptych.studies.shortcut_rows import NOTES, ifm_row, ltd_row, setting_of, setup_row
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
 
@@ -56,10 +55,22 @@ _LONGER: Mapping[SettingName, dict[str, Any]] = {
 }
 
 
+# Rows of one recipe would be one training under two names.
+_LEFT_OUT: Mapping[SettingName, dict[str, str]] = {
+    "paper": {},
+    "data": {
+        ALL_CAPTIONS.name: "is vse-none here, whose batches hold all captions of an image in this setting anyway"
+    },
+    "quick": {},
+}
+
+
 def _setting(name: SettingName) -> Setting:
     plain = setting_of(name)
     return replace(
-        plain, changes={**plain.changes, **{row.name: _LONGER[name] for row in (SMOOTHAP, ALL_CAPTIONS)}}
+        plain,
+        changes={**plain.changes, **{row.name: _LONGER[name] for row in (SMOOTHAP, ALL_CAPTIONS)}},
+        left_out=_LEFT_OUT[name],
     )
 
 
@@ -80,7 +91,7 @@ INFORMATION = STUDIES.add(
         columns=(
             Column("image shared"),
             Column("image specific"),
-            Column("image undescribed"),
+            Column("image never described"),
             Column("image shortcut"),
             Column("caption shared"),
             Column("caption specific"),
@@ -93,12 +104,6 @@ INFORMATION = STUDIES.add(
                 "With unique shortcuts, captions' rows hold less of what each states alone than without",
                 beats("vse-none", "vse-unique", "caption specific"),
                 "not in the paper; of section 4.4.2",
-            ),
-            Claim(
-                "theorem 1",
-                "InfoNCE's image rows hold less of what one caption states than of what all state",
-                less("vse-none", "image specific", "image shared"),
-                "not in the paper; of theorem 1",
             ),
             Claim(
                 "all captions",
@@ -121,6 +126,12 @@ INFORMATION = STUDIES.add(
         ),
         settings={"paper": _setting("paper"), "data": _setting("data"), "quick": _setting("quick")},
         measure=Information(),
-        notes=(*NOTES, "Nothing of this is in the thesis: rows, columns and claims are ours."),
+        notes=(
+            *NOTES,
+            "Nothing of this is in the thesis: rows, columns and claims are ours.",
+            "No claim holds shared against specific within one encoder: they are different facts (on scenes shared is "
+            "the main object's shape and colour, the largest in the picture), and which is easier to see decides as "
+            "much as training does. The same facts are held against each other between runs.",
+        ),
     )
 )

@@ -18,7 +18,7 @@ from diptych.studies.checks import no_clear_gain
 from diptych.studies.claims import Check, Claim, all_of, at_most, beats, not_better
 from diptych.studies.published import published_table
 from diptych.studies.retrieval import I2T, T2I
-from diptych.studies.shortcut_checks import at_least, collapsed, with_chosen
+from diptych.studies.shortcut_checks import collapsed, recovers, with_chosen
 from diptych.studies.shortcut_retrieval import VALIDATION, ShortcutRetrieval
 from diptych.studies.shortcut_rows import (
     BOUNDS,
@@ -104,8 +104,8 @@ TABLE_4_1 = STUDIES.add(
             Claim(
                 "from scratch",
                 "LTD keeps a model from scratch from solving everything by shortcuts",
-                _ltd("vse", "unique", lambda row: at_least(row, "vse-unique", _CLEARLY, "rsum")),
-                "Section 4.6.1; a significant gain: at least 3 times the rsum",
+                _ltd("vse", "unique", lambda row: recovers(row, "vse-unique", "vse-none", _CLEARLY)),
+                "Section 4.6.1; a significant gain: at least 3 times the rsum, and itself no collapse",
             ),
             Claim(
                 "fine-tuned",
@@ -133,7 +133,7 @@ TABLE_4_1 = STUDIES.add(
             ),
         ),
         settings=_settings(
-            quick=("ltd-dual", "ltd-eta-0.1"), data=("ltd-dual", "ltd-eta-0.05", "ltd-eta-0.2")
+            quick=("ltd-dual", "ltd-eta-0.3"), data=("ltd-dual", "ltd-eta-0.05", "ltd-eta-0.2")
         ),
         measure=ShortcutRetrieval(),
         remarks=chosen_remarks(*(ltd_candidates(*block) for block in _BLOCKS)),
@@ -142,6 +142,8 @@ TABLE_4_1 = STUDIES.add(
             _GRID_NOTE,
             "LTD's targets are of captions without their digits; in the paper's setting with them, as the published "
             "code has them (--set shortcuts.in_targets=false): there the target itself holds the shortcut.",
+            "The constraint's λ is projected into [0, 100]; the published one winds up beyond "
+            "(--set reconstruction.constraint.compat=unprojected).",
         ),
     )
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,8 @@ __all__ = ["Collections", "Machine", "cpu_seconds", "trained"]
 
 _COST = "cost.json"
 # Where things are and what they are called.
-_PLACES = ("data", "warm_start", "fine_tune", "name", "description")
+_STARTS = ("warm_start", "fine_tune")
+_PLACES = ("data", *_STARTS, "name", "description")
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,41 @@ class Collections:
         return self._read[key]
 
 
-def trained(folder: Path, recipe: Recipe, collection: Collection, what: str, machine: Machine) -> Run:
-    """The finished run of ``recipe`` in ``folder``; ``what`` is how lines about it begin.
+def trained(
+    folder: Path,
+    recipe: Recipe,
+    collection: Collection,
+    what: str,
+    machine: Machine,
+    elsewhere: str = "choose another folder with --out",
+) -> Run:
+    """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile.
+
+    Args:
+        folder: of the run.
+        recipe: of today; an encoder or run that it begins with may be elsewhere than when the run was begun.
+        collection: what it is trained on.
+        what: how lines about it begin.
+        machine: on what.
+        elsewhere: what to do where the folder's run is another one.
 
     Raises:
         Interrupted: stopped on request; the same call goes on.
-        UsageError: the folder's run has another recipe, or was made on other data.
+        UsageError: the folder's run has another recipe, was made on other data, or is being trained by
+            another process.
     """
+    from diptych.training.lock import training_lock
+    from diptych.training.run import Run
+
+    finished = (folder / "run.json").is_file() and Run.open(folder).finished
+    with nullcontext() if finished else training_lock(folder):
+        try:
+            return _trained(folder, recipe, collection, what, machine)
+        except _OtherRunError as error:
+            raise UsageError(error.message, elsewhere) from None
+
+
+def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, machine: Machine) -> Run:
     from diptych.training.fit import fit
     from diptych.training.run import Run
 
@@ -86,6 +116,10 @@ def trained(folder: Path, recipe: Recipe, collection: Collection, what: str, mac
         if run.finished:
             machine.tell(f"{what}: there already")
             return run
+        # It goes on from where its beginning is now: the study's folder may have moved.
+        begun_with = {key: getattr(recipe, key) for key in _STARTS if getattr(run.recipe, key) is not None}
+        now = {key: place for key, place in begun_with.items() if place is not None}
+        run = Run(folder, run.recipe.model_copy(update=now))
         machine.tell(f"{what}: goes on")
     else:
         run = Run.prepare(folder, recipe)
@@ -111,13 +145,16 @@ def cpu_seconds(folder: Path) -> float:
     return float(read_json(file)["cpu_seconds"]) if file.is_file() else 0.0
 
 
+class _OtherRunError(UsageError):
+    """A folder's run is not the one that is wanted; who knows which folders there are says what to do."""
+
+
 def _same_recipe(run: Run, recipe: Recipe) -> None:
     have, want = (one.model_dump(mode="json", exclude=set(_PLACES)) for one in (run.recipe, recipe))
     for key in want:
         if have[key] != want[key]:
-            raise UsageError(
-                f"{run.folder} was trained with {key} = {_short(have[key])}, not {_short(want[key])}",
-                "choose another folder with --out",
+            raise _OtherRunError(
+                f"{run.folder} was trained with {key} = {_short(have[key])}, not {_short(want[key])}"
             )
     if run.recipe.fine_tune != recipe.fine_tune:
         _same_beginning(run, recipe)
@@ -125,15 +162,17 @@ def _same_recipe(run: Run, recipe: Recipe) -> None:
 
 def _same_beginning(run: Run, recipe: Recipe) -> None:
     """See that an encoder under another name is the one that the run began with."""
-    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.training.fine_tune import open_fine_tune
 
     kept = run.folder / "fine_tune.json"
+    both = run.recipe.fine_tune is not None and recipe.fine_tune is not None
+    if both and not kept.is_file():
+        return  # killed before it had read the encoder: it begins anew
     have = read_json(kept)["fingerprint"] if kept.is_file() else None
-    want = None if recipe.fine_tune is None else DualEncoder.load(recipe.fine_tune, device="cpu").fingerprint
-    if have != want:
-        raise UsageError(
-            f"{run.folder} was begun with {run.recipe.fine_tune} ({have}), not {recipe.fine_tune} ({want})",
-            "choose another folder with --out",
+    want = None if recipe.fine_tune is None else open_fine_tune(recipe.fine_tune).fingerprint
+    if not both or have != want:
+        raise _OtherRunError(
+            f"{run.folder} was begun with {run.recipe.fine_tune} ({have}), not {recipe.fine_tune} ({want})"
         )
 
 
@@ -145,9 +184,8 @@ def _same_data(run: Run, collection: Collection) -> None:
     have = read_place(run.checkpoint).data
     want = collection.split(run.recipe.data.train).text_fingerprint
     if have != want:
-        raise UsageError(
-            f"{run.folder} was trained on captions {have}, those of {collection.name} are {want}",
-            "choose another folder with --out",
+        raise _OtherRunError(
+            f"{run.folder} was trained on captions {have}, those of {collection.name} are {want}"
         )
 
 

@@ -11,7 +11,8 @@ A measured mean is
     otherwise.
 
 Only a number measured on the printed number's own dataset, split and gallery, with the paper's own
-training, gets such a verdict; any other is ``other data`` or ``other training``.
+training, gets such a verdict; any other is ``other data`` or ``other training``, or ``unchecked start``
+where training went on from an encoder that was given: whether it is the paper's nobody can tell.
 
 Sources: Hendriksen et al., 2023, for the 5 %; Bleeker and de Rijke, 2022, for spreads over seeds.
 """
@@ -38,7 +39,14 @@ __all__ = [
 ]
 
 Verdict = Literal[
-    "reproduced", "close", "not reproduced", "other data", "other training", "not run", "not printed"
+    "reproduced",
+    "close",
+    "not reproduced",
+    "other data",
+    "other training",
+    "unchecked start",
+    "not run",
+    "not printed",
 ]
 
 CLOSE = 2.0

@@ -15,6 +15,7 @@
       shortcuts.json    what its shortcuts are, where it has any: setup, digits' pictures
       targets/          what latent targets are made with, where there are any
       evaluation/       one folder per evaluated split
+      training.lock     which process trains it, as long as one does
 """
 
 from __future__ import annotations

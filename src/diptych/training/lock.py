@@ -1,0 +1,113 @@
+"""One training per run folder: a small file says who trains there, as long as it lasts."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from diptych.core.errors import StorageError, UsageError
+
+__all__ = ["LOCK", "training_lock"]
+
+LOCK = "training.lock"
+"""Process and machine that train in a run folder."""
+
+_HELD: set[Path] = set()
+
+
+@contextmanager
+def training_lock(folder: Path | str) -> Iterator[None]:
+    """Keep other processes from training in a run's ``folder`` while the block lasts.
+
+    The lock of a process of this machine that is no more, a killed one's, is taken over.
+
+    Raises:
+        UsageError: another process trains there, or may: one of another machine cannot be asked.
+        StorageError: the lock cannot be written.
+    """
+    file = Path(folder).resolve() / LOCK
+    while not _made(file):
+        _clear(file)
+    _HELD.add(file)
+    try:
+        yield
+    finally:
+        _HELD.discard(file)
+        file.unlink(missing_ok=True)
+
+
+def _made(file: Path) -> bool:
+    """Write the lock; False where there is one."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(file, "x", encoding="utf-8") as handle:
+                handle.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
+        except FileExistsError:
+            return False
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {file}: {error.strerror or error}", "check the folder's permissions"
+        ) from error
+    return True
+
+
+def _clear(file: Path) -> None:
+    """Remove the lock of a process that is no more.
+
+    Raises:
+        UsageError: it may still be there.
+    """
+    try:
+        found = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return  # given back meanwhile
+    _refuse(file, found)
+    # Of two that find the same dead lock one moves it aside, and must not have moved the other's new one.
+    aside = file.with_name(f".{LOCK}.{os.getpid()}.tmp")
+    try:
+        file.rename(aside)
+    except FileNotFoundError:
+        return
+    moved = aside.read_text(encoding="utf-8")
+    if moved != found:
+        aside.rename(file)
+        _refuse(file, moved)
+    aside.unlink(missing_ok=True)
+
+
+def _refuse(file: Path, content: str) -> None:
+    """Raise where a lock's process is there, or cannot be asked."""
+    try:
+        said = json.loads(content)
+        pid, host = int(said["pid"]), str(said["host"])
+    except (ValueError, TypeError, KeyError):
+        who = "a process that does not say which"  # between making and writing, or killed there
+    else:
+        here = host == socket.gethostname()
+        if here and (file not in _HELD if pid == os.getpid() else not _alive(pid)):
+            return
+        who = f"process {pid}" + ("" if here else f" of {host}")
+    raise UsageError(
+        f"{file.parent} is being trained by {who}",
+        f"wait until that is done; if nothing trains there any more, remove {file}",
+    )
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process of this machine runs; one that was killed and not yet cleared away does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True  # no such folder here
+    return state.rpartition(")")[2].split()[0] not in ("Z", "X")
