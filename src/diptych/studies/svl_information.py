@@ -192,8 +192,8 @@ INFORMATION = STUDIES.add(
         measure=Information(),
         notes=(
             *NOTES,
-            "Nothing of this is in the thesis: rows, columns and claims are ours. The claims on LTD and IFM were written "
-            "down after the first seed of the setting quick.",
+            "Nothing of this is in the thesis: rows, columns and claims are ours. The claims on LTD and IFM were "
+            "written down after the first seed of the setting quick.",
             "With: rows of pictures and captions that carry numbers, as in training; the other columns are of rows "
             "without, and shortcut columns with. A row without its number is not what the encoder was trained on: it "
             "can hold more than the encoder uses.",
