@@ -78,3 +78,10 @@ def test_a_section_is_taken_out_by_an_empty_value(diptych: Command, recipe_file:
     assert "leave [features] out" in refused.err
     done = diptych("train", "cached.toml", "--out", "run", *SHORTCUTS, "--set", "features=")
     assert done.code == 0, done.err
+
+
+def test_counts_say_that_they_are_without_shortcuts(
+    diptych: Command, recipe_file: Path, folder: Path
+) -> None:
+    assert diptych("train", recipe_file, "--out", "run", *SHORTCUTS).code == 0
+    assert "shortcuts none, trained with unique" in diptych("cocos", "run").out

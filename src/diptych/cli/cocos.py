@@ -122,6 +122,7 @@ def cocos(
                 "split": origin.split or "all",
                 "encoder": encoded.images.encoder,
                 "data": encoded.about["data"],
+                **_without_shortcuts(run),
                 **drawn,
             },
         )
@@ -153,6 +154,14 @@ def _run_of(source: str) -> Run | None:
     if (folder / "origin.json").is_file():
         folder = Path(read_json(folder / "origin.json")["model"])
     return Run.open(folder) if (folder / "run.json").is_file() else None
+
+
+def _without_shortcuts(run: Run | None) -> dict[str, str]:
+    """Said of a run that was trained with shortcuts: its rows are of pictures and captions as they are."""
+    options = None if run is None else run.recipe.shortcuts
+    if options is None or options.setup == "none":
+        return {}
+    return {"shortcuts": f"none, trained with {options.setup}"}
 
 
 def _objective(
