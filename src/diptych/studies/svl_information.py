@@ -52,8 +52,9 @@ UNTRAINED = Row(
     "vse-untrained",
     "Untrained",
     "vse",
-    {"shortcuts.setup": "none", "stages.0.epochs": 1, "stages.0.learning_rate": 1e-9},
-    extra="not in the paper: what rows of the same network hold that has learned nothing (a learning rate of 1e-9)",
+    {"shortcuts.setup": "unique", "stages.0.epochs": 1, "stages.0.learning_rate": 1e-9},
+    extra="not in the paper: what rows of the same network hold that has learned nothing (a learning rate of 1e-9), "
+    "without unique numbers and with",
 )
 
 # In the paper's setting the others' epochs hold every caption once, five times as many batches.
