@@ -205,14 +205,14 @@ _PAPER = Setting(
     time="half a day per row on a GPU from scratch, an hour fine-tuned",
 )
 _DATA = Setting(
-    description="a small backbone trained end to end on small pictures with small digits",
+    description="MobileNetV2 on pictures of 128 pixels with digits of 21, its upper blocks trained, 6 epochs",
     recipes={
         "vse": "svl.data.vse.toml",
         "clip": "svl.data.clip.toml",
         "pretrained": "svl.data.vse.toml",
     },
     fine_tunes=("clip",),
-    time="minutes per row on a GPU, an hour on a processor",
+    time="on Flickr8k 4 minutes of a processor core per row from scratch, 2.5 fine-tuned",
 )
 _QUICK = Setting(
     description="scenes: a small network trained end to end on pictures of 64 pixels with digits of 8, LSA targets",
@@ -223,7 +223,7 @@ _QUICK = Setting(
     },
     changes=_latent(targets={"kind": "lsa", "width": 64}),
     fine_tunes=("clip",),
-    time="about 10 minutes on a processor",
+    time="8 minutes of a processor core",
 )
 _SETTINGS: Mapping[SettingName, Setting] = {"paper": _PAPER, "data": _DATA, "quick": _QUICK}
 

@@ -1,7 +1,7 @@
 """Bleeker et al., Demonstrating and Reducing Shortcuts in Vision-Language Representation Learning (TMLR 2024).
 
-diptych study run svl.figure-4.5 --quick                               10 minutes on a processor
-diptych study run svl.figure-4.5 --data FLICKR8K                       minutes per row on a GPU
+diptych study run svl.figure-4.5 --quick                               8 minutes of a processor core
+diptych study run svl.figure-4.5 --data FLICKR8K                       4 minutes of a processor core per row
 diptych study run svl.figure-4.5 --data flickr30k --set fine_tune=CLIP_RN50    the paper's own training
 
 Chapter 4 of Hendriksen's thesis. Numbers that mean nothing are laid over pictures and appended to
