@@ -76,7 +76,7 @@ def test_a_run_with_shortcuts_on_other_data(
     diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
 ) -> None:
     carrying = tmp_path / "carrying"
-    shutil.copytree(run_folder, carrying)
+    shutil.copytree(run_folder, carrying, ignore=shutil.ignore_patterns("audit"))
     recipe = carrying / "recipe.toml"
     recipe.write_text(
         f'{recipe.read_text(encoding="utf-8")}\n[shortcuts]\nsetup = "unique"\ndigits = "drawn"\ndigit_size = 5\n',
@@ -84,7 +84,8 @@ def test_a_run_with_shortcuts_on_other_data(
     )
     done = diptych("audit", carrying, "--data", scenes_folder, "--probe", "linear", "--samples", 5)
     assert done.code == 0, done.err
-    found = Audit.open(carrying / "audit" / "audit.json")
+    assert not (carrying / "audit" / "audit.json").exists(), "that is of the run's own data"
+    found = Audit.open(carrying / "audit" / scenes_folder.name / "audit.json")
     assert list(found.conditions) == ["without", "with"]
     assert found.held("with", "image", "shortcut", "linear") is not None
 

@@ -62,6 +62,9 @@ def test_other_digits_than_those_of_training_are_refused(
     assert done.code == 1
     assert "the run was trained on digits" in done.err
     assert "rsum" in done.out, "what needs no digits is measured and said first"
+    done = diptych("audit", "run", "--probe", "linear", "--samples", 0)
+    assert done.code == 1
+    assert "the run was trained on digits" in done.err
 
 
 def test_a_run_without_shortcuts_has_one_table(diptych: Command, run_folder: Path) -> None:

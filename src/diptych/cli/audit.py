@@ -71,7 +71,8 @@ def audit(
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
     _check_choice(choice)
     options = {"probes": tuple(PROBES) if probe == "both" else (probe,), "most": most, "samples": samples}
-    targets = _targets(sources, out)
+    other = "scenes" if scenes else data.stem if data is not None else None
+    targets = _targets(sources, out, other)
     found: dict[str, Audit] = {}
     with progress():
         for source, (name, target) in zip(sources, targets.items(), strict=True):
@@ -102,8 +103,10 @@ def _check_choice(choice: DataChoice) -> None:
         raise UsageError(f"{named} without --data", "give --data: they say how it is read")
 
 
-def _targets(sources: list[str], out: Path | None) -> dict[str, Path]:
+def _targets(sources: list[str], out: Path | None, other: str | None) -> dict[str, Path]:
     """A name and a folder for every source: in the source itself where it is a folder.
+
+    What a run holds of ``other`` data than its own has a folder of its own beside what it holds of that.
 
     Raises:
         UsageError: given twice, nowhere to write, or neither a folder nor a name of an encoder.
@@ -124,6 +127,8 @@ def _targets(sources: list[str], out: Path | None) -> dict[str, Path]:
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
         place = folder if out is None else out if len(sources) == 1 else out / name.replace("/", "-")
         targets[name] = place / "audit"
+        if other is not None and out is None and (folder / "run.json").is_file():
+            targets[name] /= other
     return targets
 
 

@@ -25,7 +25,6 @@ from diptych.cli.sources import DataChoice, Origin, encoded_of, encoder_of
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.encoders.encode import EncodedCollection
     from diptych.evaluation import Result
     from diptych.training.shortcut_testing import BothConditions
 
@@ -110,7 +109,7 @@ def evaluate(
         measured = {"protocol": protocol, "ties": ties, "samples": samples}
         with progress():
             both = _both_conditions(
-                source, origin, encoded, out or Path(source), measure or DEFAULT_MEASURES, measured
+                source, origin, found[0][1], out or Path(source), measure or DEFAULT_MEASURES, measured
             )
         if both is not None:
             _show_conditions(both)
@@ -137,7 +136,7 @@ def _targets(base: Path, positives: list[str] | None) -> list[tuple[str | None, 
 def _both_conditions(
     source: str,
     origin: Origin,
-    encoded: EncodedCollection,
+    without: Result,
     home: Path,
     measures: Sequence[str],
     options: dict[str, Any],
@@ -148,28 +147,26 @@ def _both_conditions(
     """
     from dataclasses import replace
 
-    from diptych.training.shortcut_testing import evaluate_both, shortcuts_to_evaluate
+    from diptych.training.shortcut_testing import evaluate_both
 
     if origin.split is None or not (Path(source) / "run.json").is_file():
         return None
     encoder, run = encoder_of(source)
     if run is None or run.recipe.shortcuts is None:
         return None
-    whole = replace(origin, split=None).collection()
-    if shortcuts_to_evaluate(run.recipe, whole) is None:
-        return None
-    return evaluate_both(
+    both = evaluate_both(
         encoder,
-        whole,
+        replace(origin, split=None).collection(),
         run.recipe,
         origin.split,
         home / "embeddings",
         home / "evaluation",
         measures,
-        encoded=encoded,
+        without=without,
         begun_with=run.folder / "shortcuts.json",
         **options,
     )
+    return None if both.with_shortcuts is None else both
 
 
 def _show_conditions(both: BothConditions) -> None:

@@ -22,7 +22,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import EncodedCollection, encode_collection
 from diptych.evaluation import Bootstrap
 from diptych.training.run import Run
-from diptych.training.shortcut_testing import WITH
+from diptych.training.shortcut_testing import WITH, check_digits
 from diptych.training.source import collection_of
 
 __all__ = ["Encode", "audit_encoder", "audit_run"]
@@ -55,6 +55,7 @@ def audit_run(
 
     Raises:
         UsageError: the run has no trained encoder yet, or the data lacks a split.
+        MismatchError: its shortcuts' pictures of digits are others than in training.
     """
     if not isinstance(run, Run):
         run = Run.open(run)
@@ -70,6 +71,7 @@ def audit_run(
     shortcuts = None
     if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
         shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
+        check_digits(shortcuts, run.folder / "shortcuts.json")
     return audit_encoder(
         DualEncoder.load(run.best),
         whole,

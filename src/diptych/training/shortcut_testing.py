@@ -27,6 +27,7 @@ __all__ = [
     "WITH",
     "BothConditions",
     "ConditionRow",
+    "check_digits",
     "encode_with_shortcuts",
     "evaluate_both",
     "shortcuts_to_evaluate",
@@ -100,14 +101,29 @@ def shortcuts_to_evaluate(
     if options is None or not (options.on_images and options.on_captions):
         return None
     shortcuts = Shortcuts.of(options, collection, recipe.data.train, recipe.seed)
-    if begun_with is not None and begun_with.is_file():
-        trained_on, these = (said["digits"] for said in (read_json(begun_with), shortcuts.describe()))
-        if trained_on != these:
-            raise MismatchError(
-                f"the run was trained on digits {trained_on}, these are {these}",
-                "put the old file of digits back",
-            )
+    if begun_with is not None:
+        check_digits(shortcuts, begun_with)
     return shortcuts
+
+
+def check_digits(shortcuts: Shortcuts, begun_with: Path) -> None:
+    """See that pictures of digits are those of training.
+
+    Args:
+        shortcuts: of the run's recipe, made now.
+        begun_with: the run's ``shortcuts.json``; nothing is known where there is none.
+
+    Raises:
+        MismatchError: they are others.
+    """
+    if not begun_with.is_file():
+        return
+    trained_on, these = (said.get("digits") for said in (read_json(begun_with), shortcuts.describe()))
+    if trained_on != these:
+        raise MismatchError(
+            f"the run was trained on digits {trained_on}, these are {these}",
+            "put the old file of digits back",
+        )
 
 
 def encode_with_shortcuts(
@@ -127,6 +143,7 @@ def evaluate_both(
     measures: Sequence[str] = DEFAULT_MEASURES,
     *,
     encoded: EncodedCollection | None = None,
+    without: Result | None = None,
     begun_with: Path | None = None,
     about: dict[str, Any] | None = None,
     **options: Any,
@@ -142,6 +159,7 @@ def evaluate_both(
         evaluations: so do results.
         measures: names such as ``R@5``.
         encoded: the split without shortcuts, where it is embedded already.
+        without: what was measured of it with the same measures and options, where that was done already.
         begun_with: as of :func:`shortcuts_to_evaluate`.
         about: what else the numbers depend on.
         options: of :func:`evaluate_encoded`.
@@ -157,9 +175,10 @@ def evaluate_both(
                 "evaluate each condition alone with evaluate_encoded",
             )
     part, name = collection.split(split), f"{collection.name}-{split}"
-    if encoded is None:
-        encoded = encode_collection(encoder, part, embeddings / name, split)
-    without = evaluate_encoded(encoded, evaluations / name, measures, about=about, **options)
+    if without is None:
+        if encoded is None:
+            encoded = encode_collection(encoder, part, embeddings / name, split)
+        without = evaluate_encoded(encoded, evaluations / name, measures, about=about, **options)
     shortcuts = shortcuts_to_evaluate(recipe, collection, begun_with)
     if shortcuts is None:
         return BothConditions(without)
