@@ -1,0 +1,179 @@
+"""Sparse embeddings: bags of weighted terms on disk, memory-mapped, with ids and vocabulary.
+
+The sparse counterpart of :class:`diptych.encoders.embeddings.Embeddings`: what a sparsifier makes of
+dense rows, what sparse index engines take, what terms and explanations are read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.core.errors import DataError, NumericalError, StorageError
+from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.core.fingerprint import fingerprint
+
+__all__ = ["SparseEmbeddings", "canonical_rows", "term_fingerprint"]
+
+_FORMAT = 1
+_HEADER = "sparse_embeddings.json"
+_ARRAYS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
+
+
+def term_fingerprint(terms: Sequence[str]) -> str:
+    """Name by content of a vocabulary: the terms in their order."""
+    return fingerprint(list(terms))
+
+
+def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
+    """``rows`` as a ``csr_array`` of float32: columns ascending and once, no stored zeros.
+
+    Columns and row starts are int32 (int64 beyond 2**31 weights).
+
+    Args:
+        rows: (n, |V|), any SciPy sparse matrix or array, or a dense array.
+        what: the word for a row in messages.
+
+    Raises:
+        DataError: not two-dimensional or not of real numbers.
+        NumericalError: a weight is not finite; the message names its row.
+    """
+    if np.ndim(rows) != 2 and getattr(rows, "ndim", 2) != 2:
+        raise DataError(f"{what} vectors must have shape (n, terms), got {np.shape(rows)}")
+    matrix = csr_array(rows)
+    if matrix.dtype.kind not in "fiub":
+        raise DataError(f"{what} vectors must be real numbers, got {matrix.dtype}")
+    if matrix.dtype != np.float32:
+        matrix = matrix.astype(np.float32)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if np.any(matrix.data == 0):
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(bad):
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        raise NumericalError(
+            f"{what} vector (row {row}) is not finite", "the head diverged: train it with a lower rate"
+        )
+    return _with_index_type(matrix.data, matrix.indices, matrix.indptr, matrix.shape)
+
+
+def _with_index_type(
+    weights: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> csr_array:
+    """A canonical array; SciPy wants one type for columns and row starts, and copies when they differ."""
+    kind = np.int32 if len(weights) <= np.iinfo(np.int32).max else np.int64
+    parts = (weights, indices.astype(kind, copy=False), indptr.astype(kind, copy=False))
+    rows = csr_array(parts, shape=shape, copy=False)
+    rows.has_canonical_format = True  # known; SciPy would read every row to find out
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class SparseEmbeddings:
+    """(n, |V|) rows of term weights with one id each; a row may be empty.
+
+    Attributes:
+        ids: one unique id per row.
+        rows: canonical ``csr_array`` of float32, see :func:`canonical_rows`; usually memory-mapped.
+        terms: the vocabulary, one term per column.
+        encoder: fingerprint of what made them: dense encoder, head and vocabulary.
+        data: fingerprint of what was encoded.
+        kind: ``"image"`` or ``"text"``.
+        about: whatever else should travel with them (dataset, split, options of the head).
+    """
+
+    ids: Sequence[str]
+    rows: csr_array
+    terms: Sequence[str]
+    encoder: str
+    data: str
+    kind: str
+    about: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.rows.shape != (len(self.ids), len(self.terms)):
+            raise DataError(
+                f"{len(self.ids)} ids and {len(self.terms)} terms for rows of shape {self.rows.shape}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def width(self) -> int:
+        """|V|, the number of terms."""
+        return len(self.terms)
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """Fingerprint of the terms."""
+        return term_fingerprint(self.terms)
+
+    def save(self, folder: Path | str) -> Path:
+        """Write ``indptr.npy``, ``indices.npy``, ``weights.npy``, ids, terms and a header; all or nothing."""
+        folder = Path(folder)
+        with atomic_folder(folder, _HEADER) as temporary:
+            arrays = {"indptr": self.rows.indptr, "indices": self.rows.indices, "weights": self.rows.data}
+            for name, array in arrays.items():
+                np.save(temporary / f"{name}.npy", np.ascontiguousarray(array, dtype=_ARRAYS[name]))
+            write_json(temporary / "ids.json", list(self.ids))
+            write_json(temporary / "terms.json", list(self.terms))
+            said = {"kind": self.kind, "encoder": self.encoder, "data": self.data, "about": self.about}
+            write_json(temporary / _HEADER, {"format": _FORMAT, "vocabulary": self.vocabulary, **said})
+        return folder
+
+    @classmethod
+    def open(cls, folder: Path | str) -> SparseEmbeddings:
+        """Memory-map what :meth:`save` wrote.
+
+        Raises:
+            StorageError: the folder is not one, of another version, or damaged.
+        """
+        folder = Path(folder)
+        recover_folder(folder)
+        header = read_json(folder / _HEADER)
+        if header.get("format") != _FORMAT:
+            raise StorageError(
+                f"{folder} holds sparse embeddings of format {header.get('format')}, this version reads "
+                f"{_FORMAT}",
+                "make them again with diptych sparsify",
+            )
+        ids, terms = read_json(folder / "ids.json"), read_json(folder / "terms.json")
+        if term_fingerprint(terms) != header["vocabulary"]:
+            raise StorageError(f"{folder}: terms.json is not the vocabulary of its rows", "make them again")
+        shape = (len(ids), len(terms))
+        rows = _with_index_type(*_mapped(folder, shape), shape)
+        said = {name: header[name] for name in ("encoder", "data", "kind", "about")}
+        return cls(ids=ids, rows=rows, terms=terms, **said)
+
+
+def _mapped(folder: Path, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    arrays = {}
+    for name, kind in _ARRAYS.items():
+        try:
+            # Plain views: slicing np.memmap objects costs microseconds each.
+            mapped = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            arrays[name] = np.asarray(mapped)
+        except (OSError, ValueError, EOFError) as error:
+            raise StorageError(
+                f"{folder / name}.npy cannot be opened: {error}", "make them again with diptych sparsify"
+            ) from None
+        if arrays[name].dtype != kind or arrays[name].ndim != 1:
+            raise StorageError(f"{folder / name}.npy is damaged", "make them again with diptych sparsify")
+    weights, indices, indptr = arrays["weights"], arrays["indices"], arrays["indptr"]
+    whole = len(indptr) == shape[0] + 1 and len(weights) == len(indices) == indptr[-1]
+    if not whole:
+        raise StorageError(
+            f"{folder}: {shape[0]} rows expected, the arrays hold {len(indptr) - 1} with {len(weights)} weights",
+            "make them again with diptych sparsify",
+        )
+    return weights, indices, indptr

@@ -1,0 +1,152 @@
+"""What a person can choose about turning dense rows into sparse ones."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = [
+    "ExpansionOptions",
+    "HeadOptions",
+    "LossOptions",
+    "OptimisationOptions",
+    "SparsifyOptions",
+    "VocabularyOptions",
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class VocabularyOptions(_Section):
+    """Which terms there are.
+
+    Attributes:
+        source: a masked language model's folder or hub name, whose WordPiece vocabulary is taken; without
+            one a WordPiece vocabulary is learned from the training captions.
+        size: the most pieces that a learned vocabulary has.
+        min_count: how often a pair must occur in the captions to become a piece of a learned vocabulary.
+        occurring: of a model's vocabulary keep only the terms that occur in the training captions (and the
+            special ones): a tenth of the columns, no term of its own for what captions never say.
+    """
+
+    source: str | None = None
+    size: int = Field(8000, ge=8)
+    min_count: int = Field(2, ge=1)
+    occurring: bool = False
+
+
+class HeadOptions(_Section):
+    """The projection from d to |V|, Nguyen et al. 2024 (thesis ch. 3, Eq. 3.4–3.5).
+
+    Attributes:
+        width: ω, between the two linear maps; a masked language model's own width when one is given.
+        shared: one head for pictures and captions; else one each.
+        bias: the published head's linear maps have biases, those of the thesis's equations do not.
+        eps: of the layer norm.
+        start: the second map begins with a masked language model's vocabulary embeddings (``mlm``), the
+            terms' co-occurrence in training captions (``cooccurrence``), or at random; ``auto``: ``mlm`` where
+            a model is given, else ``cooccurrence``.
+    """
+
+    width: int = Field(256, ge=1)
+    shared: bool = True
+    bias: bool = True
+    eps: float = Field(1e-12, gt=0)
+    start: Literal["auto", "mlm", "cooccurrence", "random"] = "auto"
+
+
+class ExpansionOptions(_Section):
+    """Which terms a caption's vector may have in training (thesis, Algorithm 1).
+
+    Attributes:
+        mode: ``0``: its own terms only, in training and in use; ``1``: any; ``c``: its own, and others when a
+            draw per batch says so, with a probability that rises from 0 to 1; ``c+w``: and each term when a draw
+            of its own says so, with a probability that rises from 1 − df to 1.
+        form: ``prose``: draws are about other terms than the caption's own; ``printed``: as Algorithm 1 is
+            printed, where the caption's own terms are multiplied by the terms' draws too.
+        schedule: ``thesis``: + 1 / epochs after each epoch (Eq. 3.6); ``published``: + 1 / (0.95 · epochs), which
+            reaches 1 earlier.
+    """
+
+    mode: Literal["0", "1", "c", "c+w"] = "c"
+    form: Literal["prose", "printed"] = "prose"
+    schedule: Literal["thesis", "published"] = "thesis"
+
+
+class LossOptions(_Section):
+    """The distillation loss and its regulariser (thesis Eq. 3.7).
+
+    Attributes:
+        temperature: τ, which dense scores are divided by to make targets; sparse scores are not scaled.
+        eta: η, the weight of the regulariser at the end of its warm-up.
+        weight: λ of Eq. 3.7, which then is taken literally: (1 − λ) of the sum of both directions in bits and
+            λη of the sum of both sides' regularisers. None: as published, the mean of both directions in
+            nats and η times the mean of both sides' regularisers.
+        regulariser: ``l1``: the mean over rows of the sum of weights; ``flops``: the sum over terms of the
+            squared mean weight (Paria et al. 2020).
+        warmup: the share of all steps in which η rises, quadratically, from 0.
+    """
+
+    temperature: float = Field(0.001, gt=0)
+    eta: float = Field(1e-3, ge=0)
+    weight: float | None = Field(None, ge=0, le=1)
+    regulariser: Literal["l1", "flops"] = "l1"
+    warmup: float = Field(0.2, ge=0, le=1)
+
+
+class OptimisationOptions(_Section):
+    """AdamW, with a linear rise and fall of the learning rates.
+
+    Attributes:
+        epochs: passes over all pairs of a caption and its picture.
+        batch_size: pairs per step; several captions of one picture may meet, soft targets know it.
+        learning_rate: of layer norm and second map (published: 5e-5, from a masked language model's).
+        projection_learning_rate: of the first map.
+        weight_decay: of AdamW.
+        warmup: the share of all steps in which the rates rise.
+        precision: ``auto``: bfloat16 where the device has it (in hardware), else float32.
+        compiled: ``torch.compile`` the step.
+        select: which weights are kept: those of the ``last`` epoch, or those with the ``best`` validation
+            recall sum among the epochs after the warm-up (as it is searched with later).
+        checkpoint_minutes: how much work a kill can lose.
+    """
+
+    epochs: int = Field(60, ge=1)
+    batch_size: int = Field(512, ge=2)
+    learning_rate: float = Field(1e-3, gt=0)
+    projection_learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    warmup: float = Field(0.2, ge=0, le=1)
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    compiled: bool = False
+    select: Literal["last", "best"] = "last"
+    checkpoint_minutes: float = Field(1.0, ge=0)
+
+
+class SparsifyOptions(_Section):
+    """Everything about one head; with the dense rows it was trained on it can be made again.
+
+    Attributes:
+        seed: of the head's fresh weights, the order of pairs and all draws.
+        vocabulary, head, expansion, loss, training: see there.
+    """
+
+    seed: int = Field(0, ge=0)
+    vocabulary: VocabularyOptions = Field(default_factory=VocabularyOptions)
+    head: HeadOptions = Field(default_factory=HeadOptions)
+    expansion: ExpansionOptions = Field(default_factory=ExpansionOptions)
+    loss: LossOptions = Field(default_factory=LossOptions)
+    training: OptimisationOptions = Field(default_factory=OptimisationOptions)
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> SparsifyOptions:
+        if self.head.start == "mlm" and self.vocabulary.source is None:
+            raise ValueError("head.start = mlm needs vocabulary.source, a masked language model")
+        if self.vocabulary.occurring and self.vocabulary.source is None:
+            raise ValueError(
+                "vocabulary.occurring is about a model's vocabulary: name it with vocabulary.source"
+            )
+        return self

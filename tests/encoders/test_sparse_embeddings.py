@@ -1,0 +1,112 @@
+"""Sparse embeddings: canonical rows, what is written is read back, damage is found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.sparse import coo_array, csc_array, csr_array
+
+from diptych.core.errors import DataError, NumericalError, StorageError
+from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows, term_fingerprint
+
+TERMS = ("dog", "cat", "tree", "##s")
+
+
+def made(rows: object, **said: object) -> SparseEmbeddings:
+    matrix = canonical_rows(rows)
+    fields = {"encoder": "head", "data": "photos", "kind": "image", "about": {"split": "test"}, **said}
+    return SparseEmbeddings([f"p{row}" for row in range(matrix.shape[0])], matrix, TERMS, **fields)  # type: ignore[arg-type]
+
+
+def test_duplicates_are_summed_columns_sorted_and_zeros_dropped() -> None:
+    rows = csr_array(
+        (np.array([1.0, 2.0, 0.0, 3.0]), np.array([3, 1, 2, 3]), np.array([0, 4, 4])), shape=(2, 4)
+    )
+    found = canonical_rows(rows)
+    assert found.indices.tolist() == [1, 3]
+    assert found.data.tolist() == [2.0, 4.0]
+    assert found.indptr.tolist() == [0, 2, 2]
+    assert (found.data.dtype, found.indices.dtype, found.indptr.dtype) == (np.float32, np.int32, np.int32)
+    assert rows.nnz == 4, "what was given is left as it was"
+
+
+@given(hnp.arrays(np.float64, (3, 4), elements=st.floats(-4, 4, width=16)))
+def test_any_matrix_keeps_its_numbers(dense: np.ndarray) -> None:
+    for rows in (dense, coo_array(dense), csc_array(dense)):
+        found = canonical_rows(rows)
+        assert np.array_equal(found.toarray(), dense.astype(np.float32))
+        assert found.has_canonical_format
+        assert np.all(found.data != 0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_row_that_is_not_finite_is_named(bad: float) -> None:
+    with pytest.raises(NumericalError, match="row 1"):
+        canonical_rows(np.array([[0.0, 1.0], [bad, 0.0]]))
+
+
+def test_texts_and_vectors_are_no_rows() -> None:
+    with pytest.raises(DataError, match="shape"):
+        canonical_rows(np.ones(3))
+    with pytest.raises(DataError, match="real numbers"):
+        canonical_rows(np.array([[1j]]))
+
+
+def test_written_rows_come_back_mapped(tmp_path: Path) -> None:
+    rows = np.array([[0, 1.5, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0.25]], dtype=np.float32)
+    kept = made(rows)
+    opened = SparseEmbeddings.open(kept.save(tmp_path / "sparse"))
+    assert np.array_equal(opened.rows.toarray(), rows)
+    assert opened.rows.data.base is not None, "mapped, not read"
+    for name in ("ids", "encoder", "data", "kind", "about"):
+        assert getattr(opened, name) == getattr(kept, name)
+    assert tuple(opened.terms) == TERMS
+    assert opened.vocabulary == kept.vocabulary == term_fingerprint(TERMS)
+    assert opened.width == 4
+
+
+def test_an_empty_collection_is_one(tmp_path: Path) -> None:
+    opened = SparseEmbeddings.open(made(np.empty((0, 4))).save(tmp_path / "none"))
+    assert len(opened) == 0
+    assert opened.rows.shape == (0, 4)
+
+
+def test_the_order_of_terms_makes_another_vocabulary() -> None:
+    assert term_fingerprint(TERMS) != term_fingerprint(TERMS[::-1])
+
+
+def test_rows_need_their_ids_and_terms() -> None:
+    with pytest.raises(DataError, match="4 terms"):
+        SparseEmbeddings(["a"], canonical_rows(np.ones((2, 4))), TERMS, "e", "d", "image", {})
+
+
+def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(Exception, match="other things"):
+        made(np.ones((1, 4))).save(tmp_path / "mine")
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    folder = made(np.ones((2, 4))).save(tmp_path / "sparse")
+    np.save(folder / "weights.npy", np.ones(3, dtype=np.float32))
+    with pytest.raises(StorageError, match="2 rows expected"):
+        SparseEmbeddings.open(folder)
+    (folder / "weights.npy").write_bytes(b"nothing")
+    with pytest.raises(StorageError, match="cannot be opened"):
+        SparseEmbeddings.open(folder)
+    made(np.ones((2, 4))).save(folder)
+    (folder / "terms.json").write_text(json.dumps([*TERMS[:3], "fox"]))
+    with pytest.raises(StorageError, match="not the vocabulary"):
+        SparseEmbeddings.open(folder)
+    header = json.loads((folder / "sparse_embeddings.json").read_text())
+    (folder / "sparse_embeddings.json").write_text(json.dumps({**header, "format": 9}))
+    with pytest.raises(StorageError, match="format 9"):
+        SparseEmbeddings.open(folder)
