@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from diptych.encoders.encode import EncodedCollection
     from diptych.training.run import Run
 
-__all__ = ["DataChoice", "Origin", "encoded_of", "encoder_of"]
+__all__ = ["DataChoice", "Origin", "encode_part", "encoded_of", "encoder_of"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def encoded_of(
     Returns:
         The embeddings, where they came from, and the folder they are in.
     """
-    from diptych.encoders.encode import EncodedCollection, encode_collection
+    from diptych.encoders.encode import EncodedCollection
 
     folder = Path(source)
     if (folder / "origin.json").is_file():
@@ -105,21 +105,26 @@ def encoded_of(
             raise UsageError(f"{source} is embedded already", "leave --data and --split out")
         return EncodedCollection.open(folder), Origin(**read_json(folder / "origin.json")), folder
     encoder, run = encoder_of(source)
-    section = choice.section(run)
-    model = str(folder.resolve()) if folder.is_dir() else source
-    origin = Origin(model, section, None)
+    origin = Origin(str(folder.resolve()) if folder.is_dir() else source, choice.section(run), None)
     collection = origin.collection()
     if split is None:
         default = run.recipe.data.test if run is not None else "test"
         split = default if default in collection.split_sizes else None
     elif split == "all":
         split = None
-    origin = Origin(model, section, split)
-    part = collection if split is None else collection.split(split)
     if out is None:
         if not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
         out = folder / "embeddings" / f"{collection.name}-{split or 'all'}"
-    encoded = encode_collection(encoder, part, out, split)
+    origin = replace(origin, split=split)
+    return encode_part(encoder, collection, origin, out), origin, out
+
+
+def encode_part(encoder: DualEncoder, whole: Collection, origin: Origin, out: Path) -> EncodedCollection:
+    """Embed the part of ``whole`` that ``origin`` names into ``out``, and say there where it is from."""
+    from diptych.encoders.encode import encode_collection
+
+    part = whole if origin.split is None else whole.split(origin.split)
+    encoded = encode_collection(encoder, part, out, origin.split)
     write_json(out / "origin.json", origin.to_dict())
-    return encoded, origin, out
+    return encoded

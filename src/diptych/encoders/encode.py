@@ -22,6 +22,7 @@ from diptych.data.contents import picture_contents
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.given_rows import GivenRows
 
 __all__ = ["EncodedCollection", "encode_collection", "without_bad_images"]
 
@@ -117,7 +118,10 @@ def encode_collection(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
-    data = fingerprint(collection.text_fingerprint, picture_contents(collection))
+    # Of rows that are given the pictures need not be there.
+    given = encoder if isinstance(encoder, GivenRows) else None
+    contents = picture_contents(collection) if given is None else given.fingerprint
+    data = fingerprint(collection.text_fingerprint, contents)
     about = {
         "dataset": collection.name,
         "split": split,
@@ -128,9 +132,11 @@ def encode_collection(
     if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
         return EncodedCollection.open(folder)
     (folder / "about.json").unlink(missing_ok=True)
+    pictures = _picture_blocks(encoder, collection) if given is None else given.image_blocks(collection)
+    captions = _caption_blocks(encoder, collection) if given is None else given.text_blocks(collection)
     for kind, ids, blocks in (
-        ("image", collection.image_ids, _picture_blocks(encoder, collection)),
-        ("text", collection.caption_ids, _caption_blocks(encoder, collection)),
+        ("image", collection.image_ids, pictures),
+        ("text", collection.caption_ids, captions),
     ):
         Embeddings.stream(
             folder / f"{kind}s",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from diptych.core.errors import RecipeError
+from diptych.training.recipe_errors import recipe_error
 
 __all__ = [
     "ExpansionOptions",
@@ -13,6 +17,7 @@ __all__ = [
     "OptimisationOptions",
     "SparsifyOptions",
     "VocabularyOptions",
+    "sparsify_options",
 ]
 
 
@@ -150,3 +155,24 @@ class SparsifyOptions(_Section):
                 "vocabulary.occurring is about a model's vocabulary: name it with vocabulary.source"
             )
         return self
+
+
+def sparsify_options(values: Mapping[str, Any]) -> SparsifyOptions:
+    """The options that dotted keys give, e.g. ``{"loss.eta": 1e-4, "expansion.mode": "c"}``.
+
+    Raises:
+        RecipeError: an unknown key, or a value that its key does not allow.
+    """
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        section, dot, name = key.partition(".")
+        if not dot:
+            nested[section] = value
+        elif isinstance(nested.setdefault(section, {}), dict):
+            nested[section][name] = value
+        else:
+            raise RecipeError(f"options of the head have no place for {key!r}", "e.g. loss.eta=1e-4")
+    try:
+        return SparsifyOptions.model_validate(nested)
+    except ValidationError as error:
+        raise recipe_error("options of the head", error, nested, SparsifyOptions) from None

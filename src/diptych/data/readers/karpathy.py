@@ -26,7 +26,7 @@ from diptych.data.regions import RegionSource, open_regions, region_rows
 
 __all__ = ["read_karpathy"]
 
-_OWN_KEYS = {"filename", "filepath", "split", "sentences", "sentids", "imgid"}
+_OWN_KEYS = {"filename", "filepath", "split", "sentences", "sentids"}
 _OWN_SENTENCE_KEYS = {"raw", "sentid", "imgid", "tokens"}
 _HUGGING_FACE = {"dataset_info.json", "dataset_dict.json"}
 

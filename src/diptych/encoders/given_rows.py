@@ -1,0 +1,209 @@
+"""Rows that somebody else's encoder made: matched with a collection by id, used like an encoder's.
+
+::
+
+    FOLDER/
+      img_embs.parquet   text_embs.parquet     columns id, emb (the layout of Nguyen et al. 2024)
+    or
+      images.npy  images.txt  texts.npy  texts.txt     (n, d) numbers, and one id per line
+
+Such a source encodes nothing new: it answers for the pictures and captions whose ids it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.data.collection import Collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.rows import unit_rows
+
+__all__ = ["GivenRows", "is_folder_of_rows"]
+
+_NAMES = {"image": ("img_embs", "images"), "text": ("text_embs", "texts")}
+_BLOCK = 8192
+
+
+def is_folder_of_rows(folder: Path) -> bool:
+    """Whether rows of pictures and captions lie there under one of the known names."""
+    return all(_file(folder, kind) is not None for kind in _NAMES)
+
+
+def _file(folder: Path, kind: str) -> Path | None:
+    parquet, plain = _NAMES[kind]
+    for file in (folder / f"{parquet}.parquet", folder / f"{plain}.npy"):
+        if file.is_file():
+            return file
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Ids and rows of one kind, by id."""
+
+    rows: np.ndarray
+    place: dict[str, int]
+
+    def take(self, candidates: Iterable[Sequence[str]], kind: str, source: str) -> np.ndarray:
+        """(n,) places of a collection's items, by the first of its ways of naming them that fits."""
+        first: tuple[str, int] | None = None
+        for ids in candidates:
+            missing = [name for name in ids if name not in self.place]
+            if not missing:
+                return np.array([self.place[name] for name in ids], dtype=np.int64)
+            first = first or (missing[0], len(missing))
+        assert first is not None
+        example = next(iter(self.place), "none")
+        raise MismatchError(
+            f"{source} has no row for {kind} {first[0]!r} ({first[1]:,} are missing); its ids look like {example!r}",
+            "give the data that these rows were made from",
+        )
+
+
+class GivenRows(DualEncoder):
+    """A folder of rows in an encoder's place; rows are divided by their length, a zero row stays zero."""
+
+    family = "rows"
+
+    def __init__(self, folder: Path, images: _Table, texts: _Table) -> None:
+        self.folder, self._images, self._texts = folder, images, texts
+
+    @classmethod
+    def open(cls, folder: Path | str) -> GivenRows:
+        """Read ids; .npy rows are mapped.
+
+        Raises:
+            UsageError: no such rows there.
+            StorageError: a file is damaged, or pictures and captions have rows of different width.
+        """
+        folder = Path(folder).expanduser()
+        tables = {}
+        for kind, names in _NAMES.items():
+            file = _file(folder, kind)
+            if file is None:
+                raise UsageError(
+                    f"{folder} has no rows of {kind}s",
+                    f"expected {names[0]}.parquet, or {names[1]}.npy and .txt",
+                )
+            tables[kind] = _parquet(file) if file.suffix == ".parquet" else _plain(file)
+        widths = {kind: table.rows.shape[1] for kind, table in tables.items()}
+        if widths["image"] != widths["text"]:
+            raise StorageError(
+                f"{folder}: pictures have rows of width {widths['image']}, captions of {widths['text']}",
+                "give rows that one model made",
+            )
+        return cls(folder.resolve(), tables["image"], tables["text"])
+
+    @property
+    def width(self) -> int:
+        """d."""
+        return int(self._images.rows.shape[1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of ids and rows."""
+        arrays = fingerprint_arrays({"images": self._images.rows, "texts": self._texts.rows})
+        return fingerprint("rows", arrays, list(self._images.place), list(self._texts.place))
+
+    def describe(self) -> dict[str, Any]:
+        """For protocols."""
+        return {
+            "family": self.family,
+            "name": self.folder.name,
+            "width": self.width,
+            "normalisation": "unit length",
+            "fingerprint": self.fingerprint,
+        }
+
+    def image_blocks(self, collection: Collection) -> Iterator[np.ndarray]:
+        """Unit rows of a collection's pictures, in its order, a block at a time.
+
+        Raises:
+            MismatchError: a picture has no row.
+            NumericalError: a row is not finite.
+        """
+        places = self._images.take(_image_names(collection), "image", str(self.folder))
+        yield from _blocks(self._images.rows, places, "image")
+
+    def text_blocks(self, collection: Collection) -> Iterator[np.ndarray]:
+        """Unit rows of a collection's captions; raises as :meth:`image_blocks`."""
+        places = self._texts.take([collection.caption_ids], "caption", str(self.folder))
+        yield from _blocks(self._texts.rows, places, "text")
+
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        """Refused: there is no encoder."""
+        raise self._nothing_new("pictures")
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        """Refused: there is no encoder."""
+        raise self._nothing_new("sentences")
+
+    def _nothing_new(self, what: str) -> UsageError:
+        return UsageError(
+            f"{self.folder} holds rows, no encoder: new {what} cannot be encoded",
+            "name the encoder with --model",
+        )
+
+    def _write(self, folder: Path) -> None:
+        raise UsageError(f"{self.folder} holds rows, no encoder that could be saved")
+
+
+def _image_names(collection: Collection) -> Iterator[list[str]]:
+    """The ways in which files of rows name pictures: by id, by Karpathy's imgid, by file name."""
+    yield list(collection.image_ids)
+    numbers = [str(record.get("imgid")) for record in collection.records or ()]
+    if len(numbers) == collection.n_images:
+        yield numbers
+    yield [Path(name).stem for name in collection.image_ids]
+
+
+def _blocks(rows: np.ndarray, places: np.ndarray, kind: str) -> Iterator[np.ndarray]:
+    for start in range(0, len(places), _BLOCK):
+        part = places[start : start + _BLOCK]
+        yield unit_rows(rows[part], kind, part)
+
+
+def _table(ids: Sequence[str], rows: np.ndarray, file: Path) -> _Table:
+    place = {name: row for row, name in enumerate(ids)}
+    if rows.ndim != 2 or rows.dtype.kind != "f" or len(rows) != len(ids) or len(place) != len(ids):
+        raise StorageError(
+            f"{file}: {len(ids):,} ids ({len(place):,} different) for numbers of shape {rows.shape}, {rows.dtype}",
+            "one row of floats per id, each id once",
+        )
+    return _Table(rows, place)
+
+
+def _plain(file: Path) -> _Table:
+    names = file.with_suffix(".txt")
+    try:
+        rows = np.load(file, mmap_mode="r", allow_pickle=False)
+        ids = names.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{file} and {names.name} cannot be read: {error}", "one id per line") from None
+    return _table(ids, rows, file)
+
+
+def _parquet(file: Path) -> _Table:
+    pq = require("pyarrow.parquet", "datasets", "reading Parquet files")
+    arrow = require("pyarrow", "datasets", "reading Parquet files")
+    try:
+        table = pq.read_table(file, columns=["id", "emb"])
+    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are of these
+        raise StorageError(f"{file} cannot be read: {error}", "expected columns id and emb") from None
+    lists = table.column("emb").combine_chunks()
+    if not (arrow.types.is_list(lists.type) or arrow.types.is_fixed_size_list(lists.type)) or not len(lists):
+        raise StorageError(f"{file}: column emb holds {lists.type}, not lists of numbers")
+    flat = lists.flatten().to_numpy(zero_copy_only=False)
+    if len(flat) % len(lists):
+        raise StorageError(f"{file}: rows of column emb have different lengths")
+    ids = [str(name) for name in table.column("id").to_pylist()]
+    return _table(ids, flat.reshape(len(lists), -1).astype(np.float32, copy=False), file)
