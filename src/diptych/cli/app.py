@@ -13,13 +13,16 @@ from diptych.cli.compare import compare
 from diptych.cli.demo import demo
 from diptych.cli.embed import embed
 from diptych.cli.evaluate import evaluate
+from diptych.cli.explain import explain
 from diptych.cli.index import index
 from diptych.cli.info import info
 from diptych.cli.report import report
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
 from diptych.cli.shortcuts import shortcuts
+from diptych.cli.sparsify import sparsify
 from diptych.cli.study import study
+from diptych.cli.terms import terms
 from diptych.cli.train import train
 from diptych.core.errors import DiptychError
 from diptych.core.memory import keep_freed_memory
@@ -47,8 +50,11 @@ for verb in (
     compare,
     cocos,
     audit,
+    sparsify,
     index,
     search,
+    terms,
+    explain,
     report,
     info,
 ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,8 +20,13 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
+from diptych.cli.sources import DataChoice, Origin, encoded_of
+from diptych.cli.sparse_folder import SparseFolder
 from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.encoders.embeddings import Embeddings
+    from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 __all__ = ["index"]
 
@@ -30,7 +35,13 @@ def index(
     source: Source,
     data: Data = None,
     split: Split = None,
-    engine: Annotated[str, typer.Option(help="exact or hnsw.")] = "exact",
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="How it is searched, see diptych info; exact for dense rows, inverted for sparse ones.",
+            show_default=False,
+        ),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,13 +55,17 @@ def index(
     skip_bad_images: SkipBadImages = False,
     out: OutFolder = None,
 ) -> None:
-    """Build an index of a run's or a dataset's pictures (or captions).
+    """Build an index of a run's or a dataset's pictures (or captions), or of what diptych sparsify made.
 
     Examples:
 
       [bold]diptych index runs/flickr8k[/bold]
 
       [bold]diptych index embedded --engine hnsw --option ef_search=128 --of texts[/bold]
+
+      [bold]diptych index runs/flickr8k/sparse --engine inverted[/bold]
+
+      [bold]diptych index embedded --engine qdrant --option url=https://host:6333 --option collection=shop[/bold]
     """
     from diptych.index import build_index
 
@@ -58,16 +73,30 @@ def index(
         raise UsageError(f"--of {of!r}", "images or texts")
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
     with progress():
-        encoded, origin, _ = encoded_of(source, choice, split)
-        items, others = (encoded.images, encoded.texts) if of == "images" else (encoded.texts, encoded.images)
+        images_, texts, origin, name = _rows_of(source, choice, split)
+        items, others = (images_, texts) if of == "images" else (texts, images_)
         # The other modality is what the index will be asked with: recall is measured on it.
         built = build_index(items, engine, sample=others.rows[:1000], **parse_values(option, "--option"))
         built.about["origin"] = origin.to_dict()
-        target = out or Path(source) / f"index-{of}-{engine}"
+        target = out or Path(source) / f"index-{of}-{built.engine_name}"
         built.save(target)
-    say(f"{len(built):,} {of} of {encoded.about['dataset']}, engine {engine}, in {target}")
+    say(f"{len(built):,} {of} of {name}, engine {built.engine_name}, in {target}")
     if "recall" in built.about:
         recall = built.about["recall"]
         say(f"recall@{recall['k']} against exact on {recall['queries']} queries: {recall['value']:.3f}")
     query = '"what to look for"' if of == "images" else "picture.jpg"
     next_step(f"diptych search {target} {query}")
+
+
+def _rows_of(
+    source: str, choice: DataChoice, split: str | None
+) -> tuple[Embeddings | SparseEmbeddings, Embeddings | SparseEmbeddings, Origin, str]:
+    """Rows of pictures and captions, dense or sparse, where they came from, and what the data is called."""
+    if not SparseFolder.is_one(source):
+        encoded, origin, _ = encoded_of(source, choice, split)
+        return encoded.images, encoded.texts, origin, encoded.about["dataset"]
+    if choice.data is not None:
+        raise UsageError(f"{source} holds sparse rows already", "leave --data out")
+    made = SparseFolder.open(source)
+    rows = made.rows(split)
+    return rows.images, rows.texts, made.query_origin(split), rows.about["dataset"]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.cli.console import next_step, print_table, say
+from diptych.cli.options import parse_values
 from diptych.cli.progress import progress
-from diptych.cli.sources import Origin, encoder_of
+from diptych.cli.queries import looks_like_a_picture, query_encoder
+from diptych.cli.sources import Origin
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from diptych.report import Retrieved
 
 __all__ = ["search"]
-
-_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 def search(
@@ -31,6 +31,14 @@ def search(
     model: Annotated[
         str | None,
         typer.Option(help="The query encoder; the one the index was built with.", show_default=False),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            help="KEY=VALUE for this search, e.g. ef_search=256. Repeatable.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Search an index with a sentence or a picture.
@@ -54,12 +62,13 @@ def search(
             f"{index} does not say what it was built with", "name the query encoder with --model"
         )
     with progress():
-        encoder, _ = encoder_of(model or (origin.model if origin else ""))
-        is_picture = Path(query).suffix.lower() in _PICTURES
+        encoder = query_encoder(model or (origin.model if origin else ""))
+        is_picture = looks_like_a_picture(query)
         rows = (
             encoder.encode_images([read_image(Path(query))]) if is_picture else encoder.encode_texts([query])
         )
-        hits = opened.search(rows, k, encoder=encoder.fingerprint)
+        options = parse_values(option, "--option")
+        hits = opened.search(rows, k, encoder=encoder.fingerprint, **options)
     retrieved = _retrieved(next(iter(hits)), opened.about["kind"], origin)
     title = f"{opened.about['kind']}s for {query!r}"
     table = [
@@ -73,7 +82,8 @@ def search(
         write_contact_sheet(sheet, shown, retrieved)
         say(f"contact sheet in {sheet}")
     elif opened.about["kind"] == "image":
-        next_step(f"diptych search {index} {query!r} --sheet found.png")
+        more = f", or diptych explain {index} {query!r}" if opened.engine().vectors == "sparse" else ""
+        next_step(f"diptych search {index} {query!r} --sheet found.png{more}")
 
 
 def _retrieved(found: list[tuple[str, float]], kind: str, origin: Origin | None) -> list[Retrieved]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 
-from diptych.core.errors import MismatchError, StorageError
+from diptych.core.errors import MismatchError
 from diptych.data.vocabulary import Vocabulary
+from diptych.data.word_vectors import read_word_vectors
 
 __all__ = ["start_from_vectors"]
 
@@ -28,18 +28,9 @@ def start_from_vectors(embed: nn.Embedding, vocabulary: Vocabulary, path: Path, 
         StorageError: no such file, or not one of word vectors.
         MismatchError: vectors wider than the embeddings.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            known = {str(word): row for row, word in enumerate(file["words"])}
-            vectors = np.asarray(file["vectors"], dtype=np.float32)
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", "check model.text.word_vectors in the recipe") from None
-    except (OSError, ValueError, KeyError) as error:
-        raise StorageError(
-            f"{path} is not a file of word vectors: {error}", "an .npz with 'words' and 'vectors'"
-        ) from None
+    known, vectors = read_word_vectors(path, "model.text.word_vectors in the recipe")
     width = embed.embedding_dim
-    if vectors.ndim != 2 or vectors.shape[1] > width:
+    if vectors.shape[1] > width:
         raise MismatchError(
             f"word vectors of shape {vectors.shape} do not fit word_width {width}",
             f"set model.text.word_width to at least {vectors.shape[-1]}",

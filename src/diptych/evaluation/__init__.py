@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.comparison import Comparison, Difference
-from diptych.evaluation.evaluate import evaluate, evaluate_scores
+from diptych.evaluation.evaluate import evaluate, evaluate_scores, evaluate_sparse
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.evaluation.measuring import DEFAULT_MEASURES, MEASURES, Measure, Sum, measure
 from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
@@ -45,6 +45,7 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_scores",
+    "evaluate_sparse",
     "measure",
     "partition",
     "ranks_from_rows",

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -30,6 +31,7 @@ __all__ = [
     "check_sizes",
     "ranks_from_rows",
     "ranks_from_scores",
+    "ranks_from_source",
 ]
 
 DEFAULT_BLOCK = 2_500_000
@@ -94,13 +96,12 @@ def check_sizes(images: np.ndarray, texts: np.ndarray, ground_truth: GroundTruth
     Raises:
         DataError: more or fewer rows; the message has both numbers.
     """
-    for side, rows, size in (
-        ("image", images, ground_truth.n_images),
-        ("text", texts, ground_truth.n_texts),
-    ):
-        if len(rows) != size:
+    sizes = {"image": ground_truth.n_images, "text": ground_truth.n_texts}
+    for (side, size), rows in zip(sizes.items(), (images, texts), strict=True):
+        n = np.shape(rows)[0]  # sparse rows have no length
+        if n != size:
             raise DataError(
-                f"{len(rows):,} {side} rows for a ground truth of {size:,} {side}s",
+                f"{n:,} {side} rows for a ground truth of {size:,} {side}s",
                 "evaluate the split that was embedded",
             )
 
@@ -142,7 +143,7 @@ def ranks_from_rows(
     """
     check_sizes(images, texts, ground_truth)
     source = similarity_of(similarity).source(images, texts, image_ids, text_ids)
-    return _ranks(source, ground_truth, every, block, threads)
+    return ranks_from_source(source, ground_truth, every=every, block=block, threads=threads)
 
 
 def ranks_from_scores(
@@ -159,7 +160,8 @@ def ranks_from_scores(
         DataError: another shape, not numbers, or an empty side.
         NumericalError: NaN or infinity, with its place.
     """
-    return _ranks(GivenScores(scores, ground_truth), ground_truth, every, block, threads)
+    source = GivenScores(scores, ground_truth)
+    return ranks_from_source(source, ground_truth, every=every, block=block, threads=threads)
 
 
 def _tiles(n_images: int, n_texts: int, block: int) -> tuple[int, int, list[tuple[slice, slice]]]:
@@ -174,18 +176,23 @@ def _tiles(n_images: int, n_texts: int, block: int) -> tuple[int, int, list[tupl
     return rows, columns, tiles
 
 
-def _ranks(
-    source: ScoreSource, truth: GroundTruth, every: bool, block: int, threads: int | None
+def ranks_from_source(
+    source: ScoreSource,
+    truth: GroundTruth,
+    *,
+    every: bool = False,
+    block: int = DEFAULT_BLOCK,
+    threads: int | None = None,
 ) -> dict[Direction, Ranks]:
+    """Ranks by whatever gives tiles of scores; arguments and errors as of :func:`ranks_from_rows`."""
     if truth.n_images == 0 or truth.n_texts == 0:
         raise DataError(f"{truth.n_images} images and {truth.n_texts} texts: there is nothing to rank")
     for what, value in (("block", block), ("threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{what} is {value}, it must be at least 1")
     if not truth.symmetric:  # a tile's positives are taken out for both directions at once: two passes
-        return {
-            name: _ranks(source, truth.mirrored(name), every, block, threads)[name] for name in DIRECTIONS
-        }
+        again = partial(ranks_from_source, source, every=every, block=block, threads=threads)
+        return {name: again(truth.mirrored(name))[name] for name in DIRECTIONS}
     scores = source.positives(truth.i2t.queries, truth.i2t.rows)
     by_text = np.lexsort((truth.i2t.queries, truth.i2t.rows))
     tallies: dict[Direction, Tally] = {

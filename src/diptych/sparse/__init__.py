@@ -1,1 +1,47 @@
 """Floor 4, sparse: from dense rows to bags of weighted terms, and what that keeps and loses."""
+
+from diptych.sparse.encoder import SparseEncoder
+from diptych.sparse.evaluate import measure_sparsified
+from diptych.sparse.expansion import expand
+from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
+from diptych.sparse.measures import (
+    StaticEmbedding,
+    exact_at,
+    faithfulness,
+    flops,
+    nonzeros,
+    semantic_at,
+)
+from diptych.sparse.options import SparsifyOptions, sparsify_options
+from diptych.sparse.sparse_measures import SparseMeasures
+from diptych.sparse.sparsified import SparsifiedCollection, sparsify_collection
+from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.training import ValidationRows, train_sparsifier
+from diptych.sparse.vocabulary import TermVocabulary
+
+__all__ = [
+    "Contribution",
+    "SparseEncoder",
+    "SparseMeasures",
+    "SparsifiedCollection",
+    "Sparsifier",
+    "SparsifyOptions",
+    "StaticEmbedding",
+    "TermVocabulary",
+    "ValidationRows",
+    "exact_at",
+    "expand",
+    "explain_match",
+    "faithfulness",
+    "flops",
+    "in_words",
+    "marked_terms",
+    "measure_sparsified",
+    "nonzeros",
+    "readable",
+    "semantic_at",
+    "sparsify_collection",
+    "sparsify_options",
+    "top_terms",
+    "train_sparsifier",
+]

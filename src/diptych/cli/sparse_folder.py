@@ -1,0 +1,118 @@
+"""What ``diptych sparsify`` leaves in its folder, and how other verbs open it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diptych.cli.sources import Origin, encoder_of
+from diptych.core.errors import UsageError
+from diptych.core.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+    from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
+
+__all__ = ["SparseFolder"]
+
+_MARKER = "sparse.json"
+
+
+@dataclass(frozen=True)
+class SparseFolder:
+    """A trained head, the sparse rows it made, and where the dense ones came from.
+
+    ::
+
+        FOLDER/
+          sparse.json          this
+          options.json …       what training wrote, head/ among it
+          rows/SPLIT/          sparse rows of pictures and captions
+          measures/SPLIT.json  what they keep and lose
+          report.html
+
+    Attributes:
+        folder: its place.
+        origin: the dense encoder and data, of all splits.
+        split: the part that is shown and searched when none is named.
+    """
+
+    folder: Path
+    origin: Origin
+    split: str
+
+    @classmethod
+    def is_one(cls, folder: Path | str) -> bool:
+        """Whether ``diptych sparsify`` has finished a head there."""
+        return (Path(folder) / _MARKER).is_file()
+
+    @classmethod
+    def open(cls, folder: Path | str) -> SparseFolder:
+        """What :meth:`save` wrote.
+
+        Raises:
+            UsageError: it is no such folder.
+        """
+        folder = Path(folder)
+        if not cls.is_one(folder):
+            raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparsify")
+        said = read_json(folder / _MARKER)
+        return cls(folder, Origin(**said["origin"]), said["split"])
+
+    @classmethod
+    def of(cls, folder: Path | str) -> SparseFolder:
+        """The folder itself, or the one whose rows an index holds.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        folder = Path(folder)
+        if not cls.is_one(folder) and (folder / "index.json").is_file():
+            origin = read_json(folder / "index.json")["about"].get("origin", {})
+            if cls.is_one(str(origin.get("model"))):
+                return replace(cls.open(origin["model"]), split=origin["split"])
+        return cls.open(folder)
+
+    def save(self) -> None:
+        """Write the marker; last of all."""
+        write_json(self.folder / _MARKER, {"origin": self.origin.to_dict(), "split": self.split})
+
+    def sparsifier(self) -> Sparsifier:
+        """The head."""
+        from diptych.sparse import Sparsifier
+
+        return Sparsifier.load(self.folder / "head")
+
+    def encoder(self) -> SparseEncoder:
+        """Sentences and pictures to sparse rows."""
+        from diptych.sparse import SparseEncoder
+
+        dense, _ = encoder_of(self.origin.model)
+        return SparseEncoder(dense, self.sparsifier())
+
+    def rows(self, split: str | None = None) -> SparsifiedCollection:
+        """The sparse rows of a split.
+
+        Raises:
+            UsageError: none were made of it.
+        """
+        from diptych.sparse import SparsifiedCollection
+
+        folder = self.rows_folder(split)
+        if not folder.is_dir():
+            there = sorted(path.name for path in (self.folder / "rows").iterdir())
+            raise UsageError(f"{self.folder} holds no rows of {folder.name!r}, only of {', '.join(there)}")
+        return SparsifiedCollection.open(folder)
+
+    def rows_folder(self, split: str | None = None) -> Path:
+        """Where the rows of a split are."""
+        return self.folder / "rows" / (split or self.split)
+
+    def collection(self, split: str | None = None) -> Collection:
+        """The pictures and captions of a split."""
+        return replace(self.origin, split=split or self.split).collection()
+
+    def query_origin(self, split: str | None = None) -> Origin:
+        """The origin that an index of a split's rows keeps: this folder is what queries are encoded with."""
+        return replace(self.origin, model=str(self.folder.resolve()), split=split or self.split)

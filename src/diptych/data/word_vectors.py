@@ -1,0 +1,42 @@
+"""Word vectors that somebody else learned (GloVe, word2vec), read from an .npz file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.errors import StorageError
+
+__all__ = ["read_word_vectors"]
+
+
+def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], np.ndarray]:
+    """The rows of words and the vectors of an .npz with ``words`` (n,) and ``vectors`` (n, width).
+
+    Args:
+        path: the file.
+        setting: where the path was given, for messages: ``"model.text.word_vectors in the recipe"``.
+
+    Returns:
+        Word → row, and (n, width) float32.
+
+    Raises:
+        StorageError: no such file, or not one of word vectors.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            rows = {str(word): row for row, word in enumerate(file["words"])}
+            words, vectors = len(file["words"]), np.asarray(file["vectors"], dtype=np.float32)
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist", f"check {setting}") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise StorageError(
+            f"{path} is not a file of word vectors: {error}", "an .npz with 'words' and 'vectors'"
+        ) from None
+    if vectors.ndim != 2 or len(vectors) != words:
+        raise StorageError(
+            f"{path} is not a file of word vectors: {words} words, vectors of shape {vectors.shape}",
+            "an .npz with as many rows in 'vectors' as there are 'words'",
+        )
+    return rows, vectors

@@ -1,0 +1,143 @@
+"""Galleries: each is ranked and measured, then averaged; what every way into evaluation shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from diptych.evaluation.bootstrap import Bootstrap, interval, resample
+from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.measures.rank import best_ranks
+from diptych.evaluation.measuring import Measure, Sum, resolve
+from diptych.evaluation.partitioning import Fold, Partition
+from diptych.evaluation.protocol import protocol_of
+from diptych.evaluation.ranks import Ranks
+from diptych.evaluation.result import BOTH, Result, Score
+from diptych.evaluation.ties import check_rule, tie_groups
+
+__all__ = ["Ranker", "measure_galleries"]
+
+Ranker = Callable[[Fold, bool], dict[Direction, Ranks]]
+"""From a gallery, and whether every positive is wanted, to ranks per direction."""
+
+_Key = tuple[Direction, str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What one gallery gives, per direction and measure."""
+
+    fold: Fold
+    per_query: dict[_Key, np.ndarray]
+    best: dict[Direction, np.ndarray]
+    values: dict[_Key, float]
+    chances: dict[_Key, float]
+    samples: dict[_Key, np.ndarray]
+
+
+def _evaluate_fold(
+    fold: Fold, number: int, ranked: dict[Direction, Ranks], plain: list[Measure], ties: str, how: Bootstrap
+) -> _Found:
+    groups = {name: tie_groups(ranked[name], ties) for name in DIRECTIONS}
+    asked = {name: fold.ground_truth.queries(name) for name in DIRECTIONS}
+    cells: list[tuple[Direction, Measure]] = [(name, member) for name in DIRECTIONS for member in plain]
+    per_query = {(name, member.name): member.values(groups[name]) for name, member in cells}
+    aggregates = {(name, member.name): member.aggregate for name, member in cells}
+    return _Found(
+        fold=fold,
+        per_query=per_query,
+        best={name: best_ranks(groups[name]) for name in DIRECTIONS},
+        values={key: aggregates[key].of(values[asked[key[0]]]) for key, values in per_query.items()},
+        chances={
+            (name, member.name): member.chance(ranked[name].positives[asked[name]], ranked[name].gallery)
+            for name, member in cells
+        },
+        samples=resample(how, number, fold.ground_truth, per_query, aggregates) if how.samples else {},
+    )
+
+
+def measure_galleries(
+    rank: Ranker,
+    truth: GroundTruth,
+    asked: Iterable[str | Measure | Sum],
+    chosen: Partition,
+    ties: str,
+    bootstrap: Bootstrap | None,
+    about: Mapping[str, Any] | None,
+    similarity: str = "cosine",
+) -> Result:
+    """Rank and measure every gallery of a partition.
+
+    Args:
+        rank: ranks one gallery.
+        truth: of the whole test set.
+        asked: names of measures, or measures.
+        chosen: how the test set is cut into galleries.
+        ties: the tie rule.
+        bootstrap: how intervals are made; none by default.
+        about: what else the numbers depend on.
+        similarity: what scores are, for the protocol.
+
+    Raises:
+        DataError: a test set that is not the partition's.
+        UnknownNameError: a measure or tie rule that does not exist.
+    """
+    plain, sums = resolve(asked)
+    how = bootstrap or Bootstrap(samples=0)
+    every = any(member.positives == "all" for member in plain)
+    check_rule(ties)  # before the work, not after it
+    found = [
+        _evaluate_fold(fold, number, rank(fold, every), plain, ties, how)
+        for number, fold in enumerate(chosen.folds(truth))
+    ]
+    return Result(
+        protocol_of(truth, chosen, ties, plain, how, about, similarity),
+        _scores(found, plain, sums, how),
+        {
+            name: {
+                member.name: _whole(truth, name, found, [one.per_query[name, member.name] for one in found])
+                for member in plain
+            }
+            for name in DIRECTIONS
+        },
+        {name: _whole(truth, name, found, [one.best[name] for one in found]) for name in DIRECTIONS},
+        truth.text_image,
+    )
+
+
+def _whole(truth: GroundTruth, name: Direction, found: list[_Found], parts: list[np.ndarray]) -> np.ndarray:
+    """Values per query of all folds, in the order of the whole test set; NaN where it is not asked."""
+    values = np.empty(truth.n_images if name == "i2t" else truth.n_texts)
+    for one, part in zip(found, parts, strict=True):
+        values[one.fold.images if name == "i2t" else one.fold.texts] = part
+    if name in truth.asked:
+        values[~truth.asked[name]] = np.nan
+    return values
+
+
+def _scores(
+    found: list[_Found], plain: list[Measure], sums: list[Sum], how: Bootstrap
+) -> dict[str, dict[str, Score]]:
+    """Means over the galleries, and sums over both directions."""
+    keys: list[_Key] = [(name, member.name) for name in DIRECTIONS for member in plain]
+    values = {key: float(np.mean([one.values[key] for one in found])) for key in keys}
+    chances = {key: float(np.mean([one.chances[key] for one in found])) for key in keys}
+    samples = {key: np.mean([one.samples[key] for one in found], axis=0) for key in keys if how.samples}
+    scores: dict[str, dict[str, Score]] = {name: {} for name in (*DIRECTIONS, BOTH)}
+    for key in keys:
+        ends = interval(samples[key], how.confidence) if how.samples else None
+        scores[key[0]][key[1]] = Score(values[key], chances[key], *(ends or (None, None)))
+    for member in sums:
+        parts: list[_Key] = [(name, part) for name in DIRECTIONS for part in member.parts]
+        ends = None
+        if how.samples:
+            ends = interval(100 * np.sum([samples[key] for key in parts], axis=0), how.confidence)
+        scores[BOTH][member.name] = Score(
+            100 * sum(values[key] for key in parts),
+            100 * sum(chances[key] for key in parts),
+            *(ends or (None, None)),
+        )
+    return scores

@@ -1,0 +1,203 @@
+"""Measure a head on a split: what its sparse rows keep of the dense ones, what they cost, what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.encoders.encode import EncodedCollection
+from diptych.evaluation import (
+    DIRECTIONS,
+    Direction,
+    GroundTruth,
+    Result,
+    compare,
+    evaluate,
+    evaluate_sparse,
+    similarity,
+)
+from diptych.evaluation.sparse_products import sparse_top_k
+from diptych.sparse.deviation import measure_deviation
+from diptych.sparse.measures import (
+    Faithfulness,
+    StaticEmbedding,
+    empty_share,
+    faithfulness,
+    flops,
+    nonzeros,
+    overlap_at,
+)
+from diptych.sparse.sparse_measures import SparseMeasures
+from diptych.sparse.sparsified import SparsifiedCollection
+from diptych.sparse.vocabulary import TermVocabulary
+
+__all__ = ["DEFAULT_SPARSE_MEASURES", "FAITHFUL_MEASURES", "measure_sparsified"]
+
+DEFAULT_SPARSE_MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "rsum")
+FAITHFUL_MEASURES = ("R@1", "R@5", "MRR@10")
+"""Whose values per query are correlated (thesis, Table 3.5)."""
+
+_LIST = 10  # items of a list that overlap and agreement are of
+
+
+def measure_sparsified(
+    encoded: EncodedCollection,
+    sparsified: SparsifiedCollection,
+    vocabulary: TermVocabulary,
+    captions: Sequence[str] | None = None,
+    *,
+    expand: bool = True,
+    embedding: StaticEmbedding | None = None,
+    k: int = 20,
+    positive_only: bool = True,
+    measures: Sequence[str] = DEFAULT_SPARSE_MEASURES,
+    ground_truth: GroundTruth | None = None,
+    protocol: str = "full",
+    ties: str = "expected",
+    dense: Result | None = None,
+    threads: int | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> SparseMeasures:
+    """Everything that is said of a head on one split.
+
+    Args:
+        encoded: dense rows.
+        sparsified: the sparse rows made of them.
+        vocabulary: of the sparse rows; its special terms are left out of Exact@k and Semantic@k.
+        captions: of ``encoded.texts``; needed for Semantic@k.
+        expand: whether captions search with expansion terms, or with their own terms alone (``exp = 0`` in use).
+        embedding: what Semantic@k is by; without one it is left out.
+        k: of Exact@k and Semantic@k.
+        positive_only: terms without weight never count among the k; see
+            :mod:`diptych.sparse.measures.deviation`.
+        measures: of retrieval; those of faithfulness are added.
+        ground_truth: relevant pairs; the collection's own by default.
+        protocol: how the test set is cut into galleries.
+        ties: the tie rule.
+        dense: the dense rows' result when it is known already, by the same measures on the same ground truth.
+        threads: workers.
+        about: what else the numbers depend on.
+
+    Raises:
+        MismatchError: rows of other pictures or captions, or of another vocabulary.
+        UsageError: an embedding and no captions.
+        DataError: another number of captions than rows.
+    """
+    texts = sparsified.texts if expand else sparsified.unexpanded
+    _check_same(encoded, sparsified, vocabulary)
+    if embedding is not None and captions is None:
+        raise UsageError("Semantic@k compares terms with the words of captions", "give the captions")
+    if captions is not None and len(captions) != len(texts):
+        raise DataError(f"{len(captions):,} captions for {len(texts):,} rows of captions")
+    truth = (
+        GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
+        if ground_truth is None
+        else ground_truth
+    )
+    names = list(dict.fromkeys([*measures, *FAITHFUL_MEASURES]))
+    said = {
+        "dataset": encoded.about["dataset"],
+        "split": encoded.about["split"] or "all",
+        "encoder": encoded.images.encoder,
+        "data": encoded.about["data"],
+        **(about or {}),
+    }
+    common: dict[str, Any] = {"protocol": protocol, "ties": ties, "threads": threads}
+    if dense is None:
+        rows = (encoded.images.rows, encoded.texts.rows)
+        dense = evaluate(*rows, truth, names, similarity=encoded.similarity, about=said, **common)
+    head = {
+        "head": sparsified.images.encoder,
+        "vocabulary": vocabulary.fingerprint,
+        "expansion in training": sparsified.about.get("expansion"),
+        "expansion in use": "all terms" if expand else "own terms only",
+    }
+    rows = (sparsified.images.rows, texts.rows)
+    sparse = evaluate_sparse(*rows, truth, names, about={**said, **head}, **common)
+    words = (
+        embedding.of_captions(captions, vocabulary)
+        if embedding is not None and captions is not None
+        else None
+    )
+    deviation, values = measure_deviation(
+        texts.rows,
+        sparsified.caption_terms,
+        vocabulary,
+        k,
+        embedding=embedding,
+        words=words,
+        positive_only=positive_only,
+    )
+    faithful: dict[str, Faithfulness] = {}
+    for direction in DIRECTIONS:
+        lists = _dense_lists(encoded, direction), _sparse_lists(*rows, direction)
+        faithful[direction] = faithfulness(
+            dense, sparse, *lists, direction=direction, measures=FAITHFUL_MEASURES
+        )
+        values[f"overlap {direction}"] = overlap_at(lists[0][0], lists[1][0])
+    return SparseMeasures(
+        about={
+            **said,
+            "images": len(encoded.images),
+            "captions": len(encoded.texts),
+            **head,
+            "terms": len(vocabulary),
+            "unit": "WordPiece terms, special ones left out",
+            "terms without weight": "never count"
+            if positive_only
+            else "count in the order of the vocabulary",
+            "f_enc": None if embedding is None else embedding.name,
+        },
+        dense=dense,
+        sparse=sparse,
+        flops=flops(texts.rows, sparsified.images.rows),
+        nonzeros={"images": nonzeros(sparsified.images.rows), "texts": nonzeros(texts.rows)},
+        empty={"images": empty_share(sparsified.images.rows), "texts": empty_share(texts.rows)},
+        deviation=deviation,
+        faithful=faithful,
+        p=_differences(dense, sparse, names),
+        values=values,
+    )
+
+
+def _dense_lists(encoded: EncodedCollection, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
+    best = similarity(encoded.similarity).best
+    return best(encoded.images.rows, encoded.texts.rows, direction, _LIST)
+
+
+def _sparse_lists(images: csr_array, texts: csr_array, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
+    queries, gallery = (images, texts) if direction == "i2t" else (texts, images)
+    return sparse_top_k(queries, gallery, _LIST)
+
+
+def _differences(dense: Result, sparse: Result, names: Sequence[str]) -> dict[str, float | None]:
+    """Corrected p-values of the paired t-test, by ``"t2i R@1"``, ``"rsum"``."""
+    # The swaps of the other test, which is made as well, are not looked at: one is enough.
+    found = compare({"dense": dense, "sparse": sparse}, list(names), test="t", samples=0, flips=1)
+    return {
+        f"{one.direction} {one.measure}" if one.direction in DIRECTIONS else one.measure: one.p
+        for one in found.differences
+    }
+
+
+def _check_same(
+    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
+) -> None:
+    for what, dense, sparse in (
+        ("pictures", encoded.images.ids, sparsified.images.ids),
+        ("captions", encoded.texts.ids, sparsified.texts.ids),
+    ):
+        if list(dense) != list(sparse):
+            raise MismatchError(
+                f"{len(dense):,} {what} have dense rows and {len(sparse):,} sparse ones, or in another order",
+                "measure the sparse rows beside the dense ones they were made of",
+            )
+    if sparsified.texts.vocabulary != vocabulary.fingerprint:
+        raise MismatchError(
+            f"rows over the vocabulary {sparsified.texts.vocabulary}, measured with {vocabulary.fingerprint}",
+            "take the vocabulary of the head that made the rows",
+        )

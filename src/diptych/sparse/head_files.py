@@ -1,0 +1,220 @@
+"""Files of a head: the layout of the published checkpoints, and what ours say beyond it.
+
+::
+
+    FOLDER/
+      config.json         model_type "d2s", mlm_head, dense_size; ours under "diptych"
+      model.safetensors   proj.*, vocab_layer_norm.*, vocab_projector.*; of two heads image.* and text.*
+      tokenizer.json      the vocabulary's tokenizer
+      terms.json          the terms, one per column
+      README.md           a model card
+
+A published head is config.json with the first three and weights, here or in ``pytorch_model.bin``; its
+terms are those of the model that ``mlm_head`` names.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.extras import require
+from diptych.core.files import atomic_folder, read_json, write_json, write_text
+from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
+from diptych.encoders.huggingface_files import weights_format
+from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.sparse.head import HeadPair, SparseHead, SparseHeads
+from diptych.sparse.options import HeadOptions, SparsifyOptions, VocabularyOptions
+from diptych.sparse.vocabulary import TermVocabulary
+
+__all__ = ["CONFIG_FILE", "HeadFiles", "read_head_files", "write_head_files"]
+
+CONFIG_FILE = "config.json"
+FORMAT = 1
+
+_PUBLISHED_EPS = 1e-12
+_FILES = ("config.json", "model.safetensors", "pytorch_model.bin", "tokenizer.json", "terms.json")
+
+_CARD = """---
+library_name: diptych
+tags:
+- image-text-retrieval
+- learned-sparse-retrieval
+- d2s
+---
+# A sparse head
+
+Turns dense rows of {width} numbers into weights of {terms} terms (Dense2Sparse, Nguyen et al. 2024).
+
+```python
+from diptych.sparse.sparsifier import Sparsifier
+
+sparsifier = Sparsifier.load("FOLDER")  # the folder this file is in
+sparsifier.sparsify(dense_rows, "image")  # a scipy.sparse.csr_array
+```
+
+What its numbers depend on:
+
+```json
+{description}
+```
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class HeadFiles:
+    """What a head's folder holds.
+
+    Attributes:
+        heads: on the CPU.
+        vocabulary: the terms.
+        options: it was trained with; of a published head what its weights show, the rest is default.
+        encoder: fingerprint of the dense encoder; empty for a published head, which does not say.
+    """
+
+    heads: SparseHeads
+    vocabulary: TermVocabulary
+    options: SparsifyOptions
+    encoder: str
+
+
+def write_head_files(
+    folder: Path,
+    heads: SparseHeads,
+    vocabulary: TermVocabulary,
+    options: SparsifyOptions,
+    encoder: str,
+    description: dict[str, Any],
+) -> Path:
+    """Write the folder; all or nothing.
+
+    Raises:
+        UsageError: the folder holds other things.
+        StorageError: the write failed; an older version in ``folder`` is untouched.
+    """
+    config = {
+        "model_type": "d2s",
+        "mlm_head": options.vocabulary.source,
+        "dense_size": description["width"],
+        "diptych": {"format": FORMAT, "encoder": encoder, "options": options.model_dump(mode="json")},
+    }
+    with atomic_folder(folder, CONFIG_FILE) as temporary:
+        save_tensors(heads.state_dict(), temporary / "model.safetensors")
+        vocabulary.save(temporary)
+        write_json(temporary / CONFIG_FILE, config)
+        text = json.dumps(description, indent=1, ensure_ascii=False)
+        write_text(
+            temporary / "README.md",
+            _CARD.format(width=description["width"], terms=description["terms"], description=text),
+        )
+    return folder
+
+
+def read_head_files(name_or_folder: str | Path) -> HeadFiles:
+    """Read a head of ours or a published one, from a folder or by hub name.
+
+    Raises:
+        UsageError: no such folder or name, a hub that cannot be reached, or not a head.
+        StorageError: files are missing, damaged or of another version.
+    """
+    given = Path(name_or_folder).expanduser()
+    folder = given if given.is_dir() else _downloaded(str(name_or_folder))
+    config = read_json(folder / CONFIG_FILE)
+    if not isinstance(config, dict) or "dense_size" not in config:
+        raise UsageError(
+            f"{name_or_folder} is not a sparse head: its config.json has no dense_size",
+            "give a folder that diptych sparsify wrote, or a published head (lsr42/d2s_…)",
+        )
+    weights = _weights(folder)
+    ours = config.get("diptych")
+    if ours is None:
+        source = str(config.get("mlm_head") or "")
+        if not source:
+            raise StorageError(f"{folder / CONFIG_FILE} names no mlm_head", "download the head again")
+        options = _published_options(source, weights)
+        heads = _heads(folder, weights, _PUBLISHED_EPS)
+        return HeadFiles(heads, TermVocabulary.pretrained(source), options, "")
+    if ours.get("format") != FORMAT:
+        raise StorageError(
+            f"{folder} is a head of format {ours.get('format')}, this version reads {FORMAT}",
+            "train it again: diptych sparsify",
+        )
+    try:
+        options = SparsifyOptions.model_validate(ours["options"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise StorageError(
+            f"{folder / CONFIG_FILE}: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            "it was written by another version: train the head again",
+        ) from None
+    heads = _heads(folder, weights, options.head.eps)
+    return HeadFiles(heads, TermVocabulary.load(folder), options, str(ours["encoder"]))
+
+
+def _downloaded(name: str) -> Path:
+    """The files of a head by its hub name, in the library's cache."""
+    library = require("huggingface_hub", "hub", "loading a head by name")
+    unreachable = (
+        *LOADING_ERRORS,
+        *require("huggingface_hub.errors", "hub", "loading a head by name").HfHubHTTPError.__bases__,
+    )
+    try:
+        return Path(library.snapshot_download(name, allow_patterns=list(_FILES)))
+    except unreachable as error:
+        fix = (
+            f"check the folder's name, or run `hf download {name} --local-dir FOLDER` where there is network"
+        )
+        raise loading_failure(name, None, error, fix) from error
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    if weights_format(folder):
+        return load_tensors(folder / "model.safetensors", "download or train the head again")
+    try:
+        loaded = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+    except (*LOADING_ERRORS, pickle.UnpicklingError) as error:
+        raise loading_failure(str(folder), folder, error, "download the head again") from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise StorageError(
+            f"{folder / 'pytorch_model.bin'} holds no weights by name", "download the head again"
+        )
+    return {name: value.float() for name, value in loaded.items()}
+
+
+def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
+    """Heads of the shapes that the weights have.
+
+    Raises:
+        StorageError: weights that are no head's.
+    """
+
+    def one(prefix: str) -> SparseHead:
+        first, second = weights[f"{prefix}proj.weight"], weights[f"{prefix}vocab_projector.weight"]
+        bias = f"{prefix}proj.bias" in weights
+        return SparseHead(first.shape[1], first.shape[0], second.shape[0], bias=bias, eps=eps)
+
+    try:
+        heads = one("") if "proj.weight" in weights else HeadPair(one("image."), one("text."))
+        heads.load_state_dict(weights)
+    except (KeyError, IndexError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise StorageError(
+            f"the weights in {folder} are not those of a sparse head: {reason}", "download the head again"
+        ) from None
+    return heads
+
+
+def _published_options(source: str, weights: dict[str, Tensor]) -> SparsifyOptions:
+    width = weights["proj.weight"].shape[0] if "proj.weight" in weights else HeadOptions().width
+    return SparsifyOptions(
+        vocabulary=VocabularyOptions(source=source),
+        head=HeadOptions(width=width, bias="proj.bias" in weights, eps=_PUBLISHED_EPS),
+    )

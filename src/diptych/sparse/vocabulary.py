@@ -1,0 +1,231 @@
+"""The terms that sparse rows are made of: WordPiece pieces, and which of them a caption contains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.files import read_json, write_json, write_text
+from diptych.encoders.sparse_embeddings import term_fingerprint
+from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer, read_tokenizer, source_tokenizer
+from diptych.sparse.wordpiece import CONTINUATION, learn_pieces, word_counts
+
+__all__ = ["TermVocabulary"]
+
+_BLOCK = 8192
+_MAX_TOKENS = 512
+
+
+class TermVocabulary:
+    """Terms and how captions are read as terms.
+
+    Args:
+        tokenizer: a ``tokenizers.Tokenizer`` with a WordPiece model; it is copied.
+        source_rows: the tokenizer's ids that are terms, in the order of the columns; None: all of them.
+
+    Attributes:
+        terms: one per column; ``##…`` continues a word.
+        special: columns of [PAD], [UNK], [CLS], [SEP], [MASK] and the like; never a caption's terms.
+        source_rows: (|V|,) int64, each column's id in the tokenizer, which is its row in the embeddings
+            of the model that the tokenizer belongs to.
+
+    Raises:
+        UsageError: a tokenizer that is not WordPiece.
+        DataError: rows that the tokenizer does not have, or one of them twice.
+    """
+
+    def __init__(self, tokenizer: Any, source_rows: np.ndarray | Sequence[int] | None = None) -> None:
+        from tokenizers import Tokenizer
+
+        kind = type(tokenizer.model).__name__
+        if kind != "WordPiece":
+            raise UsageError(
+                f"the vocabulary is of a {kind} tokenizer, terms need WordPiece",
+                "take a BERT or DistilBERT model, or learn a vocabulary from the captions",
+            )
+        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
+        names = {number: term for term, number in self._tokenizer.get_vocab(with_added_tokens=True).items()}
+        rows = np.asarray(sorted(names) if source_rows is None else source_rows, dtype=np.int64)
+        strange = [int(row) for row in rows if int(row) not in names]
+        if strange or len(np.unique(rows)) != len(rows):
+            raise DataError(
+                f"{len(rows)} source rows of a vocabulary of {len(names)} terms: "
+                + (f"row {strange[0]} is none of them" if strange else "one occurs twice")
+            )
+        self.source_rows = rows
+        self.terms: tuple[str, ...] = tuple(names[int(row)] for row in rows)
+        added = {
+            number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
+        }
+        self.special = frozenset(
+            column
+            for column, (row, term) in enumerate(zip(rows.tolist(), self.terms, strict=True))
+            if term in SPECIAL_TERMS or row in added
+        )
+        self._columns = np.full(max(names) + 1, -1, dtype=np.int64)
+        self._columns[rows] = np.arange(len(rows))
+        self._is_special = np.zeros(len(rows), dtype=bool)
+        self._is_special[sorted(self.special)] = True
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name by content of the columns, the same as of sparse embeddings with these terms."""
+        return term_fingerprint(self.terms)
+
+    @classmethod
+    def learned(cls, captions: Sequence[str], size: int = 8000, min_count: int = 2) -> TermVocabulary:
+        """A WordPiece vocabulary of the captions; the same captions give the same one.
+
+        Args:
+            captions: of the training split.
+            size: the most terms, special ones included.
+            min_count: rarer letters and pairs of pieces are no terms.
+
+        Raises:
+            DataError: no letter is that frequent.
+        """
+        pieces = learn_pieces(word_counts(captions), size - len(SPECIAL_TERMS), min_count)
+        if not pieces:
+            raise DataError(
+                f"no letter occurs {min_count} times in {len(captions)} captions",
+                "lower vocabulary.min_count, or check the split",
+            )
+        whole = cls(bert_tokenizer([*SPECIAL_TERMS, *pieces]))
+        # Captions are read by the longest pieces first, not by the order in which pairs were joined.
+        read = whole.document_frequency(captions) > 0
+        letters = [len(piece.removeprefix(CONTINUATION)) == 1 for piece in whole.terms]
+        kept = np.flatnonzero(read | whole._is_special | letters)
+        return cls(bert_tokenizer([whole.terms[column] for column in kept]))
+
+    @classmethod
+    def pretrained(cls, source: str | Path) -> TermVocabulary:
+        """The vocabulary of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a hub name.
+
+        Raises:
+            UsageError: not WordPiece, or the hub cannot be reached or does not know the name.
+            StorageError: the folder holds neither file, or a damaged one.
+        """
+        return cls(source_tokenizer(source))
+
+    def restricted(self, captions: Sequence[str]) -> TermVocabulary:
+        """Only the terms that occur in ``captions`` and the special ones, in their order."""
+        occurring = np.asarray(self.caption_terms(captions).sum(axis=0)).ravel() > 0
+        return TermVocabulary(self._tokenizer, self.source_rows[occurring | self._is_special])
+
+    def caption_terms(
+        self, captions: Sequence[str], *, compat: Literal["published"] | None = None
+    ) -> csr_array:
+        """(n, |V|) float32 of ones: which terms each caption contains, each once.
+
+        Only the first 512 tokens of a caption are read, as published.
+
+        Args:
+            captions: may be empty, which gives an empty row.
+            compat: ``published`` counts [CLS] and [SEP], and [UNK] where there is one, as terms too.
+        """
+        indices: list[np.ndarray] = []
+        counts = [0]
+        for start in range(0, len(captions), _BLOCK):
+            for encoding in self._tokenizer.encode_batch_fast(list(captions[start : start + _BLOCK])):
+                columns = np.unique(self._columns[encoding.ids])
+                columns = columns[columns >= 0]
+                if compat is None:
+                    columns = columns[~self._is_special[columns]]
+                indices.append(columns)
+                counts.append(len(columns))
+        flat = np.concatenate(indices).astype(np.int32) if indices else np.zeros(0, dtype=np.int32)
+        starts = np.cumsum(counts).astype(np.int32)
+        rows = csr_array(
+            (np.ones(len(flat), dtype=np.float32), flat, starts), shape=(len(captions), len(self))
+        )
+        rows.has_canonical_format = True
+        return rows
+
+    def document_frequency(self, captions: Sequence[str]) -> np.ndarray:
+        """(|V|,) float64, the share of captions that contain each term; 0 for special terms.
+
+        Raises:
+            DataError: there are no captions.
+        """
+        if not len(captions):
+            raise DataError("document frequencies of no captions", "give the training captions")
+        counts = np.asarray(self.caption_terms(captions).sum(axis=0, dtype=np.float64)).ravel()
+        shares: np.ndarray = counts / len(captions)
+        return shares
+
+    def is_continuation(self, column: int) -> bool:
+        """Whether a term only continues a word (``##…``)."""
+        return self.terms[column].startswith(CONTINUATION)
+
+    def text(self, column: int) -> str:
+        """A term as people read it: ``-ing`` for ``##ing``."""
+        term = self.terms[column]
+        return "-" + term.removeprefix(CONTINUATION) if self.is_continuation(column) else term
+
+    def words(self, columns: Sequence[int]) -> list[str]:
+        """Terms in their order as words: a continuation is joined to what stands before it."""
+        joined: list[str] = []
+        for column in columns:
+            term = self.terms[column]
+            if self.is_continuation(column) and joined:
+                joined[-1] += term.removeprefix(CONTINUATION)
+            else:
+                joined.append(term.removeprefix(CONTINUATION))
+        return joined
+
+    def words_of(self, caption: str) -> list[tuple[str, tuple[int, ...]]]:
+        """The words of a caption in their order and the columns of each; none for an unknown word."""
+        encoding = self._tokenizer.encode(caption)
+        found: dict[int, list[int]] = {}
+        spans: dict[int, tuple[int, int]] = {}
+        for number, word, (start, end) in zip(encoding.ids, encoding.word_ids, encoding.offsets, strict=True):
+            if word is None:
+                continue
+            column = int(self._columns[number])
+            found.setdefault(word, [])
+            if column >= 0 and column not in self.special:
+                found[word].append(column)
+            spans[word] = (spans[word][0], end) if word in spans else (start, end)
+        texts = {word: caption[start:end] for word, (start, end) in spans.items()}
+        if self._tokenizer.normalizer is not None:
+            texts = {word: self._tokenizer.normalizer.normalize_str(text) for word, text in texts.items()}
+        return [(texts[word], tuple(columns)) for word, columns in found.items()]
+
+    def save(self, folder: Path | str) -> None:
+        """Write ``tokenizer.json`` and ``terms.json`` into a folder."""
+        folder = Path(folder)
+        write_text(
+            folder / "tokenizer.json", json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False)
+        )
+        write_json(folder / "terms.json", list(self.terms))
+
+    @classmethod
+    def load(cls, folder: Path | str) -> TermVocabulary:
+        """Read what :meth:`save` wrote; a folder without ``terms.json`` has all of the tokenizer's terms.
+
+        Raises:
+            StorageError: no tokenizer.json, one that is damaged, or terms that it does not have.
+        """
+        folder = Path(folder)
+        tokenizer = read_tokenizer(folder / "tokenizer.json")
+        if not (folder / "terms.json").is_file():
+            return cls(tokenizer)
+        terms = read_json(folder / "terms.json")
+        ids = tokenizer.get_vocab(with_added_tokens=True)
+        if not isinstance(terms, list) or not all(isinstance(term, str) and term in ids for term in terms):
+            raise StorageError(
+                f"{folder}: terms.json is not a list of terms that tokenizer.json has", "sparsify again"
+            )
+        return cls(tokenizer, [ids[term] for term in terms])

@@ -1,0 +1,132 @@
+"""Learning the WordPiece pieces of captions.
+
+The trainer of the ``tokenizers`` library numbers pieces in the order of a hash table, which differs from
+run to run and decides ties between equally frequent pairs; here the same captions always give the same
+pieces.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+__all__ = ["CONTINUATION", "learn_pieces", "word_counts"]
+
+CONTINUATION = "##"
+
+Pair = tuple[str, str]
+
+
+def word_counts(captions: Iterable[str]) -> Counter[str]:
+    """How often each word occurs, as BERT's normaliser and pre-tokeniser (lower case) see words."""
+    from tokenizers import normalizers, pre_tokenizers
+
+    normalise = normalizers.BertNormalizer(lowercase=True)
+    split = pre_tokenizers.BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for caption in captions:
+        counts.update(word for word, _ in split.pre_tokenize_str(normalise.normalize_str(caption)))
+    return counts
+
+
+def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[str]:
+    """At most ``size`` pieces from which words are made: letters, then the pairs that occur most often.
+
+    Pairs of neighbouring pieces are joined, most frequent first, of equally frequent ones the first by
+    their text, as in byte-pair encoding (Sennrich et al. 2016). A piece that no word is made of any more,
+    because longer ones took its place, gives its place up; letters stay, for words that are not among these.
+
+    >>> learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2)
+    ['dog', 'dogs', 'd', '##g', '##o', '##s']
+
+    Args:
+        counts: occurrences of each word.
+        size: the most pieces.
+        min_count: rarer letters and pairs are no pieces; words with such letters are left out.
+    """
+    letters: Counter[str] = Counter()
+    for word, count in counts.items():
+        for piece in _letters(word):
+            letters[piece] += count
+    frequent = sorted(
+        (piece for piece in letters if letters[piece] >= min_count), key=lambda p: (-letters[p], p)
+    )
+    always = frozenset(frequent[:size])
+    splits = _Splits({word: counts[word] for word in sorted(counts) if always.issuperset(_letters(word))})
+    pieces = set(always)
+    queue = [(-count, pair) for pair, count in splits.pairs.items()]
+    heapq.heapify(queue)
+    while queue and len(pieces) < size:
+        negative, pair = heapq.heappop(queue)
+        count = splits.pairs[pair]
+        if count < min_count:
+            continue
+        if count != -negative:  # it has changed since it was queued
+            if count < -negative:
+                heapq.heappush(queue, (-count, pair))
+            continue
+        for changed in splits.join(pair):
+            heapq.heappush(queue, (-splits.pairs[changed], changed))
+        pieces.add(_joined(pair))
+        pieces -= {piece for piece in pair if piece not in always and not splits.uses[piece]}
+    return sorted(pieces, key=lambda piece: (piece.startswith(CONTINUATION), -splits.uses[piece], piece))
+
+
+class _Splits:
+    """Words cut into pieces.
+
+    Attributes:
+        uses: occurrences of each piece.
+        pairs: occurrences of each pair of neighbours.
+    """
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._words = [_letters(word) for word in counts]
+        self._counts = list(counts.values())
+        self._rows: defaultdict[Pair, set[int]] = defaultdict(set)
+        self.uses: Counter[str] = Counter()
+        self.pairs: Counter[Pair] = Counter()
+        for row in range(len(self._words)):
+            self._count(row, 1)
+
+    def _count(self, row: int, sign: int) -> None:
+        word, count = self._words[row], sign * self._counts[row]
+        for piece in word:
+            self.uses[piece] += count
+        for pair in pairwise(word):
+            self.pairs[pair] += count
+            self._rows[pair].add(row)
+
+    def join(self, pair: Pair) -> list[Pair]:
+        """Join ``pair`` wherever it stands; the pairs that this made, in their order."""
+        changed: set[Pair] = set()
+        # A row is listed from the first time a pair stood in it: some have lost it since.
+        for row in sorted(self._rows.pop(pair)):
+            joined = _with_joined(self._words[row], pair)
+            if len(joined) == len(self._words[row]):
+                continue
+            self._count(row, -1)
+            self._words[row] = joined
+            self._count(row, 1)
+            changed.update(pairwise(joined))
+        return sorted(changed)
+
+
+def _letters(word: str) -> list[str]:
+    return [letter if place == 0 else CONTINUATION + letter for place, letter in enumerate(word)]
+
+
+def _joined(pair: Pair) -> str:
+    return pair[0] + pair[1].removeprefix(CONTINUATION)
+
+
+def _with_joined(word: list[str], pair: Pair) -> list[str]:
+    new: list[str] = []
+    for piece in word:
+        if new and (new[-1], piece) == pair:
+            new[-1] = _joined(pair)
+        else:
+            new.append(piece)
+    return new

@@ -1,0 +1,276 @@
+"""Measuring a head on a split: each number against its own definition, and the way through JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.evaluation import GroundTruth, compare, evaluate, evaluate_scores
+from diptych.sparse.evaluate import measure_sparsified
+from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
+from diptych.sparse.sparse_measures import SparseMeasures
+from diptych.sparse.sparsified import SparsifiedCollection
+from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer
+from diptych.sparse.vocabulary import TermVocabulary
+
+WORDS = ["dog", "cat", "red", "blue", "runs", "sits", "mo", "##ped", "grass", "snow"]
+PICTURES, EACH = 12, 2
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> TermVocabulary:
+    return TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, *WORDS]))
+
+
+@pytest.fixture(scope="module")
+def captions() -> list[str]:
+    random = np.random.default_rng(5)
+    said = [
+        " ".join(random.choice(["dog", "cat", "red", "moped", "snow"], 3)) for _ in range(PICTURES * EACH)
+    ]
+    return ["", *said[1:]]
+
+
+@pytest.fixture(scope="module")
+def encoded() -> EncodedCollection:
+    random = np.random.default_rng(0)
+    images = random.normal(size=(PICTURES, 6)).astype(np.float32)
+    texts = (images.repeat(EACH, axis=0) + random.normal(scale=0.8, size=(PICTURES * EACH, 6))).astype(
+        np.float32
+    )
+    sides = [
+        Embeddings([f"{kind}{row}" for row in range(len(rows))], rows, "tower", "pictures", kind, {})
+        for kind, rows in (("image", images), ("text", texts))
+    ]
+    about = {"dataset": "made", "split": "test", "data": "pictures"}
+    return EncodedCollection(*sides, np.repeat(np.arange(PICTURES), EACH), about)
+
+
+@pytest.fixture(scope="module")
+def sparsified(
+    encoded: EncodedCollection, vocabulary: TermVocabulary, captions: list[str]
+) -> SparsifiedCollection:
+    """A head drawn at random; special terms have weights too, as a published head gives them."""
+    head = np.random.default_rng(1).normal(size=(6, len(vocabulary)))
+    rows = [
+        canonical_rows(np.log1p(np.maximum(0, side.rows @ head)).astype(np.float32))
+        for side in (encoded.images, encoded.texts)
+    ]
+    sides = [
+        SparseEmbeddings(side.ids, matrix, vocabulary.terms, "head", side.data, side.kind, {})
+        for side, matrix in zip((encoded.images, encoded.texts), rows, strict=True)
+    ]
+    about = {**encoded.about, "expansion": "c"}
+    return SparsifiedCollection(*sides, vocabulary.caption_terms(captions), encoded.caption_image, about)
+
+
+@pytest.fixture(scope="module")
+def embedding() -> StaticEmbedding:
+    words = ["dog", "cat", "red", "blue", "moped", "snow"]
+    vectors = np.random.default_rng(2).normal(size=(len(words), 4)).astype(np.float32)
+    return StaticEmbedding("made up", {word: row for row, word in enumerate(words)}, vectors)
+
+
+@pytest.fixture(scope="module")
+def found(
+    encoded: EncodedCollection,
+    sparsified: SparsifiedCollection,
+    vocabulary: TermVocabulary,
+    captions: list[str],
+    embedding: StaticEmbedding,
+) -> SparseMeasures:
+    return measure_sparsified(encoded, sparsified, vocabulary, captions, embedding=embedding, k=4)
+
+
+def test_every_number_is_that_of_its_definition(
+    found: SparseMeasures,
+    encoded: EncodedCollection,
+    sparsified: SparsifiedCollection,
+    vocabulary: TermVocabulary,
+    captions: list[str],
+    embedding: StaticEmbedding,
+) -> None:
+    truth = GroundTruth.from_caption_image(encoded.caption_image, PICTURES)
+    images, texts = sparsified.images.rows, sparsified.texts.rows
+    names = ["R@1", "R@5", "R@10", "MRR@10", "rsum"]
+    dense = evaluate(encoded.images.rows, encoded.texts.rows, truth, names)
+    sparse = evaluate_scores((images @ texts.T).toarray(), truth, names)
+    assert found.dense.values() == pytest.approx(dense.values())
+    assert found.sparse.values() == pytest.approx(sparse.values())
+    assert found.kept("R@5", "t2i") == sparse.value("R@5", "t2i") / dense.value("R@5", "t2i")
+    assert found.flops == flops(texts, images)
+    assert found.nonzeros == {"images": images.nnz / PICTURES, "texts": texts.nnz / (PICTURES * EACH)}
+    assert found.empty == {"images": 0, "texts": 0}
+    terms = vocabulary.caption_terms(captions)
+    exact = exact_at(texts, terms, 4, left_out=vocabulary.special)
+    semantic = semantic_at(
+        texts,
+        terms,
+        embedding.of_terms(vocabulary.terms, vocabulary.special),
+        4,
+        words=embedding.of_captions(captions, vocabulary),
+        left_out=vocabulary.special,
+    )
+    assert found.deviation.exact == exact.mean()
+    assert found.deviation.semantic == semantic.mean()
+    assert np.array_equal(found.values["exact"], exact)
+    assert np.array_equal(found.values["semantic"], semantic)
+    assert found.deviation.unknown_words == 0
+    compared = compare({"dense": found.dense, "sparse": found.sparse}, test="t", samples=0)
+    for one in compared.differences:
+        key = one.measure if one.direction == "both" else f"{one.direction} {one.measure}"
+        assert found.p[key] == one.p
+    assert found.faithful["t2i"].queries == PICTURES * EACH
+    assert found.values["overlap i2t"].shape == (PICTURES,)
+    assert found.faithful["i2t"].overlap == found.values["overlap i2t"].mean()
+
+
+def test_terms_without_a_vector_are_counted(
+    found: SparseMeasures,
+    sparsified: SparsifiedCollection,
+    vocabulary: TermVocabulary,
+    embedding: StaticEmbedding,
+) -> None:
+    unknown = others = 0
+    own = sparsified.caption_terms.toarray()
+    for row, weights in enumerate(sparsified.texts.rows.toarray()):
+        order = [column for column in np.argsort(-weights, kind="stable") if column not in vocabulary.special]
+        for column in order[:4]:
+            if weights[column] > 0 and not own[row, column]:
+                others += 1
+                unknown += vocabulary.terms[column] not in embedding.rows
+    assert 0 < unknown < others
+    assert found.deviation.unknown_terms == unknown / others
+
+
+def test_own_terms_only(
+    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
+) -> None:
+    found = measure_sparsified(encoded, sparsified, vocabulary, expand=False)
+    own = sparsified.texts.rows.multiply(sparsified.caption_terms).tocsr()
+    assert found.nonzeros["texts"] == np.sum(own.toarray() > 0) / (PICTURES * EACH)
+    assert found.empty["texts"] >= 1 / (PICTURES * EACH)  # the empty caption has no term of its own
+    assert found.about["expansion in use"] == "own terms only"
+    assert found.deviation.semantic is None
+    assert "semantic" not in found.values
+    assert not any("Semantic" in name for name, _ in found.table())
+    assert "rows without terms" in found.sparse.protocol.about
+
+
+def test_tables_and_line(found: SparseMeasures) -> None:
+    rows = {row.measure: row for row in found.recalls()}
+    assert list(rows) == [
+        *(f"{way} {name}" for way in ("i2t", "t2i") for name in ("R@1", "R@5", "R@10", "MRR@10")), "rsum"
+    ]  # fmt: skip
+    assert rows["t2i R@1"].dense == f"{100 * found.dense.value('R@1', 't2i'):.1f}"
+    assert rows["t2i R@1"].kept == f"{100 * found.kept('R@1', 't2i'):.1f} %"
+    table = dict(found.table())
+    assert table["FLOPs"] == f"{found.flops:.2f}"
+    assert table["Exact@4"] == f"{100 * found.deviation.exact:.1f} %"
+    assert "t2i Pearson MRR@10" in table
+    assert "i2t overlap of the top 10" in table
+    line = found.line()
+    for said in (
+        "dataset made",
+        "split test",
+        "encoder tower",
+        "head head",
+        "expansion in training c",
+        "f_enc made up",
+    ):
+        assert said in line
+
+
+def test_there_and_back(found: SparseMeasures, tmp_path: Path) -> None:
+    path = found.save(tmp_path / "measures" / "test.json")
+    opened = SparseMeasures.open(path)
+    assert opened.to_dict() == found.to_dict()
+    assert opened.table() == found.table()
+    assert opened.recalls() == found.recalls()
+    assert all(np.array_equal(opened.values[name], values) for name, values in found.values.items())
+
+
+def test_what_has_no_value_is_null(found: SparseMeasures, tmp_path: Path) -> None:
+    faithful = {
+        way: replace(one, pearson={**one.pearson, "R@1": math.nan}, kendall=math.nan)
+        for way, one in found.faithful.items()
+    }
+    path = replace(found, faithful=faithful, values={}).save(tmp_path / "test.json")
+    assert json.loads(path.read_text())["faithful"]["t2i"]["pearson"]["R@1"] is None
+    opened = SparseMeasures.open(path)
+    assert math.isnan(opened.faithful["t2i"].kendall)
+    assert dict(opened.table())["t2i Pearson R@1"] == "–"
+    assert dict(opened.table())["t2i Kendall τ of the common"] == "–"
+    assert opened.values == {}
+
+
+def test_damaged_files(found: SparseMeasures, tmp_path: Path) -> None:
+    path = found.save(tmp_path / "test.json")
+    np.savez(tmp_path / "test.npz", exact=np.zeros(3))
+    with pytest.raises(StorageError, match=r"test\.npz is not of test\.json"):
+        SparseMeasures.open(path)
+    (tmp_path / "test.npz").unlink()
+    with pytest.raises(StorageError, match=r"test\.npz cannot be read"):
+        SparseMeasures.open(path)
+    path.write_text('{"kind": "information audit", "format": 1}')
+    with pytest.raises(StorageError, match="expected sparse measures of format 1, got information audit"):
+        SparseMeasures.open(path)
+    path.write_text("[]")
+    with pytest.raises(StorageError, match="holds no sparse measures"):
+        SparseMeasures.open(path)
+
+
+def test_things_that_do_not_belong_together(
+    encoded: EncodedCollection,
+    sparsified: SparsifiedCollection,
+    vocabulary: TermVocabulary,
+    captions: list[str],
+    embedding: StaticEmbedding,
+) -> None:
+    with pytest.raises(UsageError, match="give the captions"):
+        measure_sparsified(encoded, sparsified, vocabulary, embedding=embedding)
+    with pytest.raises(DataError, match="1 captions for 24 rows"):
+        measure_sparsified(encoded, sparsified, vocabulary, captions[:1])
+    other = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, "other"]))
+    with pytest.raises(MismatchError, match="take the vocabulary of the head"):
+        measure_sparsified(encoded, sparsified, other)
+    turned = replace(sparsified, texts=replace(sparsified.texts, ids=list(sparsified.texts.ids)[::-1]))
+    with pytest.raises(
+        MismatchError, match="24 captions have dense rows and 24 sparse ones, or in another order"
+    ):
+        measure_sparsified(encoded, turned, vocabulary)
+
+
+def test_a_dense_result_is_used_again(
+    found: SparseMeasures,
+    encoded: EncodedCollection,
+    sparsified: SparsifiedCollection,
+    vocabulary: TermVocabulary,
+) -> None:
+    again = measure_sparsified(encoded, sparsified, vocabulary, k=4, dense=found.dense)
+    assert again.dense is found.dense
+    assert again.p == found.p
+
+
+def test_rows_without_any_term(
+    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
+) -> None:
+    nothing = csr_array(sparsified.texts.rows.shape, dtype=np.float32)
+    found = measure_sparsified(
+        encoded, replace(sparsified, texts=replace(sparsified.texts, rows=nothing)), vocabulary
+    )
+    assert found.flops == 0
+    assert found.empty["texts"] == 1
+    assert found.sparse.value("R@1", "t2i") == pytest.approx(1 / PICTURES)  # chance
+    assert found.faithful["t2i"].overlap == 0
+    assert math.isnan(found.faithful["t2i"].pearson["R@1"])

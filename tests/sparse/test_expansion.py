@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.core.errors import UsageError
+from diptych.sparse.expansion import (
+    ExpansionControl,
+    allowed_terms,
+    caption_probability,
+    expand,
+    word_probability,
+)
+from diptych.sparse.options import ExpansionOptions
+
+WEIGHTS = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]], dtype=np.float32)
+OWN = np.array([[True, False, True, False], [False, False, True, True]])
+WORDS = np.array([1, 1, 0, 0])
+
+
+def algorithm_1(weights: Any, own: Any, caption: Any, words: Any, printed: bool) -> np.ndarray:
+    """EXPAND as it is printed, number by number; the prose leaves out its ``else`` branch."""
+    expanded = np.array(weights, dtype=np.float64)
+    captions = np.broadcast_to(np.asarray(caption, dtype=np.float64), len(expanded))
+    for i in range(len(expanded)):
+        for k in range(expanded.shape[1]):
+            if not own[i][k]:
+                expanded[i, k] *= captions[i] * words[k]
+            elif printed:
+                expanded[i, k] *= words[k]
+    return expanded
+
+
+@pytest.mark.parametrize(
+    ("caption", "words", "form", "expected"),
+    [
+        (0, None, "prose", [[1, 0, 3, 0], [0, 0, 7, 8]]),
+        (1, None, "prose", [[1, 2, 3, 4], [5, 6, 7, 8]]),
+        (0, WORDS, "prose", [[1, 0, 3, 0], [0, 0, 7, 8]]),
+        (1, WORDS, "prose", [[1, 2, 3, 0], [5, 6, 7, 8]]),
+        (0, WORDS, "printed", [[1, 0, 0, 0], [0, 0, 0, 0]]),
+        (1, WORDS, "printed", [[1, 2, 0, 0], [5, 6, 0, 0]]),
+        (0, None, "printed", [[1, 0, 3, 0], [0, 0, 7, 8]]),
+        (np.array([0, 1]), None, "prose", [[1, 0, 3, 0], [5, 6, 7, 8]]),
+        (np.array([1, 0]), WORDS, "prose", [[1, 2, 3, 0], [0, 0, 7, 8]]),
+        (np.array([1, 0]), WORDS, "printed", [[1, 2, 0, 0], [0, 0, 0, 0]]),
+    ],
+)
+def test_expand(caption: Any, words: Any, form: Any, expected: list[list[float]]) -> None:
+    found = expand(WEIGHTS, OWN, caption, words, form)
+    assert found.dtype == np.float32
+    assert found.tolist() == expected
+    tensors = expand(torch.from_numpy(WEIGHTS), torch.from_numpy(OWN), caption, words, form)
+    assert tensors.dtype == torch.float32
+    assert tensors.tolist() == expected
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
+def test_expand_is_algorithm_1(seed: int, printed: bool, one_draw: bool, as_integers: bool) -> None:
+    generator = np.random.default_rng(seed)
+    weights = generator.random((3, 5))
+    own = generator.integers(0, 2, (3, 5))
+    caption = int(generator.integers(0, 2)) if one_draw else generator.integers(0, 2, 3)
+    words = generator.integers(0, 2, 5).astype(np.float32)
+    given_own = own if as_integers else own.astype(bool)
+    form: Any = "printed" if printed else "prose"
+    expected = algorithm_1(weights, own, caption, words, printed)
+    np.testing.assert_array_equal(expand(weights, given_own, caption, words, form), expected)
+    tensors = expand(
+        torch.from_numpy(weights), torch.from_numpy(given_own), caption, torch.from_numpy(words), form
+    )
+    np.testing.assert_array_equal(tensors.numpy(), expected)
+
+
+def test_gradients_pass_where_weights_do() -> None:
+    weights = torch.from_numpy(WEIGHTS).requires_grad_()
+    expand(weights, torch.from_numpy(OWN), 0).sum().backward()
+    assert weights.grad is not None
+    assert weights.grad.tolist() == OWN.astype(float).tolist()
+
+
+def test_the_allowed_terms_are_of_the_kind_of_the_captions() -> None:
+    assert allowed_terms(OWN, 0).dtype == np.bool_
+    tensor = allowed_terms(torch.from_numpy(OWN), 0, WORDS)
+    assert isinstance(tensor, torch.Tensor)
+    assert tensor.dtype == torch.bool
+
+
+@pytest.mark.parametrize("epochs", [1, 3, 10, 200])
+def test_probabilities_rise_by_equation_3_6(epochs: int) -> None:
+    frequency = np.array([0.0, 0.25, 1.0])
+    caption = Fraction(0)
+    words = [1 - Fraction(share) for share in frequency.tolist()]
+    for epoch in range(epochs):
+        assert caption_probability(epoch, epochs) == pytest.approx(float(caption), abs=1e-12)
+        found = word_probability(frequency, epoch, epochs)
+        np.testing.assert_allclose(found, [float(word) for word in words], atol=1e-12)
+        caption += Fraction(1, epochs)
+        words = [
+            word + Fraction(share) / epochs for word, share in zip(words, frequency.tolist(), strict=True)
+        ]
+    assert caption_probability(epochs, epochs) == 1.0
+    np.testing.assert_array_equal(word_probability(frequency, epochs, epochs), 1.0)
+
+
+def test_the_published_schedule_reaches_one_at_95_per_cent() -> None:
+    assert caption_probability(95, 200, "published") == pytest.approx(0.5)
+    assert caption_probability(189, 200, "published") == pytest.approx(189 / 190)
+    assert [caption_probability(epoch, 200, "published") for epoch in (190, 191, 199)] == [1.0, 1.0, 1.0]
+    frequency = np.array([0.4])
+    assert word_probability(frequency, 95, 200, "published") == pytest.approx(0.8)
+    assert word_probability(frequency, 195, 200, "published") == 1.0
+
+
+def control(
+    mode: Any, epochs: int = 10, seed: int = 0, frequency: list[float] | None = None, **options: Any
+) -> ExpansionControl:
+    shares = None if frequency is None else np.array(frequency)
+    return ExpansionControl(ExpansionOptions(mode=mode, **options), shares, epochs, seed)
+
+
+def test_mode_0_allows_a_captions_own_terms_and_mode_1_all() -> None:
+    for epoch in range(10):
+        np.testing.assert_array_equal(control("0").allowed(epoch, 3, OWN), OWN)
+        assert control("1").allowed(epoch, 3, OWN) is None
+
+
+def test_mode_c_begins_with_own_terms_and_then_allows_either() -> None:
+    seen = set()
+    for epoch in range(10):
+        for step in range(40):
+            allowed = control("c").allowed(epoch, step, OWN)
+            if allowed is not None:
+                np.testing.assert_array_equal(allowed, OWN)
+            seen.add((epoch, allowed is None))
+    assert (0, True) not in seen
+    assert seen.issuperset({(5, True), (5, False)})
+
+
+@pytest.mark.parametrize("epoch", [0, 3, 9])
+def test_how_often_a_batch_may_expand(epoch: int) -> None:
+    draws = [control("c", seed=7).caption_draw(epoch, step) for step in range(4000)]
+    # Four standard deviations of a share of 4,000 draws are 0.032 at most.
+    assert np.mean(draws) == pytest.approx(epoch / 10, abs=0.032)
+
+
+def test_after_the_published_rise_everything_is_allowed() -> None:
+    late = control("c+w", epochs=20, frequency=[0.9, 0.5, 0.1, 0.0], schedule="published")
+    assert all(late.allowed(19, step, OWN) is None for step in range(200))
+
+
+def test_how_often_a_term_may_be_an_expansion() -> None:
+    frequency = [1.0, 0.5, 0.1, 0.0]
+    words = control("c+w", seed=3, frequency=frequency)
+    for epoch in (0, 5):
+        drawn = np.array([words.word_draws(epoch, step) for step in range(4000)])
+        expected = 1 - np.array(frequency) * (1 - epoch / 10)
+        np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.032)
+        assert drawn[:, 3].all()
+    # The terms' draws do not go together with each other.
+    assert abs(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]) < 0.07
+
+
+def test_mode_c_w_is_expand_with_its_draws() -> None:
+    for form in ("prose", "printed"):
+        words = control("c+w", seed=5, frequency=[0.9, 0.5, 0.5, 0.9], form=form)
+        kinds = set()
+        for epoch in (0, 5, 9):
+            for step in range(30):
+                caption, drawn = words.caption_draw(epoch, step), words.word_draws(epoch, step)
+                allowed = words.allowed(epoch, step, OWN)
+                expected = expand(WEIGHTS, OWN, caption, drawn, form)
+                found = WEIGHTS if allowed is None else WEIGHTS * allowed
+                np.testing.assert_array_equal(found, expected)
+                kinds.add((caption, allowed is None))
+        assert (True, False) in kinds
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 50), st.integers(0, 1000), st.integers(0, 2**31))
+def test_draws_depend_on_seed_epoch_and_step_alone(epoch: int, step: int, seed: int) -> None:
+    one, other = (control("c+w", 60, seed, [0.5] * 64) for _ in range(2))
+    other.allowed(epoch + 1, step, np.zeros((1, 64), dtype=bool))
+    assert one.caption_draw(epoch, step) == other.caption_draw(epoch, step)
+    np.testing.assert_array_equal(one.word_draws(epoch, step), other.word_draws(epoch, step))
+    further = one.word_draws(epoch, step + 1)
+    assert further is not None
+    assert not np.array_equal(one.word_draws(epoch, step), further)
+
+
+def test_word_draws_need_document_frequencies() -> None:
+    with pytest.raises(UsageError, match=r"c\+w needs document frequencies"):
+        control("c+w")
+    assert control("c").word_draws(0, 0) is None

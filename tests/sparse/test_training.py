@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from diptych.core.errors import (
+    DataError,
+    Interrupted,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UsageError,
+)
+from diptych.core.files import read_json, write_json
+from diptych.sparse.options import SparsifyOptions
+from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.training import train_sparsifier
+
+from .small_pairs import SmallPairs, options, small_pairs
+
+
+def trained(
+    folder: Path,
+    chosen: SparsifyOptions | None = None,
+    data: SmallPairs | None = None,
+    stop_at: int | None = None,
+    validate: bool = True,
+) -> Sparsifier:
+    data = data or small_pairs()
+    steps = 0
+
+    def should_stop() -> bool:
+        nonlocal steps
+        steps += 1
+        return stop_at is not None and steps >= stop_at
+
+    return train_sparsifier(
+        data.images,
+        data.texts,
+        data.captions,
+        data.caption_image,
+        chosen or options(),
+        folder,
+        validation=small_pairs(seed=1).validation if validate else None,
+        accelerator="cpu",
+        should_stop=should_stop,
+    )
+
+
+def same(first: Path, second: Path) -> None:
+    """The same head, vocabulary and log, bit for bit."""
+    for name in ("model.safetensors",):
+        a, b = load_file(first / "head" / name), load_file(second / "head" / name)
+        assert a.keys() == b.keys()
+        for key in a:
+            assert np.array_equal(a[key], b[key]), key
+    for name in ("metrics.jsonl", "head/terms.json", "options.json"):
+        assert (first / name).read_text() == (second / name).read_text()
+    about = [{**read_json(folder / "about.json"), "seconds": 0} for folder in (first, second)]
+    assert about[0] == about[1]
+
+
+@pytest.mark.parametrize(
+    ("sections", "stop_at"),
+    [
+        *(({}, stop_at) for stop_at in (1, 3, 7)),  # three steps an epoch: inside, at its end, inside
+        ({"expansion": {"mode": "c+w"}, "head": {"shared": False, "width": 6}}, 5),
+        ({"training": {"select": "best", "precision": "bfloat16", "checkpoint_minutes": 0}}, 8),
+    ],
+)
+def test_a_resumed_training_ends_with_the_same_bits(
+    sections: dict[str, object], stop_at: int, tmp_path: Path
+) -> None:
+    chosen = options(**sections)
+    unbroken = trained(tmp_path / "a", chosen)
+    with pytest.raises(
+        Interrupted, match=rf"stopped after step {stop_at} of 12; everything up to it is saved"
+    ):
+        trained(tmp_path / "b", chosen, stop_at=stop_at)
+    assert read_json(tmp_path / "b" / "about.json")["state"] == "running"
+    resumed = trained(tmp_path / "b", chosen)
+    same(tmp_path / "a", tmp_path / "b")
+    assert resumed.fingerprint == unbroken.fingerprint
+    assert not (tmp_path / "b" / "training.lock").exists()
+
+
+def test_a_kill_after_a_logged_epoch_leaves_no_line_twice(tmp_path: Path) -> None:
+    trained(tmp_path / "a")
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "b", stop_at=2)
+    with open(tmp_path / "b" / "metrics.jsonl", "a") as handle:
+        handle.write('{"epoch": 1, "loss": 7.0}\n{"epoch": 2, "lo')
+    trained(tmp_path / "b")
+    same(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_finished_training_is_opened(tmp_path: Path) -> None:
+    first = trained(tmp_path / "a")
+    before = (tmp_path / "a" / "head" / "model.safetensors").stat().st_mtime_ns
+    again = trained(tmp_path / "a", stop_at=0)
+    assert again.fingerprint == first.fingerprint
+    assert (tmp_path / "a" / "head" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_it_learns_to_retrieve_and_to_be_sparse(tmp_path: Path) -> None:
+    ends = {}
+    for eta in (0.0, 0.1):
+        chosen = options(training={"epochs": 30}, loss={"eta": eta}, head={"width": 16})
+        folder = tmp_path / str(eta)
+        trained(folder, chosen)
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        assert [line["epoch"] for line in lines] == list(range(1, 31))
+        assert [line["p_c"] for line in lines[:3]] == pytest.approx([0, 1 / 30, 2 / 30])
+        measured = [line for line in lines if "validation" in line]
+        assert [line["epoch"] for line in measured] == list(range(3, 31, 3))
+        assert lines[-1]["distillation"] < 0.9 * lines[0]["distillation"]
+        assert lines[-1]["loss"] == pytest.approx(
+            lines[-1]["distillation"] + eta * lines[-1]["penalty"], rel=1e-5
+        )
+        ends[eta] = measured[-1]["validation"]
+    assert ends[0.0]["rsum"] > 250  # chance is 129
+    assert ends[0.1]["flops"] < ends[0.0]["flops"] / 2
+    assert ends[0.1]["image nonzeros"] < ends[0.0]["image nonzeros"]
+
+
+def test_validation_is_what_a_search_finds(tmp_path: Path) -> None:
+    for mode in ("c", "0"):
+        head = trained(tmp_path / mode, options(expansion={"mode": mode}))
+        data = small_pairs(seed=1)
+        images = head.embed(data.images).rows.toarray()
+        texts = head.embed(data.texts, data.captions).rows.toarray()
+        scores = texts @ images.T
+        own = np.take_along_axis(scores, data.caption_image[:, None], axis=1)
+        assert len(np.unique(scores)) == scores.size or mode == "0"
+        line = json.loads((tmp_path / mode / "metrics.jsonl").read_text().splitlines()[-1])
+        if mode == "c":
+            ranks = 1 + (scores > own).sum(axis=1)
+            assert line["validation"]["t2i R@5"] == pytest.approx(100 * (ranks <= 5).mean())
+        flops = ((texts > 0).mean(axis=0) * (images > 0).mean(axis=0)).sum()
+        assert line["validation"]["flops"] == pytest.approx(flops, rel=1e-5)
+        assert line["validation"]["text nonzeros"] == pytest.approx((texts > 0).sum(axis=1).mean())
+
+
+def test_the_best_epoch_is_kept_when_asked_for(tmp_path: Path) -> None:
+    chosen = options(training={"select": "best", "epochs": 6, "learning_rate": 0.3, "warmup": 0.0})
+    head = trained(tmp_path / "a", chosen)
+    about = read_json(tmp_path / "a" / "about.json")
+    lines = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
+    late = {line["epoch"]: line["validation"]["rsum"] for line in lines if line["step"] >= round(0.2 * 18)}
+    assert set(late) == {2, 3, 4, 5, 6}
+    best = max(late, key=lambda epoch: (late[epoch], -epoch))
+    assert (about["best_epoch"], about["best"]) == (best, late[best])
+    assert Sparsifier.load(tmp_path / "a" / "head").fingerprint == head.fingerprint
+
+
+def test_other_options_or_data_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "a", stop_at=2)
+    before = sorted(path.name for path in (tmp_path / "a").iterdir())
+    with pytest.raises(MismatchError, match=r"begun with loss.eta = 0.001, asked for is 0.5"):
+        trained(tmp_path / "a", options(loss={"eta": 0.5}))
+    with pytest.raises(MismatchError, match=r"begun with data \w+, this is"):
+        trained(tmp_path / "a", data=small_pairs(seed=5))
+    with pytest.raises(MismatchError, match="begun with encoder e0, this is e9"):
+        trained(tmp_path / "a", data=small_pairs(encoder="e9"))
+    with pytest.raises(MismatchError, match="begun with validation"):
+        trained(tmp_path / "a", validate=False)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
+    other = tmp_path / "pictures"
+    other.mkdir()
+    (other / "holiday.jpg").write_bytes(b"x")
+    with pytest.raises(UsageError, match="holds other things"):
+        trained(other)
+    assert [path.name for path in other.iterdir()] == ["holiday.jpg"]
+
+
+def test_a_training_goes_on_in_the_precision_it_was_begun_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options(training={"precision": "auto"})
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True, raising=False)
+    trained(tmp_path / "a", chosen)
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "b", chosen, stop_at=4)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False, raising=False)
+    trained(tmp_path / "b", chosen)
+    assert read_json(tmp_path / "b" / "about.json")["precision"] == "bfloat16"
+    same(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_damaged_or_old_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "a", stop_at=2)
+    about = read_json(tmp_path / "a" / "about.json")
+    write_json(tmp_path / "a" / "about.json", about | {"format": 0})
+    with pytest.raises(StorageError, match="is of format 0, this version reads 1"):
+        trained(tmp_path / "a")
+    write_json(tmp_path / "a" / "about.json", about)
+    weights = tmp_path / "a" / "checkpoint" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:40])
+    with pytest.raises(StorageError, match="not a safetensors file"):
+        trained(tmp_path / "a")
+
+
+def test_bad_input_leaves_no_folder(tmp_path: Path) -> None:
+    data = small_pairs()
+    with pytest.raises(UsageError, match="best needs validation rows"):
+        trained(tmp_path / "a", options(training={"select": "best"}), validate=False)
+    with pytest.raises(DataError, match="48 rows of captions, 0 captions"):
+        trained(tmp_path / "a", data=replace(data, captions=[]))
+    rows = data.images.rows.copy()
+    rows[0, 0] = np.inf
+    with pytest.raises(NumericalError, match="image0"):
+        trained(tmp_path / "a", data=replace(data, images=replace(data.images, rows=rows)))
+    with pytest.raises(UsageError, match="batches of 100 pairs"):
+        trained(tmp_path / "a", options(training={"batch_size": 100}))
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_loss_that_explodes_is_told(tmp_path: Path) -> None:
+    chosen = options(training={"learning_rate": 1e30, "projection_learning_rate": 1e30, "warmup": 0.0})
+    with pytest.raises(NumericalError, match=r"the loss is (nan|inf) at step"):
+        trained(tmp_path / "a", chosen)
+
+
+def test_another_process_in_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    write_json(tmp_path / "a" / "training.lock", {"pid": 1, "host": "another machine"})
+    with pytest.raises(UsageError, match="being trained by process 1 of another machine"):
+        trained(tmp_path / "a")
+
+
+def test_the_vocabulary_that_a_training_began_with_stays(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "a", stop_at=2)
+    kept = (tmp_path / "a" / "vocabulary" / "terms.json").read_text()
+    head = trained(tmp_path / "a")
+    assert list(head.vocabulary.terms) == json.loads(kept)

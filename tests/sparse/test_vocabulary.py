@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
+from diptych.sparse.tokenizer_files import bert_tokenizer
+from diptych.sparse.vocabulary import TermVocabulary
+
+PIECES = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("a", "dog", "runs", "snow", "##board", "##ing", "##s", "on", ".", "red"),
+]
+DOG, RUNS, SNOW, BOARD, ING, S = (
+    PIECES.index(term) for term in ("dog", "runs", "snow", "##board", "##ing", "##s")
+)
+CAPTIONS = ["A dog runs.", "Snowboarding dogs", "", "xylophone", "dog dog DOG"]
+
+
+@pytest.fixture
+def vocabulary() -> TermVocabulary:
+    return TermVocabulary(bert_tokenizer(PIECES))
+
+
+def of_rows(rows: csr_array) -> list[list[int]]:
+    return [rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist() for row in range(rows.shape[0])]
+
+
+def folder_of(tmp_path: Path, name: str, content: str) -> Path:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    return tmp_path
+
+
+def test_which_terms_a_caption_contains(vocabulary: TermVocabulary) -> None:
+    rows = vocabulary.caption_terms(CAPTIONS)
+    assert rows.shape == (5, len(PIECES))
+    assert rows.dtype == np.float32
+    assert set(rows.data) == {1.0}
+    # Columns ascending; the unknown word and the empty caption have no terms, a repeated word one.
+    assert of_rows(rows) == [[5, DOG, RUNS, 13], [DOG, SNOW, BOARD, ING, S], [], [], [DOG]]
+    assert (canonical_rows(rows) != rows).nnz == 0
+    assert canonical_rows(rows).has_canonical_format
+
+
+def test_the_published_rows_count_special_terms_too(vocabulary: TermVocabulary) -> None:
+    rows = vocabulary.caption_terms(CAPTIONS, compat="published")
+    assert of_rows(rows)[2:] == [[2, 3], [1, 2, 3], [2, 3, DOG]]
+
+
+def test_no_captions_have_no_rows(vocabulary: TermVocabulary) -> None:
+    assert vocabulary.caption_terms([]).shape == (0, len(PIECES))
+
+
+def test_only_the_first_512_tokens_are_read(vocabulary: TermVocabulary) -> None:
+    start = "a " * 509
+    assert of_rows(vocabulary.caption_terms([start + "dog red", start + "a dog"])) == [[5, DOG], [5]]
+
+
+def test_special_terms(vocabulary: TermVocabulary) -> None:
+    assert vocabulary.special == {0, 1, 2, 3, 4}
+    # The text of a special term in a caption is not a term of that caption either.
+    assert of_rows(vocabulary.caption_terms(["[MASK] dog [SEP]"])) == [[DOG]]
+
+
+def test_document_frequency_is_the_share_of_captions(vocabulary: TermVocabulary) -> None:
+    shares = vocabulary.document_frequency(CAPTIONS)
+    assert shares.dtype == np.float64
+    expected = np.zeros(len(PIECES))
+    expected[DOG] = 3 / 5
+    expected[[5, RUNS, SNOW, BOARD, ING, S, 13]] = 1 / 5
+    np.testing.assert_allclose(shares, expected)
+    with pytest.raises(DataError, match="no captions"):
+        vocabulary.document_frequency([])
+
+
+def test_terms_as_people_read_them(vocabulary: TermVocabulary) -> None:
+    assert [vocabulary.is_continuation(column) for column in (DOG, ING)] == [False, True]
+    assert [vocabulary.text(column) for column in (DOG, ING)] == ["dog", "-ing"]
+    assert vocabulary.words([5, SNOW, BOARD, ING, DOG, S]) == ["a", "snowboarding", "dogs"]
+    assert vocabulary.words([ING, DOG]) == ["ing", "dog"]  # nothing before it to join
+    assert vocabulary.words([]) == []
+
+
+def test_words_of_a_caption_with_their_columns(vocabulary: TermVocabulary) -> None:
+    assert vocabulary.words_of("A SNOWBOARDING dog, Łódź.") == [
+        ("a", (5,)),
+        ("snowboarding", (SNOW, BOARD, ING)),
+        ("dog", (DOG,)),
+        (",", ()),
+        ("łodz", ()),
+        (".", (13,)),
+    ]
+    assert vocabulary.words_of("") == []
+
+
+def test_a_tokenizer_that_leaves_captions_as_they_are() -> None:
+    tokenizer = bert_tokenizer(PIECES)
+    tokenizer.normalizer = None
+    assert TermVocabulary(tokenizer).words_of("DOG dogs") == [("DOG", ()), ("dogs", (DOG, S))]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["a", "dog", "dogs", "snowboarding", "xyz", "RED", "on."]), max_size=8))
+def test_words_and_terms_agree(words: list[str]) -> None:
+    vocabulary = TermVocabulary(bert_tokenizer(PIECES))
+    caption = " ".join(words)
+    columns = [column for _, pieces in vocabulary.words_of(caption) for column in pieces]
+    assert of_rows(vocabulary.caption_terms([caption])) == [sorted(set(columns))]
+    known = [word for word, pieces in vocabulary.words_of(caption) if pieces]
+    assert vocabulary.words(columns) == known
+
+
+def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary: TermVocabulary) -> None:
+    small = vocabulary.restricted(["a dogs", "snow"])
+    assert small.terms == (*PIECES[:5], "a", "dog", "snow", "##s")
+    assert small.source_rows.tolist() == [0, 1, 2, 3, 4, 5, DOG, SNOW, S]
+    assert small.special == {0, 1, 2, 3, 4}
+    # Captions are cut as before: terms that are no columns any more are left out, nothing else moves in.
+    assert of_rows(small.caption_terms(["snowboarding dogs", "red"])) == [[6, 7, 8], []]
+    assert small.words_of("snowboarding red") == [("snowboarding", (7,)), ("red", ())]
+    assert small.fingerprint != vocabulary.fingerprint
+    # Restricted again, the rows are still those of the model.
+    assert small.restricted(["snow"]).source_rows.tolist() == [0, 1, 2, 3, 4, SNOW]
+
+
+def test_rows_that_the_tokenizer_lacks_or_has_once() -> None:
+    tokenizer = bert_tokenizer(PIECES)
+    with pytest.raises(DataError, match="99 is none of them"):
+        TermVocabulary(tokenizer, [0, 99])
+    with pytest.raises(DataError, match="one occurs twice"):
+        TermVocabulary(tokenizer, [0, 0])
+
+
+def test_only_wordpiece_has_terms() -> None:
+    from tokenizers import Tokenizer, models
+
+    with pytest.raises(UsageError, match="BPE tokenizer, terms need WordPiece"):
+        TermVocabulary(Tokenizer(models.BPE()))
+
+
+def test_the_given_tokenizer_is_left_as_it_is() -> None:
+    tokenizer = bert_tokenizer(PIECES)
+    tokenizer.enable_padding(length=20)
+    vocabulary = TermVocabulary(tokenizer)
+    assert of_rows(vocabulary.caption_terms(["dog"], compat="published")) == [[2, 3, DOG]]
+    assert tokenizer.padding is not None
+    assert tokenizer.truncation is None
+
+
+def test_saved_and_loaded(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+    for number, saved in enumerate((vocabulary, vocabulary.restricted(["Snowboarding dogs"]))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        saved.save(folder)
+        loaded = TermVocabulary.load(folder)
+        assert loaded.terms == saved.terms
+        assert loaded.special == saved.special
+        assert loaded.source_rows.tolist() == saved.source_rows.tolist()
+        assert loaded.fingerprint == saved.fingerprint == term_fingerprint(saved.terms)
+        assert of_rows(loaded.caption_terms(CAPTIONS)) == of_rows(saved.caption_terms(CAPTIONS))
+        assert loaded.words_of("Snowboarding Dogs") == saved.words_of("Snowboarding Dogs")
+
+
+def test_a_folder_without_terms_has_all_of_the_tokenizers(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+    vocabulary.save(tmp_path)
+    (tmp_path / "terms.json").unlink()
+    assert TermVocabulary.load(tmp_path).terms == tuple(PIECES)
+
+
+@pytest.mark.parametrize("terms", ['["dog", "unicorn"]', '{"dog": 1}', "[5]"])
+def test_terms_that_are_not_the_tokenizers(vocabulary: TermVocabulary, tmp_path: Path, terms: str) -> None:
+    vocabulary.save(tmp_path)
+    (tmp_path / "terms.json").write_text(terms)
+    with pytest.raises(StorageError, match=r"terms\.json is not a list of terms that tokenizer\.json has"):
+        TermVocabulary.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"model": {}}', ""])
+def test_a_damaged_tokenizer(tmp_path: Path, content: str) -> None:
+    folder_of(tmp_path, "tokenizer.json", content)
+    for read in (TermVocabulary.load, TermVocabulary.pretrained):
+        with pytest.raises(StorageError, match=r"tokenizer\.json is not"):
+            read(tmp_path)
+
+
+def test_a_models_folder_with_a_tokenizer(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+    from transformers import BertTokenizer
+
+    tokenizer = BertTokenizer(vocab={piece: place for place, piece in enumerate(PIECES)})
+    tokenizer.save_pretrained(tmp_path)
+    read = TermVocabulary.pretrained(tmp_path)
+    assert read.terms == tuple(PIECES)
+    assert read.special == vocabulary.special
+    assert of_rows(read.caption_terms(CAPTIONS)) == of_rows(vocabulary.caption_terms(CAPTIONS))
+    # [UNK] included, the ids are those that transformers gives, each once.
+    published = of_rows(read.caption_terms(CAPTIONS, compat="published"))
+    assert published == [sorted(set(ids)) for ids in tokenizer(CAPTIONS)["input_ids"]]
+
+
+def test_a_models_folder_with_a_vocab_txt(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+    folder_of(tmp_path, "vocab.txt", "\n".join(PIECES) + "\n")
+    read = TermVocabulary.pretrained(tmp_path)
+    assert read.fingerprint == vocabulary.fingerprint
+    assert of_rows(read.caption_terms(CAPTIONS)) == of_rows(vocabulary.caption_terms(CAPTIONS))
+    folder_of(tmp_path, "tokenizer_config.json", json.dumps({"do_lower_case": False}))
+    cased = TermVocabulary.pretrained(str(tmp_path))
+    assert of_rows(cased.caption_terms(["DOG dog", "DOG"])) == [[DOG], []]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("dog\n[UNK]\n", r"lacks \[CLS\], \[SEP\]"), ("\n".join([*PIECES, "dog"]), "has a term twice")],
+)
+def test_a_vocab_txt_that_is_none(tmp_path: Path, content: str, message: str) -> None:
+    folder_of(tmp_path, "vocab.txt", content)
+    with pytest.raises(StorageError, match=message):
+        TermVocabulary.pretrained(tmp_path)
+
+
+def test_a_vocab_txt_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StorageError, match="not UTF-8"):
+        TermVocabulary.pretrained(tmp_path)
+
+
+def test_a_folder_without_a_vocabulary(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"neither tokenizer\.json nor vocab\.txt"):
+        TermVocabulary.pretrained(tmp_path)
+
+
+def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    def refuse(name: str, **options: object) -> None:
+        raise OSError(f"{name} is not a local folder and is not a valid model identifier")
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", refuse)
+    with pytest.raises(UsageError, match="somebody/nothing could not be loaded") as raised:
+        TermVocabulary.pretrained("somebody/nothing")
+    assert "hf download" in raised.value.fix
+
+
+def test_a_name_whose_tokenizer_is_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
+    with pytest.raises(UsageError, match="cannot be saved as"):
+        TermVocabulary.pretrained("somebody/characters")
+
+
+def test_learned_reads_every_word_of_its_captions() -> None:
+    captions = ["Two dogs run.", "two dogs jump", "A dog runs", "café café"] * 2
+    learned = TermVocabulary.learned(captions, 100, 1)
+    assert learned.terms[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    assert learned.special == {0, 1, 2, 3, 4}
+    for caption in captions:
+        words = learned.words_of(caption)
+        assert all(len(columns) == 1 for _, columns in words)
+    assert [word for word, _ in learned.words_of("Café run.")] == ["cafe", "run", "."]
+    # A new word is made of pieces and letters.
+    (new,) = learned.words_of("Runo")
+    assert new[0] == "runo"
+    assert learned.words(new[1]) == ["runo"]
+    assert len(new[1]) > 1
+    assert TermVocabulary.learned(captions[::-1], 100, 1).terms == learned.terms
+
+
+def test_learned_has_no_more_terms_than_asked_for() -> None:
+    captions = ["Two dogs run.", "two dogs jump", "a dog runs", "snowboarding"]
+    sizes = [len(TermVocabulary.learned(captions, size, 1)) for size in (8, 20, 40, 100)]
+    assert sizes[0] <= 8
+    assert sizes[1] <= 20 < sizes[2] <= 40
+    learned = TermVocabulary.learned(captions, 100, 1)
+    # Nothing but letters and special terms stands in no caption.
+    unused = np.flatnonzero(learned.document_frequency(captions) == 0)
+    assert all(len(learned.terms[c].removeprefix("##")) == 1 or c in learned.special for c in unused)
+
+
+def test_nothing_to_learn_from() -> None:
+    for captions in ([], ["", " "], ["abc"]):
+        with pytest.raises(DataError, match="no letter occurs 2 times"):
+            TermVocabulary.learned(captions, 100, 2)
