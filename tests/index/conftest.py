@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 
 MakeEmbeddings = Callable[..., Embeddings]
+MakeBags = Callable[..., SparseEmbeddings]
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +28,29 @@ def make_embeddings() -> MakeEmbeddings:
         rows = np.asarray(rows, dtype=np.float32)
         names = [f"image-{row}" for row in range(len(rows))] if ids is None else list(ids)
         return Embeddings(names, rows, "encoder-a", "data-a", "image", {"dataset": "scenes"})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_bags() -> MakeBags:
+    """Sparse embeddings of given rows, or of ``count`` random bags over ``width`` terms, some terms in most."""
+
+    def make(
+        rows: np.ndarray | csr_array | None = None,
+        *,
+        count: int = 200,
+        width: int = 40,
+        ids: Sequence[str] | None = None,
+    ) -> SparseEmbeddings:
+        if rows is None:
+            rng = np.random.default_rng(7)
+            share = np.minimum(0.9, 2 / (np.arange(width) + 1))
+            rows = rng.gamma(2, 0.5, (count, width)) * (rng.random((count, width)) < share)
+        bags = canonical_rows(rows)
+        names = [f"image-{row}" for row in range(bags.shape[0])] if ids is None else list(ids)
+        terms = [f"term-{column}" for column in range(bags.shape[1])]
+        return SparseEmbeddings(names, bags, terms, "encoder-a", "data-a", "image", {"dataset": "scenes"})
 
     return make
 

@@ -21,8 +21,9 @@ class PostingLists(Index):
 
     @classmethod
     def _build(cls, embeddings, options, about):
+        dense = embeddings.rows.toarray()
         postings = [
-            sorted(((float(-row[term]), slot) for slot, row in enumerate(embeddings.rows) if row[term]))
+            sorted(((float(-row[term]), slot) for slot, row in enumerate(dense) if row[term]))
             for term in range(embeddings.width)
         ]
         return cls(
@@ -36,7 +37,7 @@ class PostingLists(Index):
 
     def _lists(self, queries, k, depth):
         found = []
-        for query in queries:
+        for query in queries.toarray():
             scores = {}
             for term in np.flatnonzero(query).tolist():
                 for weight, slot in self.postings[term][:depth]:
@@ -85,7 +86,7 @@ class PostingLists(Index):
 
 
 @pytest.fixture
-def index(make_embeddings, monkeypatch):
+def index(make_bags, monkeypatch):
     declared = Engine(
         name="toy-posting-lists",
         description="posting lists",
@@ -98,7 +99,7 @@ def index(make_embeddings, monkeypatch):
     ENGINES.names()  # discover the real ones first
     monkeypatch.setattr(ENGINES, "_members", {**ENGINES._members, declared.name: declared})
     rows = [[1, 0, 0, 0], [3, 1, 0, 0], [0, 0, 2, 0]]
-    return build_index(make_embeddings(rows), declared.name, sample=np.eye(4)[:3])
+    return build_index(make_bags(rows), declared.name, sample=np.eye(4)[:3])
 
 
 def test_lists_of_different_lengths_are_not_padded(index):

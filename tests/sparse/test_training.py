@@ -163,7 +163,7 @@ def test_other_options_or_data_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         trained(tmp_path / "a", stop_at=2)
     before = sorted(path.name for path in (tmp_path / "a").iterdir())
-    with pytest.raises(MismatchError, match=r"begun with loss.eta = 0.001, asked for is 0.5"):
+    with pytest.raises(MismatchError, match=r"begun with loss.eta = 0.005, asked for is 0.5"):
         trained(tmp_path / "a", options(loss={"eta": 0.5}))
     with pytest.raises(MismatchError, match=r"begun with data \w+, this is"):
         trained(tmp_path / "a", data=small_pairs(seed=5))

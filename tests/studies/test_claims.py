@@ -149,6 +149,8 @@ def test_claims_ask_for_rows_and_columns_that_exist(study: object) -> None:
         return  # judged on trajectories; on a row that is quoted
     figures = {name: Figure(2.0 if name.startswith("chance") else 50.0, 1.0, 2) for name in columns}
     rows = {row.name: figures for row in study.rows}  # type: ignore[attr-defined]
+    tables = study.published  # type: ignore[attr-defined]
+    rows |= {row.row: figures for table in tables for row in table.rows if row.config is None}
     for claim in study.claims:  # type: ignore[attr-defined]
         undecided = [finding for finding in judge(claim, Evidence(rows)).findings if finding.holds is None]
         assert not undecided, f"{claim.name}: {undecided[0]}"

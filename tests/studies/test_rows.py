@@ -8,6 +8,7 @@ from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.studies import STUDIES, Choices, recipe_of
 from diptych.studies.rows import home_of, run_folder, setting_for, why_left_out
 from diptych.studies.study import SettingName
+from diptych.studies.ways import way_of
 from diptych.training.recipe import Recipe
 
 GLOVE = {"model.text.word_vectors": "glove.npz"}
@@ -17,7 +18,8 @@ ALL = [
     for study in STUDIES
     for setting in study.settings
     for row in (*study.rows, *study.bases)
-    if why_left_out(study, row, setting, Choices(regions="regions.npy", values=GLOVE)) is None
+    if way_of(row, GLOVE) == "recipe"
+    and why_left_out(study, row, setting, Choices(regions="regions.npy", values=GLOVE)) is None
 ]
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from diptych.core.errors import Interrupted, UsageError
 from diptych.studies.collect import collect, entries_of
+from diptych.studies.making import changed_keys
 from diptych.studies.results import Results
 from diptych.studies.rows import Choices, recipe_of
-from diptych.studies.runner import changed_keys, plan_of, run_study
+from diptych.studies.runner import plan_of, run_study
 from diptych.studies.study import PUBLISHED, STUDIES, Study
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -67,7 +68,7 @@ def index(
 
       [bold]diptych index embedded --engine qdrant --option url=https://host:6333 --option collection=shop[/bold]
     """
-    from diptych.index import build_index
+    from diptych.index import ENGINES, build_index
 
     if of not in ("images", "texts"):
         raise UsageError(f"--of {of!r}", "images or texts")
@@ -75,8 +76,11 @@ def index(
     with progress():
         images_, texts, origin, name = _rows_of(source, choice, split)
         items, others = (images_, texts) if of == "images" else (texts, images_)
+        options = parse_values(option, "--option")
+        if engine is not None and ENGINES.get(engine).filters:
+            options["records"] = _records(origin, of)
         # The other modality is what the index will be asked with: recall is measured on it.
-        built = build_index(items, engine, sample=others.rows[:1000], **parse_values(option, "--option"))
+        built = build_index(items, engine, sample=others.rows[:1000], **options)
         built.about["origin"] = origin.to_dict()
         target = out or Path(source) / f"index-{of}-{built.engine_name}"
         built.save(target)
@@ -100,3 +104,9 @@ def _rows_of(
     made = SparseFolder.open(source)
     rows = made.rows(split)
     return rows.images, rows.texts, made.query_origin(split), rows.about["dataset"]
+
+
+def _records(origin: Origin, of: str) -> Sequence[Mapping[str, Any]] | None:
+    """What else the collection knows of each item: what searches can be restricted by."""
+    collection = origin.collection()
+    return collection.records if of == "images" else collection.caption_records

@@ -40,6 +40,13 @@ def search(
             show_default=False,
         ),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="FIELD=VALUE of items' metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Search an index with a sentence or a picture.
 
@@ -68,6 +75,13 @@ def search(
             encoder.encode_images([read_image(Path(query))]) if is_picture else encoder.encode_texts([query])
         )
         options = parse_values(option, "--option")
+        if where:
+            if not opened.engine().filters:
+                raise UsageError(
+                    f"the {opened.engine_name} engine keeps no metadata to restrict a search by",
+                    "build the index with --engine qdrant",
+                )
+            options["where"] = parse_values(where, "--where")
         hits = opened.search(rows, k, encoder=encoder.fingerprint, **options)
     retrieved = _retrieved(next(iter(hits)), opened.about["kind"], origin)
     title = f"{opened.about['kind']}s for {query!r}"

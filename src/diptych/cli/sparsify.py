@@ -39,7 +39,7 @@ def sparsify(
     eta: Annotated[
         float | None,
         typer.Option(
-            help="η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).", min=0, show_default="1e-3"
+            help="η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).", min=0, show_default="5e-3"
         ),
     ] = None,
     expansion: Annotated[

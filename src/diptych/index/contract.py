@@ -7,18 +7,18 @@ and one declared :class:`diptych.index.engine.Engine`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import ENGINES, Engine
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.hits import Hits
-from diptych.index.hooks import Hooks, Vectors
-from diptych.index.recall import Recall, measure_recall, own_queries
+from diptych.index.hooks import AnyEmbeddings, Hooks, Vectors
+from diptych.index.recall import measure_recall, own_queries
 from diptych.index.storage import engine_of, read_header, saving_folder, write_header
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows
+from diptych.index.vocabulary import check_kind, checked_sparse, read_terms, write_terms
 
 __all__ = ["Index", "Vectors"]
 
@@ -32,54 +32,55 @@ class Index(Hooks):
     """
 
     @classmethod
-    def engine(cls) -> Engine:
-        """The engine's declaration."""
-        return ENGINES.get(cls.engine_name)
-
-    @classmethod
-    def build(cls, embeddings: Embeddings, *, sample: Vectors | None = None, **options: Any) -> Self:
+    def build(cls, embeddings: AnyEmbeddings, *, sample: Vectors | None = None, **options: Any) -> Self:
         """An index of ``embeddings``; their rows are not copied where the engine can map them.
 
         Args:
+            embeddings: :class:`SparseEmbeddings` for an engine whose declaration says so, else
+                :class:`diptych.encoders.embeddings.Embeddings`.
             sample: queries an approximate engine measures its recall@10 on, best of the kind it will
                 be searched with; without it some of the items themselves are taken (each without
                 itself), which tends to flatter.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
-            UnknownNameError, UsageError: an option that is none, or a value it cannot have.
-            DataError: an id occurs twice or is no string, or the vectors have width 0.
+            UnknownNameError, UsageError: an option that is none, or a value it cannot have; dense
+                embeddings for a sparse engine, or sparse ones for a dense engine.
+            DataError: an id occurs twice or is no string, the vectors have width 0, or a sparse one has a
+                negative weight.
             MismatchError: ``sample`` is of another width.
             NumericalError: a vector is not finite; the message names its id.
         """
         resolved = cls.engine().resolve(options)
+        check_kind(cls.engine(), embeddings)
         check_ids(embeddings.ids, len(embeddings))
         if embeddings.width < 1:
             raise DataError("vectors of width 0 cannot be indexed")
         if sample is not None:
             check_width(sample, embeddings.width, "sample")  # before the long work, not after it
         about = {"kind": embeddings.kind, "data": embeddings.data, "embeddings": dict(embeddings.about)}
+        if isinstance(embeddings, SparseEmbeddings):
+            embeddings = checked_sparse(embeddings)
+            about["vocabulary"] = embeddings.vocabulary
         index = cls._build(embeddings, resolved, about)
+        if isinstance(embeddings, SparseEmbeddings):
+            index.terms = tuple(embeddings.terms)
         if cls.engine().approximate:
             queries, excluded = own_queries(embeddings) if sample is None else (sample, None)
             if len(index) > (excluded is not None) and count_rows(queries, "sample"):
-                index.about["recall"] = measure_recall(index, queries, excluded=excluded).to_json()
+                reference = index._reference(embeddings)
+                recall = measure_recall(index, queries, excluded=excluded, reference=reference)
+                index.about["recall"] = recall.to_json()
         return index
 
-    def check_encoder(self, encoder: str) -> None:
-        """Refuse vectors that other weights made.
-
-        Raises:
-            MismatchError: ``encoder`` is not the fingerprint of what made the index's vectors.
-        """
-        if encoder != self.encoder:
-            raise MismatchError(
-                f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
-                "rebuild the index with this encoder, or use the encoder the index was built with",
-            )
-
     def add(
-        self, ids: Sequence[str], rows: Vectors, *, replace: bool = False, encoder: str | None = None
+        self,
+        ids: Sequence[str],
+        rows: Vectors,
+        *,
+        replace: bool = False,
+        encoder: str | None = None,
+        vocabulary: str | None = None,
     ) -> None:
         """Insert items.
 
@@ -88,6 +89,7 @@ class Index(Hooks):
             rows: (n, width) vectors.
             replace: items whose id is there already take the new vector instead of being refused.
             encoder: fingerprint of what made ``rows``, checked when given.
+            vocabulary: fingerprint of what the columns of sparse ``rows`` mean, checked when given.
 
         Raises:
             UsageError: an id is there already, or this engine cannot add.
@@ -95,8 +97,7 @@ class Index(Hooks):
         """
         if not self.engine().can_add:
             raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
-        if encoder is not None:
-            self.check_encoder(encoder)
+        self._check_origin(encoder, vocabulary)
         names = check_ids(ids, count_rows(rows, "item"))
         vectors = self._checked(rows, names, "item")
         there = [name for name in names if name in self]
@@ -133,42 +134,71 @@ class Index(Hooks):
         if "recall" in self.about:
             self.about["recall"]["changes"] += items
 
-    def search(self, queries: Vectors, k: int, *, encoder: str | None = None, **options: Any) -> Hits:
+    def search(
+        self,
+        queries: Vectors,
+        k: int,
+        *,
+        encoder: str | None = None,
+        vocabulary: str | None = None,
+        **options: Any,
+    ) -> Hits:
         """The ``k`` items of largest inner product for each query, best first.
 
         ``k`` may be larger than the index: then there are as many hits as items, and
-        :attr:`Hits.note` says so. Scores are float32 inner products of the vectors as they are.
+        :attr:`Hits.note` says so. Scores are float32 inner products of the vectors as they are. A sparse
+        engine finds the items that share a term with the query, whose scores are above 0: there may be
+        fewer than ``k`` of them, and a query without terms finds nothing.
 
         Args:
             queries: (q, width) vectors.
             k: how many hits per query.
             encoder: fingerprint of what made ``queries``, checked when given.
+            vocabulary: fingerprint of what the columns of sparse ``queries`` mean, checked when given.
             options: per-search options of the engine.
 
         Raises:
-            MismatchError: the queries are of another width, or other weights made them.
+            MismatchError: the queries are of another width, other weights made them, or they are over
+                another vocabulary.
             NumericalError: a query is not finite.
+            DataError: a sparse query has a negative weight.
             UnknownNameError, UsageError: ``k`` or an option is not one.
         """
         resolved = self.engine().resolve_search(self.options, options)
-        checked, wanted, anything = self._checked_query(queries, k, encoder)
+        return self._answer(
+            queries, k, encoder, vocabulary, lambda checked, depth: self._search(checked, depth, resolved)
+        )
+
+    def search_exact(
+        self, queries: Vectors, k: int, *, encoder: str | None = None, vocabulary: str | None = None
+    ) -> Hits:
+        """As :meth:`search`, missing nothing, at whatever cost: what recall is measured against.
+
+        Raises:
+            UsageError: the engine does not keep the vectors as they are.
+        """
+        return self._answer(queries, k, encoder, vocabulary, self._search_exact)
+
+    def _answer(
+        self,
+        queries: Vectors,
+        k: int,
+        encoder: str | None,
+        vocabulary: str | None,
+        find: Callable[[Vectors, int], Hits],
+    ) -> Hits:
+        """What ``find`` finds for checked queries, where there is anything to search, and to search for."""
+        checked, wanted, anything = self._checked_query(queries, k, encoder, vocabulary)
         if not anything:
             return Hits.none(count_rows(checked, "query"), wanted)
-        hits = self._search(checked, min(wanted, len(self)), resolved)
+        hits = find(checked, min(wanted, len(self)))
         return Hits(hits.ids, hits.scores, wanted)
 
-    def search_exact(self, queries: Vectors, k: int, *, encoder: str | None = None) -> Hits:
-        """As :meth:`search`, missing nothing, at whatever cost: what recall is measured against."""
-        checked, wanted, anything = self._checked_query(queries, k, encoder)
-        if not anything:
-            return Hits.none(count_rows(checked, "query"), wanted)
-        hits = self._search_exact(checked, min(wanted, len(self)))
-        return Hits(hits.ids, hits.scores, wanted)
-
-    def _checked_query(self, queries: Vectors, k: int, encoder: str | None) -> tuple[Vectors, int, bool]:
+    def _checked_query(
+        self, queries: Vectors, k: int, encoder: str | None, vocabulary: str | None
+    ) -> tuple[Vectors, int, bool]:
         """The queries, k, and whether there is anything to search, and anything to search for."""
-        if encoder is not None:
-            self.check_encoder(encoder)
+        self._check_origin(encoder, vocabulary)
         wanted = check_k(k)
         checked = self._checked(queries, None, "query")
         return checked, wanted, bool(len(self) and count_rows(checked, "query"))
@@ -182,6 +212,7 @@ class Index(Hooks):
         """
         with saving_folder(folder) as temporary:
             self._write(temporary)
+            write_terms(temporary, self.terms)
             write_header(
                 temporary,
                 engine=self.engine_name,
@@ -213,17 +244,9 @@ class Index(Hooks):
             )
         header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped)
         index = engine.index._read(where, header)
+        index.terms = read_terms(where, header, engine)
         if len(index) != header.items:
             raise StorageError(
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
-
-    def describe(self) -> str:
-        """One line: engine, size, width, encoder, recall."""
-        recall = Recall(**self.about["recall"]).describe() if "recall" in self.about else ""
-        exact = "" if self.engine().approximate else "exact"
-        return (
-            f"{self.engine_name} index: {len(self):,} {self.about.get('kind', 'item')} vectors of width "
-            f"{self.width}, encoder {self.encoder}; {recall or exact or 'recall not measured'}"
-        )

@@ -85,6 +85,7 @@ class Engine:
         vectors: ``"dense"`` or ``"sparse"``, what ``build``, ``add`` and ``search`` take.
         can_add: whether items can be added after the build.
         can_delete: whether items can be deleted.
+        filters: whether ``build`` takes ``records``, items' metadata, and ``search`` a ``where`` about it.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Engine:
     vectors: str = "dense"
     can_add: bool = True
     can_delete: bool = True
+    filters: bool = False
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
         """Every option's value: the given ones checked, the others at their default.

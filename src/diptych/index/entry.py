@@ -6,23 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import UsageError
-from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.contract import Index, Vectors
 from diptych.index.engine import ENGINES
+from diptych.index.hooks import AnyEmbeddings
 
 __all__ = ["build_index", "open_index"]
 
 
 def build_index(
-    embeddings: Embeddings, engine: str = "exact", *, sample: Vectors | None = None, **options: Any
+    embeddings: AnyEmbeddings, engine: str | None = None, *, sample: Vectors | None = None, **options: Any
 ) -> Index:
     """An index of ``embeddings`` by the engine of that name; see :meth:`Index.build`.
+
+    Args:
+        engine: its name; without one the exact engine for such vectors: ``exact`` for dense,
+            ``inverted`` for sparse ones.
 
     Raises:
         UnknownNameError: no such engine or option.
         UsageError: order embeddings, which no engine can search.
     """
-    if embeddings.similarity != "cosine":
+    if engine is None:
+        engine = "inverted" if isinstance(embeddings, SparseEmbeddings) else "exact"
+    if not isinstance(embeddings, SparseEmbeddings) and embeddings.similarity != "cosine":
         raise UsageError(
             f"rows compared by {embeddings.similarity!r} cannot be indexed: engines search by the cosine",
             'measure them with diptych evaluate; to search, train with model.similarity = "cosine"',

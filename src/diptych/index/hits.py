@@ -36,6 +36,22 @@ class Hits:
         return cls(ids, np.ascontiguousarray(scores, dtype=np.float32), asked)
 
     @classmethod
+    def ragged(
+        cls, names: np.ndarray, slots: np.ndarray, scores: np.ndarray, found: np.ndarray, asked: int
+    ) -> Hits:
+        """As :meth:`from_slots`, but of query i only the first ``found[i]`` are found.
+
+        What lies beyond in ``slots`` is ignored and must be a slot nevertheless; in ``scores`` it is
+        ``-inf`` afterwards.
+        """
+        longest = int(found.max(initial=0))
+        listed: Any = names[slots[:, :longest]].tolist()
+        ids = [one[:count] for one, count in zip(listed, found.tolist(), strict=True)]
+        kept = np.array(scores[:, :longest], dtype=np.float32)
+        kept[np.arange(longest) >= found[:, None]] = -np.inf
+        return cls(ids, kept, asked)
+
+    @classmethod
     def none(cls, queries: int, asked: int) -> Hits:
         """No hit for any of so many queries."""
         return cls([[] for _ in range(queries)], np.empty((queries, 0), dtype=np.float32), asked)

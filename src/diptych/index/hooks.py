@@ -8,28 +8,37 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import OptionValue
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.hits import Hits
+from diptych.index.origin import Origin
+from diptych.index.recall import Recall
+from diptych.index.sparse_vectors import sparse_vectors
 from diptych.index.storage import Header
 from diptych.index.vectors import dense_vectors, row_norms
 
-__all__ = ["Hooks", "Vectors"]
+__all__ = ["AnyEmbeddings", "Hooks", "Vectors"]
+
+AnyEmbeddings = Embeddings | SparseEmbeddings
+"""What an index is built of: dense rows or bags of weighted terms."""
 
 Vectors = Any
 """(n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones."""
 
 
-class Hooks(ABC):
+class Hooks(Origin, ABC):
     """The part of an index that differs from engine to engine; see :class:`diptych.index.contract.Index`.
 
     Attributes:
         engine_name: the name of the engine's declaration.
         mapped: files of a saved index that are mapped, not read, when it is opened.
         encoder: fingerprint of the weights and preprocessing that made the vectors.
-        width: d, the length of one vector.
+        width: the length of one vector: d, or |V| of a sparse engine.
+        terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
         options: every option of the engine with its value.
         about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
-            ``embeddings`` (what they said of themselves) and, for an approximate engine, its
+            ``embeddings`` (what they said of themselves), for a sparse engine the fingerprint of its
+            ``vocabulary`` and, for an approximate engine, its
             ``recall`` (see :class:`diptych.index.recall.Recall`); absent when nothing was there to
             measure it on.
     """
@@ -42,13 +51,23 @@ class Hooks(ABC):
     ) -> None:
         self.encoder = encoder
         self.width = width
+        self.terms: tuple[str, ...] = ()  # the contract sets a sparse engine's
         self.options = options
         self.about = about
 
     @classmethod
+    def engine(cls) -> Engine:
+        """The engine's declaration."""
+        return ENGINES.get(cls.engine_name)
+
+    @classmethod
     @abstractmethod
-    def _build(cls, embeddings: Embeddings, options: dict[str, OptionValue], about: dict[str, Any]) -> Self:
-        """A new index of ``embeddings``; ids and width are checked, the engine checks that all is finite."""
+    def _build(cls, embeddings: Any, options: dict[str, OptionValue], about: dict[str, Any]) -> Self:
+        """A new index of ``embeddings``, which are of the engine's kind.
+
+        Ids and width are checked. Dense rows the engine checks itself, which may have to read them anyway;
+        sparse ones are checked and canonical.
+        """
 
     @classmethod
     @abstractmethod
@@ -78,6 +97,15 @@ class Hooks(ABC):
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         """As :meth:`_search`, missing nothing; the same item gets the same score as there."""
 
+    def describe(self) -> str:
+        """One line: engine, size, width, encoder, recall."""
+        recall = Recall(**self.about["recall"]).describe() if "recall" in self.about else ""
+        exact = "" if self.engine().approximate else "exact"
+        return (
+            f"{self.engine_name} index: {len(self):,} {self.about.get('kind', 'item')} vectors of width "
+            f"{self.width}, encoder {self.encoder}; {recall or exact or 'recall not measured'}"
+        )
+
     @abstractmethod
     def __len__(self) -> int:
         """How many items can be found."""
@@ -94,7 +122,13 @@ class Hooks(ABC):
             options: options that shall differ from this index's.
         """
 
+    def _reference(self, embeddings: Any) -> Any:
+        """The exact index of ``embeddings`` that recall is measured against; None: this one's exact search."""
+        return None
+
     def _checked(self, vectors: Any, names: Sequence[str] | None, what: str) -> Vectors:
+        if self.engine().vectors == "sparse":
+            return sparse_vectors(vectors, self.width, names, what)
         checked = dense_vectors(vectors, self.width, what)
         row_norms(checked, names, what)
         return checked

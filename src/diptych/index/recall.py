@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 if TYPE_CHECKING:
     from diptych.index.contract import Index
     from diptych.index.hits import Hits
+    from diptych.index.hooks import AnyEmbeddings
 
 __all__ = ["Recall", "measure_recall", "own_queries"]
 
@@ -57,15 +58,25 @@ class Recall:
         )
 
 
-def own_queries(embeddings: Embeddings) -> tuple[Any, list[str]]:
-    """Some rows of ``embeddings`` as queries, the same ones every time, with their ids."""
+def own_queries(embeddings: AnyEmbeddings) -> tuple[Any, list[str]]:
+    """Some rows of ``embeddings`` as queries, the same ones every time, with their ids; no empty bags."""
     rng = np.random.default_rng(_SEED)
-    rows = np.sort(rng.choice(len(embeddings), min(_SAMPLE, len(embeddings)), replace=False))
+    if isinstance(embeddings, SparseEmbeddings):
+        full = np.flatnonzero(np.diff(embeddings.rows.indptr))
+        rows = np.sort(rng.choice(full, min(_SAMPLE, len(full)), replace=False))
+    else:
+        rows = np.sort(rng.choice(len(embeddings), min(_SAMPLE, len(embeddings)), replace=False))
     return embeddings.rows[rows], [embeddings.ids[row] for row in rows.tolist()]
 
 
 def measure_recall(
-    index: Index, queries: Any, k: int = 10, *, excluded: Sequence[str] | None = None, **options: Any
+    index: Index,
+    queries: Any,
+    k: int = 10,
+    *,
+    excluded: Sequence[str] | None = None,
+    reference: Index | None = None,
+    **options: Any,
 ) -> Recall:
     """Search ``queries`` as the engine does and exactly, and compare.
 
@@ -74,16 +85,26 @@ def measure_recall(
         queries: (q, width) vectors, at least one.
         k: the cut-off; the index's size where that is smaller.
         excluded: per query, an id that shall not count (the query's own).
+        reference: an exact index of the same items, for an engine that does not keep the vectors as they
+            are; an item then counts when it is among the reference's best, whatever score it was found with.
         options: per-search options of the engine.
     """
     depth = min(k, len(index) - (excluded is not None))
     extra = depth + (excluded is not None)
-    found = _scores(index.search(queries, extra, **options), excluded, depth)
-    best = _scores(index.search_exact(queries, extra), excluded, depth)
-    shares = [
-        np.count_nonzero(mine >= wanted.min()) / len(wanted) if len(wanted) else 1.0
-        for mine, wanted in zip(found, best, strict=True)
-    ]
+    hits = index.search(queries, extra, **options)
+    counts: list[tuple[int, int]]
+    if reference is None:
+        found = _scores(hits, excluded, depth)
+        best = _scores(index.search_exact(queries, extra), excluded, depth)
+        counts = [
+            (int(np.count_nonzero(a >= b.min(initial=np.inf))), len(b))
+            for a, b in zip(found, best, strict=True)
+        ]
+    else:
+        # Twice as deep, to see which items are as good as the last.
+        truth = reference.search_exact(queries, 2 * extra)
+        counts = _among_best(_pairs(hits, excluded), _pairs(truth, excluded), depth)
+    shares = [min(count, wanted) / wanted if wanted else 1.0 for count, wanted in counts]
     return Recall(
         value=float(np.mean(shares)),
         k=k,
@@ -94,9 +115,22 @@ def measure_recall(
     )
 
 
-def _scores(hits: Hits, excluded: Sequence[str] | None, depth: int) -> list[np.ndarray]:
+def _pairs(hits: Hits, excluded: Sequence[str] | None) -> list[list[tuple[str, float]]]:
     owns = [None] * len(hits) if excluded is None else excluded
-    return [
-        np.array([score for name, score in pairs if name != own][:depth])
-        for pairs, own in zip(hits, owns, strict=True)
-    ]
+    return [[pair for pair in pairs if pair[0] != own] for pairs, own in zip(hits, owns, strict=True)]
+
+
+def _scores(hits: Hits, excluded: Sequence[str] | None, depth: int) -> list[np.ndarray]:
+    return [np.array([score for _, score in pairs][:depth]) for pairs in _pairs(hits, excluded)]
+
+
+def _among_best(
+    found: list[list[tuple[str, float]]], best: list[list[tuple[str, float]]], depth: int
+) -> list[tuple[int, int]]:
+    """Per query, how many of the ``depth`` found are among the best, and how many best there are."""
+    counts = []
+    for mine, wanted in zip(found, best, strict=True):
+        few = wanted[:depth]
+        good = {name for name, score in wanted if score >= few[-1][1]} if few else set()
+        counts.append((len(good & {name for name, _ in mine[:depth]}), len(few)))
+    return counts

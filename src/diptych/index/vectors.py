@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 
@@ -90,9 +91,14 @@ def dense_vectors(vectors: Any, width: int, what: str) -> np.ndarray:
         what: the word for them in messages: ``"query"``, ``"item"``.
 
     Raises:
-        UsageError: not two-dimensional, or not of numbers.
+        UsageError: sparse, not two-dimensional, or not of numbers.
         MismatchError: of another width.
     """
+    if issparse(vectors):
+        raise UsageError(
+            f"{what} vectors are sparse, the engine takes dense ones",
+            "use a sparse engine, or the dense vectors",
+        )
     array = np.asarray(vectors)
     check_width(array, width, what)
     if array.dtype.kind not in "fiu":

@@ -38,7 +38,7 @@ class VocabularyOptions(_Section):
     """
 
     source: str | None = None
-    size: int = Field(8000, ge=8)
+    size: int = Field(4000, ge=8)
     min_count: int = Field(2, ge=1)
     occurring: bool = False
 
@@ -85,8 +85,9 @@ class LossOptions(_Section):
     """The distillation loss and its regulariser (thesis Eq. 3.7).
 
     Attributes:
-        temperature: τ, which dense scores are divided by to make targets; sparse scores are not scaled.
-        eta: η, the weight of the regulariser at the end of its warm-up.
+        temperature: τ, which dense scores are divided by to make targets (published: 0.001, for BLIP and ALBEF);
+            sparse scores are not scaled.
+        eta: η, the weight of the regulariser at the end of its warm-up (published: 1e-5 to 1e-2).
         weight: λ of Eq. 3.7, which then is taken literally: (1 − λ) of the sum of both directions in bits and
             λη of the sum of both sides' regularisers. None: as published, the mean of both directions in
             nats and η times the mean of both sides' regularisers.
@@ -95,8 +96,8 @@ class LossOptions(_Section):
         warmup: the share of all steps in which η rises, quadratically, from 0.
     """
 
-    temperature: float = Field(0.001, gt=0)
-    eta: float = Field(1e-3, ge=0)
+    temperature: float = Field(0.02, gt=0)
+    eta: float = Field(5e-3, ge=0)
     weight: float | None = Field(None, ge=0, le=1)
     regulariser: Literal["l1", "flops"] = "l1"
     warmup: float = Field(0.2, ge=0, le=1)
@@ -106,7 +107,7 @@ class OptimisationOptions(_Section):
     """AdamW, with a linear rise and fall of the learning rates.
 
     Attributes:
-        epochs: passes over all pairs of a caption and its picture.
+        epochs: passes over all pairs of a caption and its picture (published: 200).
         batch_size: pairs per step; several captions of one picture may meet, soft targets know it.
         learning_rate: of layer norm and second map (published: 5e-5, from a masked language model's).
         projection_learning_rate: of the first map.
@@ -119,7 +120,7 @@ class OptimisationOptions(_Section):
         checkpoint_minutes: how much work a kill can lose.
     """
 
-    epochs: int = Field(60, ge=1)
+    epochs: int = Field(30, ge=1)
     batch_size: int = Field(512, ge=2)
     learning_rate: float = Field(1e-3, gt=0)
     projection_learning_rate: float = Field(1e-3, gt=0)

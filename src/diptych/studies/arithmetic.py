@@ -1,4 +1,4 @@
-"""Whether a printed table agrees with itself: sums, averages, orders, spreads."""
+"""Whether a printed table agrees with itself: sums, averages, orders, spreads, bounds, reciprocals."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ _FLOAT = 1e-9
 def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
     """(row, column) of cells that contradict the others of their row beyond what rounding explains.
 
-    Recalls must not fall with k, averages and sums must be those of their recalls, and means and
-    sample deviations those of the printed runs.
+    Recalls must not fall with k, averages and sums must be those of their recalls, means and sample
+    deviations those of the printed runs, mean reciprocal ranks what their recalls allow, and a latency the
+    reciprocal of its throughput.
     """
     faults: list[tuple[str, str]] = []
     for row in table.rows:
         values = {column: cell.value for column, cell in row.cells.items()}
         for direction in ("i2t", "t2i"):
             faults += [(row.row, column) for column in _recall_faults(direction, values)]
+            faults += [(row.row, f"{direction} MRR@10")] * _reciprocal_rank_is_off(direction, values)
+        faults += [(row.row, column) for column in _latency_faults(row)]
         # Each of six recalls and their sum is rounded.
         faults += [(row.row, "rsum")] * _sum_is_off(values, 7 * _HALF)
         for run in row.each:
@@ -59,5 +62,29 @@ def _spread_faults(row: PublishedRow) -> list[str]:
         mean_is_off = abs(statistics.mean(runs) - cell.value) > _HALF + _FLOAT
         spread_is_off = cell.sd is not None and abs(statistics.stdev(runs) - cell.sd) > _HALF / 10 + _FLOAT
         if mean_is_off or spread_is_off:
+            faults.append(column)
+    return faults
+
+
+def _reciprocal_rank_is_off(direction: str, values: dict[str, float]) -> bool:
+    """Whether no ranking has the printed mean reciprocal rank (cut at 10) and its recalls."""
+    first, fifth, found = (values.get(f"{direction} {name}") for name in ("R@1", "R@5", "MRR@10"))
+    if first is None or fifth is None or found is None:
+        return False
+    # Those between the first and the fifth place have 1/2 to 1/5, those behind at most 1/6.
+    most = first + (fifth - first) / 2 + (100 - fifth) / 6
+    least = first + (fifth - first) / 5
+    return not least - 2 * _HALF <= found <= most + 2 * _HALF
+
+
+def _latency_faults(row: PublishedRow) -> list[str]:
+    faults = []
+    for column, cell in row.cells.items():
+        rate = row.cells.get(column.replace("latency", "throughput"))
+        if not column.startswith("latency") or rate is None or cell.bound or rate.bound:
+            continue
+        # Milliseconds have two decimals; queries per second none, whether rounded or cut off.
+        least, most = 1000 / (rate.value + 1), 1000 / (rate.value - 0.5)
+        if not least - _HALF / 10 - _FLOAT <= cell.value <= most + _HALF / 10 + _FLOAT:
             faults.append(column)
     return faults

@@ -63,12 +63,14 @@ class Claim:
         text: the statement, in few words.
         check: the comparisons that decide it.
         where: where the paper says it.
+        on: the evaluations of the paper that it is about, by their keys; all when empty.
     """
 
     name: str
     text: str
     check: Check
     where: str = ""
+    on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from diptych.core.errors import UsageError
@@ -23,7 +24,12 @@ def entries_of(study: Study, folder: Path) -> Iterator[Entry]:
         for run in sorted(run_folder(study, row, 0, folder).parent.glob("seed-*")):
             file = entry_file(run, study.name)
             if file.is_file():
-                yield Entry.open(file)
+                yield _entry(file, run)
+
+
+def _entry(file: Path, run: Path) -> Entry:
+    """An entry, which says where its run is today."""
+    return replace(Entry.open(file), run=str(run))
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
@@ -43,7 +49,7 @@ def collect(folders: Sequence[Path]) -> list[Results]:
                 given = read_json(folder / "results.json")["left_out"]
                 left_out.setdefault(study.name, {}).update(given)
         else:
-            entries = [Entry.open(file) for file in sorted((folder / "studies").glob("*.json"))]
+            entries = [_entry(file, folder) for file in sorted((folder / "studies").glob("*.json"))]
         if not entries:
             raise UsageError(
                 f"{folder} holds nothing that a study has measured",

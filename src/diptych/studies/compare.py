@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from diptych.studies.claims import Claim, Judgement, judge
+from diptych.studies.claims import Claim, Judgement, judge, missing
 from diptych.studies.evidence import Evidence, Figure, printed_evidence
 from diptych.studies.label import changed_training, given_start, label_of
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
@@ -118,7 +118,17 @@ def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]
     """Do the paper's own numbers support its text? Per claim and dataset."""
     keys = [on.key for on in study.published[0].evaluated_on if on.positives == "own"]
     evidence = {key: printed_evidence(study.published, key) for key in keys}
-    return [(claim, {key: judge(claim, given) for key, given in evidence.items()}) for claim in study.claims]
+    return [
+        (claim, {key: _judged(claim, key, given) for key, given in evidence.items()})
+        for claim in study.claims
+    ]
+
+
+def _judged(claim: Claim, key: str, evidence: Evidence) -> Judgement:
+    """Judge a claim on one of the paper's evaluations; one that is not about it is not run."""
+    if claim.on and key not in claim.on:
+        return Judgement("not run", (missing(claim.text, ", ".join(claim.on)),))
+    return judge(claim, evidence)
 
 
 def compare(study: Study, results: Results) -> Comparison:
@@ -158,7 +168,7 @@ def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
     quoted = {row.row for table in study.published for row in table.rows if row.config is None}
     printed = printed_evidence(study.published, key).figures
     beside = {name: printed[name] for name in printed if name in quoted}
-    return Evidence({**beside, **evidence.figures}, evidence.trajectories)
+    return Evidence({**beside, **evidence.figures}, evidence.trajectories, evidence.kept)
 
 
 def _block(study: Study, results: Results, on: EvaluatedOn, changed: list[str]) -> Block:

@@ -6,14 +6,16 @@ its features of the test split are computed once for all of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from diptych.studies.study import Subject
 
 if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encode import EncodedCollection
 
-__all__ = ["encoded_split"]
+__all__ = ["encoded_split", "kept_split"]
 
 
 def encoded_split(subject: Subject, split: str) -> EncodedCollection:
@@ -33,9 +35,48 @@ def encoded_split(subject: Subject, split: str) -> EncodedCollection:
     return _from_features(encoder, subject, split)
 
 
-def _from_features(encoder: object, subject: Subject, split: str) -> EncodedCollection:
+def kept_split(subject: Subject, split: str) -> EncodedCollection:
+    """As :func:`encoded_split`, and kept in the run's folder: what is there already is opened."""
+    import numpy as np
+
+    from diptych.core.files import atomic_path, read_json, write_json
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.encoders.encode import EncodedCollection
+
+    run = subject.run
+    if run.recipe.features is None:
+        return encoded_split(subject, split)
+    part = subject.collection.split(split)
+    folder = run.folder / "embeddings" / f"{part.name}-{split}"
+    about = _about(DualEncoder.load(run.best), part, split)
+    if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
+        return EncodedCollection.open(folder)
+    (folder / "about.json").unlink(missing_ok=True)
+    encoded = encoded_split(subject, split)
+    encoded.images.save(folder / "images")
+    encoded.texts.save(folder / "texts")
+    with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
+        np.save(handle, encoded.caption_image)
+    # Written last: a folder with it is complete.
+    write_json(folder / "about.json", encoded.about)
+    return EncodedCollection.open(folder)
+
+
+def _about(encoder: DualEncoder, part: Collection, split: str) -> dict[str, Any]:
+    """As :func:`diptych.encoders.encode.encode_collection` describes what it makes."""
     from diptych.core.fingerprint import fingerprint
     from diptych.data.contents import picture_contents
+
+    return {
+        "dataset": part.name,
+        "split": split,
+        "data": fingerprint(part.text_fingerprint, picture_contents(part)),
+        "encoder": encoder.describe(),
+        "notes": list(part.notes),
+    }
+
+
+def _from_features(encoder: DualEncoder, subject: Subject, split: str) -> EncodedCollection:
     from diptych.encoders.embeddings import Embeddings
     from diptych.encoders.encode import EncodedCollection
     from diptych.encoders.image_tower import ImageTower
@@ -46,20 +87,13 @@ def _from_features(encoder: object, subject: Subject, split: str) -> EncodedColl
     assert isinstance(encoder.model.image, ImageTower)
     part = subject.collection.split(split)
     store = FeatureStore.of(encoder.model.image, part, subject.features, FeatureOptions())
-    data = fingerprint(part.text_fingerprint, picture_contents(part))
-    about = {
-        "dataset": part.name,
-        "split": split,
-        "data": data,
-        "encoder": encoder.describe(),
-        "notes": list(part.notes),
-    }
+    about = _about(encoder, part, split)
     rows = {
         "image": (part.image_ids, encoder.project_features(store.rows[:, 0])),
         "text": (part.caption_ids, encoder.encode_texts(part.captions)),
     }
     images, texts = (
-        Embeddings(ids, values, encoder.fingerprint, data, kind, about, encoder.similarity)
+        Embeddings(ids, values, encoder.fingerprint, about["data"], kind, about, encoder.similarity)
         for kind, (ids, values) in rows.items()
     )
     return EncodedCollection(images, texts, part.caption_image, about)

@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from diptych.studies.published import PublishedTable
 from diptych.studies.verdict import deviation
@@ -100,10 +101,12 @@ class Evidence:
     Attributes:
         figures: row → column → figure.
         trajectories: row → one per seed.
+        kept: row → a folder per seed with what is too large for figures; see :mod:`diptych.studies.kept`.
     """
 
     figures: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
     trajectories: Mapping[str, Sequence[Trajectory]] = field(default_factory=dict)
+    kept: Mapping[str, Sequence[Path]] = field(default_factory=dict)
 
     def figure(self, row: str, column: str) -> Figure | None:
         """The figure, or None where the row was not run or has no such column."""

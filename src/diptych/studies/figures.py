@@ -9,21 +9,37 @@ from typing import TYPE_CHECKING
 from diptych.studies.evidence import Evidence, Trajectory
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+
     from diptych.studies.compare import Block
 
-__all__ = ["Trajectories", "charted_column", "comparison_figure", "trajectory_figures"]
+__all__ = ["Trajectories", "charted_column", "comparison_figure", "logarithmic", "trajectory_figures"]
 
 _GREEN, _PURPLE, _GREY = "#009e73", "#a8588c", "#8a929c"  # Okabe and Ito's, dark enough for paper
 _POINTS = 500
 
 
 def charted_column(columns: Sequence[str]) -> str:
-    """The column that stands for a row: the recall sum where there is one, else the first."""
-    return "rsum" if "rsum" in columns else columns[0]
+    """The column that stands for a row: the recall sum or the throughput where there is one, else the first."""
+    return next((name for name in ("rsum", "throughput @10") if name in columns), columns[0])
 
 
-def comparison_figure(block: Block, columns: Sequence[str], name: str = "comparison") -> str | None:
-    """Measured and printed values of one column, a line per row, as an ``<svg>``; None without any."""
+def logarithmic(axis: Axis) -> None:
+    """Make an axis logarithmic, with plain numbers at 1, 2 and 5 of every power of ten."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:,g}")  # powers would be drawn as formulas
+
+
+def comparison_figure(
+    block: Block, columns: Sequence[str], name: str = "comparison", on_log: Sequence[str] = ()
+) -> str | None:
+    """Measured and printed values of one column, a line per row, as an ``<svg>``; None without any.
+
+    Columns in ``on_log`` are drawn on a logarithmic axis.
+    """
     from diptych.report.drawing import BLUE, ORANGE, draw
 
     column = charted_column(columns)
@@ -69,6 +85,9 @@ def comparison_figure(block: Block, columns: Sequence[str], name: str = "compari
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x")
         axes.set(title=f"{column}, mean and standard deviation over seeds", xlabel=column)
+        if column in on_log:
+            axes.set_xscale("log")
+            logarithmic(axes.xaxis)
         handles, labels = axes.get_legend_handles_labels()
         once = dict(zip(labels, handles, strict=True))
         drawing.figure.legend(once.values(), once.keys(), loc="outside upper right", ncols=2)

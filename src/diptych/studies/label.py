@@ -20,11 +20,16 @@ _OF_THE_MACHINE = (
     FINE_TUNE,
     "reconstruction.targets.model",
     "model.text.targets.model",
+    "dense",
+    "sparsify.vocabulary.source",
+    "sparsify.training.checkpoint_minutes",
+    "search.",
+    "measure.",
 )
 """Keys that say where things are or how often a run is saved: setting them makes no other training.
 
-What is fine-tuned from an encoder that was given is the paper's training, but no reproduction: whether it is
-the paper's encoder cannot be checked.
+What is fine-tuned from an encoder that was given, or made of its rows, is the paper's training, but no
+reproduction: whether it is the paper's encoder cannot be checked.
 """
 
 
@@ -57,17 +62,18 @@ def label_of(study: Study, results: Results, block: Block, changed: list[str], i
     if changed:
         how += f", with changes of {', '.join(changed)}"
     given = ", ".join(dict.fromkeys(start for entry in results.entries if (start := given_start(entry))))
+    begun = "on rows of" if any(row.given for row in (*study.rows, *study.bases)) else "fine-tuned from"
     if given and is_the_papers:
         whole = all(given_start(entry) for entry in results.entries)
         first = "The" if whole else "A reproduction where trained from scratch, else the"
         return (
-            f"{first} paper's training, fine-tuned from {given}: on {data}; {how}. Whether that is the paper's "
+            f"{first} paper's training, {begun} {given}: on {data}; {how}. Whether that is the paper's "
             "encoder cannot be checked: its cells have no verdict."
         )
     if is_the_papers:
         return f"A reproduction: on {data}; {how}."
     if given:
-        how += f", fine-tuned from {given}"
+        how += f", {begun} {given}"
     if not study.printed_keys():
         return f"Not in the paper: on {data}, {how}."
     if block.differences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from diptych.studies.evidence import Trajectory
@@ -26,6 +26,8 @@ class Measurement:
         protocol: everything they depend on, in one line.
         commands: what repeats the measurement by hand; ``{run}`` stands for the run's folder.
         trajectory: how the training went, for studies that look at it.
+        kept: a folder inside the run's with what is too large for an entry, e.g. values per query; see
+            :mod:`diptych.studies.kept`. Empty for none.
     """
 
     values: Mapping[str, float]
@@ -33,6 +35,7 @@ class Measurement:
     protocol: str
     commands: tuple[str, ...] = ()
     trajectory: Trajectory | None = None
+    kept: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,14 @@ class Subject:
     """What is measured: a finished run and the collection it was trained on.
 
     Attributes:
-        run: the run (:class:`diptych.training.run.Run`).
+        run: the run (:class:`diptych.training.run.Run`), or what stands in its place: dense rows that were
+            given, a head, a search.
         collection: all splits (:class:`diptych.data.collection.Collection`).
         features: folder of cached features.
         positives: further judgements to measure by, as ``NAME:PATH``.
         begun_with: where the encoder that training began with is today; where the run's recipe says, when
             not given.
+        measuring: what a person set about measuring (``--set measure.words=FILE``).
     """
 
     run: Any
@@ -53,6 +58,7 @@ class Subject:
     features: Any
     positives: str | None = None
     begun_with: str | None = None
+    measuring: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Measuring(Protocol):

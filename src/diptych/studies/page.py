@@ -46,7 +46,8 @@ def render_study(comparison: Comparison, command: str = "") -> str:
 
     study = comparison.study
     columns = [column.name for column in study.columns]
-    drawn = comparison_figure(comparison.blocks[0], columns)
+    on_log = [column.name for column in study.columns if column.logarithmic]
+    drawn = comparison_figure(comparison.blocks[0], columns, on_log=on_log)
     panels: list[str] = []
     if study.figure is not None:
         labels = {row.name: row.label for row in study.rows}

@@ -52,11 +52,20 @@ class Entry:
         """The measurement by one kind of judgements."""
         return next((one for one in self.measurements if one.on.positives == positives), None)
 
+    def kept(self, positives: str = "own") -> Path | None:
+        """The folder of what is too large for an entry; None where nothing is kept."""
+        measured = self.measured(positives)
+        return None if measured is None or not measured.kept else Path(self.run) / measured.kept
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
         values = {"format": _FORMAT, **asdict(self)}
+        # As in entries of earlier versions, which read this too.
         if not self.fine_tuned_from:
-            del values["fine_tuned_from"]  # as in entries of earlier versions, which read this too
+            del values["fine_tuned_from"]
+        for one in values["measurements"]:
+            if not one["kept"]:
+                del one["kept"]
         return values
 
     @classmethod
@@ -79,6 +88,7 @@ class Entry:
                 protocol=one["protocol"],
                 commands=tuple(one["commands"]),
                 trajectory=None if one["trajectory"] is None else Trajectory(**one["trajectory"]),
+                kept=one.get("kept", ""),
             )
             for one in values["measurements"]
         )
@@ -145,12 +155,16 @@ class Results:
         """What claims are judged on."""
         figures: dict[str, dict[str, Figure]] = {}
         trajectories: dict[str, Sequence[Trajectory]] = {}
+        kept: dict[str, Sequence[Path]] = {}
         for row in dict.fromkeys(entry.row for entry in self.entries):
-            measured = [one for entry in self.of(row) if (one := entry.measured(positives)) is not None]
+            entries = self.of(row)
+            measured = [one for entry in entries if (one := entry.measured(positives)) is not None]
             columns = dict.fromkeys(column for one in measured for column in one.values)
             figures[row] = {column: Figure.of(self.values(row, column, positives)) for column in columns}
             trajectories[row] = [one.trajectory for one in measured if one.trajectory is not None]
-        return Evidence(figures, trajectories)
+            folders = [entry.kept(positives) for entry in entries]
+            kept[row] = [folder for folder in folders if folder is not None]
+        return Evidence(figures, trajectories, kept)
 
     def save(self, path: Path) -> None:
         """Write ``results.json``, whole or not at all."""

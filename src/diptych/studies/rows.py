@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UnknownNameError
 from diptych.studies.alone import leaves_alone
 from diptych.studies.study import Row, Setting, SettingName, Study
+from diptych.studies.ways import missing_library, not_of_recipes, way_of
 
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
@@ -54,7 +55,8 @@ class Choices:
         values: dotted recipe keys and values for all rows; a key of a section or a kind of tower that
             a row does not have (``reconstruction.…`` of a baseline, ``model.text.word_vectors`` of a
             caption tower of targets, ``fine_tune`` of what is trained from scratch, ``model.…`` of what is
-            fine-tuned) leaves that row as it is.
+            fine-tuned) leaves that row as it is, and so do keys of rows without a recipe
+            (:mod:`diptych.studies.ways`).
         positives: further judgements to measure by, ``NAME:PATH``.
     """
 
@@ -100,7 +102,16 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
     chosen = study.settings[setting]
     if row.name in chosen.left_out:
         return chosen.left_out[row.name]
+    way = way_of(row, choices.values)
+    if way == "given":
+        return None
+    if way in ("head", "search"):
+        # It can be made of whatever its base's rows are, where its engine is there.
+        lacks = missing_library(str(row.search.get("engine", ""))) if row.search is not None else ""
+        return lacks or why_left_out(study, study.row(str(row.base)), setting, choices)
     if row.model not in chosen.recipes:
+        if row.given:
+            return f"is given in this setting: --set {row.given}=RUN, ENCODER or EMBEDDINGS"
         return f"the setting {setting!r} has no recipe for {row.model}"
     if (
         row.base is not None
@@ -124,6 +135,8 @@ def base_of(study: Study, row: Row, setting: SettingName, choices: Choices) -> R
     if row.base is None or _given(chosen, row, choices):
         return None
     base = study.row(row.base)
+    if way_of(row, choices.values) in ("head", "search"):
+        return base
     return base if base.model in chosen.recipes else None
 
 
@@ -188,7 +201,7 @@ def recipe_of(
         changes |= _targets(plain, choices.targets)
     without = {key for key, value in changes.items() if value is None}
     for key, value in choices.values.items():
-        if chosen.fine_tunes and key == FINE_TUNE and not fine_tuned:
+        if not_of_recipes(study, key) or (chosen.fine_tunes and key == FINE_TUNE and not fine_tuned):
             continue
         if fine_tuned and key.startswith("model."):
             continue  # it brings its own model

@@ -4,7 +4,7 @@
 
     OUT/
       study.json           which study and setting, and what was chosen
-      rows/ROW/seed-N/     a run folder; its studies/STUDY.json is what it gave to each study
+      rows/ROW/seed-N/     a run folder, or a head's; its studies/STUDY.json is what it gave to each study
       results.json         all of it for this study
       report.html          published and measured side by side
 
@@ -15,38 +15,30 @@ another recipe or on other data, or that another process is training, is an erro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from diptych.core.errors import Interrupted, UsageError
 from diptych.core.files import cache_root, read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.studies.collect import STUDY, entries_of
+from diptych.studies.making import Wanted, make
 from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import (
     BASE_SEED,
     DEFAULT,
-    FINE_TUNE,
     Choices,
     base_of,
-    home_of,
-    recipe_of,
     rows_of,
-    run_folder,
     setting_for,
     why_left_out,
 )
-from diptych.studies.start import start_of
-from diptych.studies.study import Row, SettingName, Study, Subject
-from diptych.studies.trained import Collections, Machine, cpu_seconds, trained
+from diptych.studies.study import Row, SettingName, Study
+from diptych.studies.trained import Collections, Machine, cpu_seconds
+from diptych.studies.ways import way_of
 
-if TYPE_CHECKING:
-    from diptych.training.recipe import Recipe
-    from diptych.training.run import Run
-
-__all__ = ["Job", "changed_keys", "plan_of", "run_study"]
+__all__ = ["Job", "plan_of", "run_study"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,9 @@ def plan_of(
     for row in rows:
         for base in _bases(study, row, setting, choices):
             jobs.setdefault((base.name, BASE_SEED), Job(base, BASE_SEED, shown=False))
-        for seed in seeds:
+        # What is given is the same with every seed.
+        once = way_of(row, choices.values) == "given"
+        for seed in [BASE_SEED] if once else seeds:
             jobs[row.name, seed] = Job(row, seed)
     names = list(dict.fromkeys(name for name, _ in jobs))
     placed = []
@@ -143,7 +137,9 @@ def run_study(
     seeds = study.settings[setting].seeds if seeds is None else seeds
     for job in plan_of(study, run_rows, seeds, setting, choices):
         with task(f"{job.place}: {job.row.name}", 1, "trainings") as bar:
-            _do(study, job, setting, folder, choices, collections, machine)
+            what = f"{job.place}: {job.row.label}"
+            wanted = Wanted(study, job.row, job.seed, setting, choices, folder, what)
+            _do(wanted, job.shown, collections, machine)
             bar.advance(1)
         if should_stop():
             raise Interrupted(
@@ -169,73 +165,36 @@ def _claim(folder: Path, study: Study, setting: SettingName, command: str) -> No
     write_json(file, {**about, "command": command})
 
 
-def _do(
-    study: Study,
-    job: Job,
-    setting: SettingName,
-    folder: Path,
-    choices: Choices,
-    collections: Collections,
-    machine: Machine,
-) -> None:
-    """Train one row with one seed and measure it."""
-    base_row = base_of(study, job.row, setting, choices)
-    base = None if base_row is None else run_folder(study, base_row, BASE_SEED, folder)
-    recipe = recipe_of(study, job.row, setting, choices, job.seed, base)
-    collection = collections.of(recipe)
-    target = run_folder(study, job.row, job.seed, folder)
-    what = f"{job.place}: {job.row.label}"
-    run = trained(target, recipe, collection, what, machine, _elsewhere(study, job.row, folder))
-    if not job.shown:
+def _do(wanted: Wanted, shown: bool, collections: Collections, machine: Machine) -> None:
+    """Make one row with one seed and measure it."""
+    study, target = wanted.study, wanted.target
+    made = make(wanted, collections, machine)
+    if not shown:
         return
-    header = run.header
-    key = fingerprint(study.measure.about, header["step"], header["best"], choices.positives)
+    measuring = [dict(made.subject.measuring)] if made.subject.measuring else []
+    key = fingerprint(study.measure.about, *made.state, wanted.choices.positives, *measuring)
     file = entry_file(target, study.name)
-    if file.is_file() and Entry.open(file).key == key:
+    if file.is_file() and _is_whole(replace(Entry.open(file), run=str(target)), key):
         return
-    machine.tell(f"{what}: measuring")
-    begun_with = recipe.fine_tune or recipe.warm_start
-    subject = Subject(run, collection, machine.features_root, choices.positives, begun_with)
+    machine.tell(f"{wanted.what}: measuring")
     entry = Entry(
         study=study.name,
-        row=job.row.name,
-        seed=job.seed,
-        setting=setting,
-        measurements=study.measure(subject),
+        row=wanted.row.name,
+        seed=wanted.seed,
+        setting=wanted.setting,
+        measurements=study.measure(made.subject),
         key=key,
         run=str(target),
-        data=collection.describe(),
-        epochs=(int(header["epoch"]), int(header["best_epoch"])),
+        data=made.subject.collection.describe(),
+        epochs=made.epochs,
         cpu_seconds=cpu_seconds(target),
-        changed=changed_keys(choices, recipe),
-        fine_tuned_from=_given_start(run, recipe) if base is None else "",
+        changed=made.changed,
+        fine_tuned_from=made.given,
     )
     entry.save(file)
 
 
-def _elsewhere(study: Study, row: Row, folder: Path) -> str:
-    """What to do where a run is another one than is wanted."""
-    home = home_of(study, row, folder)
-    if home == folder:
-        return "choose another folder with --out"
-    return f"its runs are in {home}: choose a folder in another parent folder with --out"
-
-
-def _given_start(run: Run, recipe: Recipe) -> str:
-    """The encoder that was given to go on from, with its fingerprint; empty without one."""
-    start = None if recipe.fine_tune is None else start_of(run, recipe.fine_tune)
-    return "" if start is None else start.name
-
-
-def changed_keys(choices: Choices, recipe: Recipe) -> tuple[str, ...]:
-    """What the person who ran it changed about the training, as dotted keys."""
-    keys = set(choices.values)
-    if recipe.fine_tune is None:
-        keys.discard(FINE_TUNE)  # no business of what is trained from scratch
-    # Another place of the sentence encoder is the same training; LSA's vectors are not.
-    if choices.targets == "lsa":
-        if recipe.reconstruction is not None and recipe.reconstruction.kind == "latent":
-            keys.add("reconstruction.targets.kind")
-        if recipe.model.text.kind == "targets":
-            keys.add("model.text.targets.kind")
-    return tuple(sorted(keys))
+def _is_whole(entry: Entry, key: str) -> bool:
+    """Whether an entry is of this measurement, with all that it keeps."""
+    kept = entry.kept()
+    return entry.key == key and (kept is None or kept.is_dir())

@@ -45,7 +45,7 @@ SettingName = Literal["paper", "data", "quick"]
 
 @dataclass(frozen=True)
 class Row:
-    """One training of a study.
+    """One training of a study, or what is made of another's rows without one.
 
     Attributes:
         name: of its folder, and what ``--rows`` calls it besides the paper's numbers.
@@ -56,6 +56,10 @@ class Row:
         home: the study whose folder its runs are in, when that is another one.
         takes_regions: whether it takes region features instead of pictures.
         extra: why it is there although the paper does not print it.
+        given: the key by which a person may give it instead of having it trained (``--set KEY=…``).
+        sparsify: dotted options that set it apart where it is a head on its base's dense rows; then it has no
+            recipe.
+        search: dotted options that set it apart where it is a way of searching its base's rows.
     """
 
     name: str
@@ -66,6 +70,9 @@ class Row:
     home: str | None = None
     takes_regions: bool = False
     extra: str = ""
+    given: str = ""
+    sparsify: Mapping[str, Any] | None = None
+    search: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,8 @@ class Setting:
         rows: run when nobody says which; all when empty.
         fine_tunes: models whose rows start from a pretrained encoder that the person who runs it may give
             (``--set fine_tune=ENCODER``); where the setting has no recipe for their base, must give.
+        sparsify: dotted options of all heads.
+        search: dotted options of all searches.
     """
 
     description: str
@@ -92,6 +101,8 @@ class Setting:
     time: str = ""
     rows: tuple[str, ...] = ()
     fine_tunes: tuple[str, ...] = ()
+    sparsify: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,11 +113,13 @@ class Column:
         name: as published tables and measurements call it, e.g. ``i2t R@1``.
         decimals: digits after the point.
         short: what narrow tables print.
+        logarithmic: whether a chart of it needs a logarithmic axis.
     """
 
     name: str
     decimals: int = 1
     short: str = ""
+    logarithmic: bool = False
 
 
 class StudyFigure(Protocol):
@@ -129,7 +142,7 @@ class StudyFigure(Protocol):
         """Whether a panel takes the whole width of the page."""
 
     def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
-        """Its panels as ``<svg>``; ``labels`` of rows."""
+        """Its panels as HTML, mostly ``<svg>``; ``labels`` of rows."""
 
 
 @dataclass(frozen=True)
@@ -193,9 +206,9 @@ class Study:
         """
         if not names:
             return list(self.rows)
-        numbers = {
-            row.row: row.config for table in self.published for row in table.rows if row.config is not None
-        }
+        # The study's own table last: its numbers go before another's.
+        tables = reversed(self.published)
+        numbers = {row.row: row.config for table in tables for row in table.rows if row.config is not None}
         own = {row.name for row in self.rows}
         wanted = set()
         for name in names:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.training.recipe import Recipe
     from diptych.training.run import Run
+    from diptych.training.sections import Data
 
-__all__ = ["Collections", "Machine", "cpu_seconds", "trained"]
+__all__ = ["Collections", "Machine", "cost_of", "cpu_seconds", "trained"]
 
 _COST = "cost.json"
 # Where things are and what they are called.
@@ -55,9 +56,9 @@ class Collections:
         """The collection that the choices name; None where the setting brings its own."""
         return None if self.choices.data is None else self._of(self.choices.data)
 
-    def of(self, recipe: Recipe) -> Collection:
-        """What a row is trained on."""
-        return self._of(recipe.data.model_dump(mode="json"))
+    def of(self, data: Data) -> Collection:
+        """What a row is made on: a recipe's data section."""
+        return self._of(data.model_dump(mode="json"))
 
     def _of(self, section: Mapping[str, Any]) -> Collection:
         from diptych.training.sections import Data
@@ -125,8 +126,7 @@ def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, ma
         run = Run.prepare(folder, recipe)
         machine.tell(f"{what}: training")
     run.begin()
-    begun, before = time.process_time(), cpu_seconds(folder)
-    try:
+    with cost_of(folder):
         fit(
             run,
             collection,
@@ -134,9 +134,17 @@ def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, ma
             features_root=machine.features_root,
             should_stop=machine.should_stop,
         )
+    return run
+
+
+@contextmanager
+def cost_of(folder: Path) -> Iterator[None]:
+    """Add the block's processor time to what a run has taken."""
+    begun, before = time.process_time(), cpu_seconds(folder)
+    try:
+        yield
     finally:
         write_json(folder / _COST, {"cpu_seconds": before + time.process_time() - begun})
-    return run
 
 
 def cpu_seconds(folder: Path) -> float:

@@ -17,11 +17,12 @@ from diptych.core.errors import StorageError
 from diptych.core.files import write_json
 from diptych.core.progress import task
 from diptych.encoders.embeddings import Embeddings
+from diptych.index.arrays import load_array, load_ids
 from diptych.index.contract import Vectors
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.ids import IdTable
-from diptych.index.local import LocalIndex, load_array, load_ids
+from diptych.index.local import LocalIndex
 from diptych.index.rows import RowStore
 from diptych.index.storage import Header
 from diptych.index.topk import order_hits, pair_scores, top_k

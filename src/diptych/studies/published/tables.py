@@ -2,7 +2,8 @@
 
 One TOML file per paper in ``published/``; ``sd`` are printed deviations, ``variance`` printed variances. A
 value ``"-"`` is not printed, ``"?"`` cannot be read for sure in the text the file was made from; neither
-becomes a cell.
+becomes a cell. ``"<1"`` and ``">300"`` are printed bounds. A row that is quoted beside several evaluations
+has a list of them in ``on``.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class EvaluatedOn:
         captions: how many; several where a paper leaves open which.
         protocol: how the part was cut into galleries.
         positives: ``own``, a collection's captions, or the name of further judgements (``cxc``).
+        encoder: the encoder whose rows were measured, where a table has several; empty else.
     """
 
     key: str
@@ -70,11 +72,13 @@ class EvaluatedOn:
     captions: tuple[int, ...]
     protocol: str = "full"
     positives: str = "own"
+    encoder: str = ""
 
     def describe(self) -> str:
         """One line."""
         captions = " or ".join(f"{count:,}" for count in self.captions)
         more = "" if self.positives == "own" else f", positives {self.positives}"
+        more += f", rows of {self.encoder}" if self.encoder else ""
         return (
             f"{self.dataset} {self.split}: {self.images:,} images, {captions} captions, {self.protocol}{more}"
         )
@@ -98,6 +102,7 @@ class Cell:
         printed_spread: the number that stands behind ±.
         rounding: half a unit of the last digit where values are so small that it matters: what would be
             printed alike counts as reproduced.
+        bound: ``<`` or ``>`` where a bound is printed instead of a number; empty else.
     """
 
     paper: str
@@ -113,6 +118,11 @@ class Cell:
     tolerance: float
     printed_spread: float | None = None
     rounding: float = 0.0
+    bound: Literal["", "<", ">"] = ""
+
+    def within(self, value: float) -> bool:
+        """Whether a value is on the side of a printed bound that it says; False without one."""
+        return {"": False, "<": value < self.value, ">": value > self.value}[self.bound]
 
     @property
     def seed_sd(self) -> float | None:
@@ -221,28 +231,30 @@ def published_table(paper: str, name: str) -> PublishedTable:
             raise StorageError(
                 f"{label}: {len(columns)} columns, {len(values)} values, {len(spreads)} spreads"
             )
-        on = evaluations[given["on"]]
-        cells = {
-            column: Cell(
-                paper=paper,
-                table=name,
-                page=table.get("page"),
-                row=given["row"],
-                column=column,
-                on=on,
-                value=float(value),
-                sd=None if spread is None else math.sqrt(spread) if is_variance else float(spread),
-                spread=table["spread"],
-                runs=table.get("runs", 1),
-                tolerance=table.get("tolerance", TOLERANCE),
-                printed_spread=None if spread is None else float(spread),
-                rounding=table.get("rounding", 0.0),
-            )
-            for column, value, spread in zip(columns, values, spreads, strict=True)
-            if value not in _ABSENT
-        }
         each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
-        rows.append(PublishedRow(given["row"], given.get("config"), given["label"], on, cells, each))
+        for key in [given["on"]] if isinstance(given["on"], str) else given["on"]:
+            on = evaluations[key]
+            cells = {
+                column: Cell(
+                    paper=paper,
+                    table=name,
+                    page=table.get("page"),
+                    row=given["row"],
+                    column=column,
+                    on=on,
+                    value=_number(value),
+                    sd=None if spread is None else math.sqrt(spread) if is_variance else float(spread),
+                    spread=table["spread"],
+                    runs=table.get("runs", 1),
+                    tolerance=table.get("tolerance", TOLERANCE),
+                    printed_spread=None if spread is None else float(spread),
+                    rounding=table.get("rounding", 0.0),
+                    bound=_bound(value),
+                )
+                for column, value, spread in zip(columns, values, spreads, strict=True)
+                if value not in _ABSENT
+            }
+            rows.append(PublishedRow(given["row"], given.get("config"), given["label"], on, cells, each))
     return PublishedTable(
         paper=source,
         name=name,
@@ -254,3 +266,13 @@ def published_table(paper: str, name: str) -> PublishedTable:
         inconsistent=tuple((one["row"], one["column"], one["note"]) for one in table.get("inconsistent", ())),
         spread=table["spread"],
     )
+
+
+def _number(given: float | str) -> float:
+    return float(given.lstrip("<>")) if isinstance(given, str) else float(given)
+
+
+def _bound(given: float | str) -> Literal["", "<", ">"]:
+    if isinstance(given, str):
+        return "<" if given.startswith("<") else ">"
+    return ""

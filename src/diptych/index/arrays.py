@@ -1,0 +1,51 @@
+"""Reading the files of a saved index back: arrays of known shape and type, lists of ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.errors import StorageError
+from diptych.core.files import read_json
+
+__all__ = ["load_array", "load_ids"]
+
+
+def load_array(
+    path: Path, shape: tuple[int | None, ...], kind: type[np.generic], *, mapped: bool
+) -> np.ndarray:
+    """An array of a saved index.
+
+    Args:
+        shape: what it must have; None: any length.
+
+    Raises:
+        StorageError: it cannot be read, or is of another shape or type.
+    """
+    try:
+        array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise StorageError(f"{path} cannot be opened: {error}", "build the index again") from None
+    fits = len(array.shape) == len(shape) and all(
+        length in (None, got) for length, got in zip(shape, array.shape, strict=True)
+    )
+    if not fits or array.dtype != kind:
+        wanted = tuple("any" if length is None else length for length in shape)
+        raise StorageError(
+            f"{path}: {np.dtype(kind)} {wanted} expected, got {array.dtype} {array.shape}",
+            "build the index again",
+        )
+    return array
+
+
+def load_ids(path: Path) -> list[str]:
+    """The ids of a saved index.
+
+    Raises:
+        StorageError: the file does not hold a list of strings.
+    """
+    ids = read_json(path)
+    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
+        raise StorageError(f"{path} does not hold a list of ids", "build the index again")
+    return ids

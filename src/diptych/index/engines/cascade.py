@@ -1,0 +1,140 @@
+"""Few terms first, all of them for what these find: "no expansion >> expansion" (thesis, Table 3.6).
+
+The published code puts the full scores into the result but leaves it in the order of the first stage; here it is
+sorted by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.core.errors import MismatchError
+from diptych.index.contract import Vectors
+from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
+from diptych.index.hits import Hits
+from diptych.index.segments import Found, Segment, batches, merged
+from diptych.index.sparse_rows import SparseRows
+from diptych.index.vectors import count_rows
+
+__all__ = ["CASCADE", "CascadeIndex", "strongest_terms"]
+
+
+class CascadeIndex(InvertedIndex):
+    """The inverted index, asked for ``candidates`` by a part of each query, which the whole query then ranks.
+
+    An item that shares none of the first stage's terms is not found, and scores of the first stage are
+    whole-number sums; the scores of hits are the exact engine's.
+    """
+
+    engine_name = "cascade"
+
+    def search(
+        self,
+        queries: Vectors,
+        k: int,
+        *,
+        encoder: str | None = None,
+        vocabulary: str | None = None,
+        first: Vectors | None = None,
+        **options: Any,
+    ) -> Hits:
+        """As the contract says.
+
+        Args:
+            first: (q, width) what the first stage searches for, such as the captions' own terms; without it
+                the ``first_terms`` largest weights of each query.
+
+        Raises:
+            MismatchError: ``first`` has another number of rows than ``queries``.
+        """
+        resolved = self.engine().resolve_search(self.options, options)
+        few = None if first is None else self._checked(first, None, "first-stage query")
+        if few is not None and few.shape[0] != count_rows(queries, "query"):
+            raise MismatchError(
+                f"{few.shape[0]:,} first-stage queries for {count_rows(queries, 'query'):,} queries",
+                "give one row for each query, empty where a query has no such terms",
+            )
+        return self._answer(
+            queries, k, encoder, vocabulary, lambda checked, depth: self._two(checked, few, depth, resolved)
+        )
+
+    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+        return self._two(queries, None, k, options)
+
+    def _two(
+        self, queries: csr_array, few: csr_array | None, k: int, options: Mapping[str, OptionValue]
+    ) -> Hits:
+        if few is None:
+            few = strongest_terms(queries, int(options["first_terms"]))
+        asked, begun = SparseRows(queries), SparseRows(few)
+        alive, start = self._ids.alive, 0
+        found = Found.nothing(len(asked), k)
+        for segment in self._segments.parts:
+            here = None if alive is None else alive[start : start + len(segment)]
+            part = _best_of_candidates(segment, asked, begun, k, max(k, int(options["candidates"])), here)
+            part.slots[...] += start
+            found = merged(found, part, k)
+            start += len(segment)
+        return Hits.ragged(self._ids.names, *found, k)
+
+
+def _best_of_candidates(
+    segment: Segment, asked: SparseRows, begun: SparseRows, k: int, candidates: int, alive: np.ndarray | None
+) -> Found:
+    found = Found.nothing(len(asked), k)
+    if not len(segment):
+        return found
+    depth = min(candidates, len(segment))
+    room = segment.postings.room(depth)
+    for chosen in batches(len(asked), room):
+        first = segment.postings.candidates(begun, chosen, depth, alive, room=room, final=True)
+        part = slice(int(chosen[0]), int(chosen[-1]) + 1)
+        found.found[part] = first.found
+        segment.rescore(asked, part.start, first.slots, Found(*(array[part] for array in found)), k)
+    return found
+
+
+def strongest_terms(queries: csr_array, count: int) -> csr_array:
+    """Each row with its ``count`` largest weights only, of equal ones those of the first columns."""
+    owner = np.repeat(np.arange(queries.shape[0]), np.diff(queries.indptr))
+    order = np.lexsort((-queries.data, owner))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - queries.indptr[owner]
+    kept = rank < count
+    ends = np.concatenate([[0], np.cumsum(kept)])[queries.indptr].astype(queries.indptr.dtype)
+    few = csr_array((queries.data[kept], queries.indices[kept], ends), shape=queries.shape)
+    few.has_canonical_format = True
+    return few
+
+
+CASCADE = ENGINES.add(
+    Engine(
+        name="cascade",
+        description="a few of the query's terms choose candidates, all of them rank these; misses items",
+        index=CascadeIndex,
+        approximate=True,
+        options=(
+            HUB_SHARE,
+            Option(
+                "first_terms",
+                8,
+                "terms of a query that the first stage searches for, its strongest",
+                1,
+                per_search=True,
+            ),
+            Option(
+                "candidates",
+                1000,
+                "items that the first stage hands on; more: higher recall, slower",
+                1,
+                per_search=True,
+            ),
+        ),
+        vectors="sparse",
+    )
+)

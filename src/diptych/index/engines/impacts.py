@@ -1,0 +1,124 @@
+"""Sparse search over 8-bit weights alone: a fraction of the exact index's size, and a little less exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from diptych.core.errors import UsageError
+from diptych.core.files import write_json
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index.arrays import load_array, load_ids
+from diptych.index.contract import Vectors
+from diptych.index.engine import ENGINES, Engine, OptionValue
+from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
+from diptych.index.hits import Hits
+from diptych.index.ids import IdTable
+from diptych.index.postings import Postings
+from diptych.index.segments import batches
+from diptych.index.slots import SlotIndex
+from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import Header
+
+__all__ = ["IMPACTS", "ImpactsIndex"]
+
+
+class ImpactsIndex(SlotIndex):
+    """The postings of the inverted index without the weights they were made from.
+
+    Scores are whole-number sums turned back into scores: of weights rounded to 1/255 of their term's largest,
+    and of a query's weights rounded to about 1/65,000 of the largest sum. Deleted items stay as tombstones,
+    saved too. Items cannot be added and the index cannot be rebuilt: that would need the weights.
+    """
+
+    engine_name = "impacts"
+    mapped = Postings.mapped
+
+    def __init__(self, postings: Postings, ids: IdTable, **said: Any) -> None:
+        super().__init__(ids, **said)
+        self._postings = postings
+
+    @classmethod
+    def _build(
+        cls, embeddings: SparseEmbeddings, options: dict[str, OptionValue], about: dict[str, Any]
+    ) -> Self:
+        rows = SparseRows(embeddings.rows)
+        return cls(
+            Postings.build(rows, float(options["hub_share"]), nearest=True),
+            IdTable(embeddings.ids),
+            encoder=embeddings.encoder,
+            width=embeddings.width,
+            options=options,
+            about=about,
+        )
+
+    def _reference(self, embeddings: Any) -> InvertedIndex:
+        return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
+
+    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+        asked = SparseRows(queries)
+        slots = np.zeros((len(asked), k), dtype=np.int64)
+        scores = np.zeros((len(asked), k), dtype=np.float32)
+        found = np.zeros(len(asked), dtype=np.int64)
+        room = self._postings.room(k)
+        for chosen in batches(len(asked), room):
+            best = self._postings.candidates(asked, chosen, k, self._ids.alive, room=room, final=True)
+            sums = best.values[:, :k]
+            sums[np.arange(sums.shape[1]) >= best.found[:, None]] = 0
+            order = np.argsort(np.uint16(65_535) - sums, axis=1, kind="stable")
+            width = order.shape[1]
+            slots[chosen, :width] = np.take_along_axis(best.slots, order, axis=1)
+            scores[chosen, :width] = np.take_along_axis(sums, order, axis=1) * best.units[:, None]
+            found[chosen] = best.found
+        slots[np.arange(k) >= found[:, None]] = 0
+        return Hits.ragged(self._ids.names, slots, scores, found, k)
+
+    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+        self._refuse("search exactly")
+
+    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+        self._refuse("add items")
+
+    def _embeddings(self, slots: np.ndarray) -> SparseEmbeddings:
+        self._refuse("be rebuilt")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UsageError(
+            f"the impacts engine cannot {what}: it keeps 8-bit weights only",
+            "build the inverted engine, or this one again, from the embeddings",
+        )
+
+    def _write(self, folder: Path) -> None:
+        self._postings.write(folder)
+        write_json(folder / "ids.json", self._ids.names.tolist())
+        dead = np.zeros(len(self._ids), dtype=bool) if self._ids.alive is None else ~self._ids.alive
+        np.save(folder / "dead.npy", dead)
+
+    @classmethod
+    def _read(cls, folder: Path, header: Header) -> Self:
+        names = load_ids(folder / "ids.json")
+        dead = load_array(folder / "dead.npy", (len(names),), np.bool_, mapped=False)
+        return cls(
+            Postings.read(folder, len(names), header.width),
+            IdTable(names, dead),
+            encoder=header.encoder,
+            width=header.width,
+            options=header.options,
+            about=header.about,
+        )
+
+
+IMPACTS = ENGINES.add(
+    Engine(
+        name="impacts",
+        description="sparse search over 8-bit weights alone: smaller, almost exact, for what no longer changes",
+        index=ImpactsIndex,
+        approximate=True,
+        options=(HUB_SHARE,),
+        vectors="sparse",
+        can_add=False,
+    )
+)

@@ -1,0 +1,199 @@
+"""PISA: compressed posting lists of whole-number impacts, with bounds by which a search skips parts of them.
+
+Mallia, Siedlaczek, Mackenzie and Suel, "PISA: Performant Indexes and Search for Academia", OSIRRC 2019;
+the library is pyterrier-pisa (the extra ``engines``; it runs without Java). With its default options it is
+the configuration whose speeds Table 3.6 of the thesis prints.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from diptych.core.errors import UnknownNameError
+from diptych.core.extras import require
+from diptych.core.progress import task
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.rescored import RescoredIndex
+from diptych.index.silence import silenced
+from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import Header
+
+__all__ = ["ALGORITHMS", "PISA", "PisaIndex"]
+
+ALGORITHMS = ("block_max_maxscore", "block_max_wand", "maxscore", "ranked_or", "wand")
+"""Ways to the same hits; ``block_max_wand`` is the library's default, ``maxscore`` usually its fastest."""
+
+_MARK = "pt_meta.json"  # by which the library knows an index of its own
+_COMPRESSED = "quantized.q0.bmw.64.block_simdbp"
+_UNUSED = frozenset({"inv.docs", "inv.freqs"})  # the lists before they are compressed
+
+Answer = tuple[int, np.ndarray, np.ndarray]
+
+
+class PisaIndex(RescoredIndex):
+    """Weights become the whole number below ``scale`` times the weight; the library adds up products of
+    these, and the items it names are scored again, see :mod:`diptych.index.rescored`.
+
+    A term whose number is 0 in an item or in a query is lost to the search. The library's files lie in a
+    temporary folder until the index is saved, and then beside the vectors.
+    """
+
+    engine_name = "pisa"
+    mapped = RescoredIndex.mapped | {_COMPRESSED}
+
+    def __init__(self, folder: Path | None, *said: Any, **more: Any) -> None:
+        super().__init__(*said, **more)
+        self._folder = folder
+        self._names = np.arange(self.width).astype(str).astype(object)
+        numbers = self._rows.weights.astype(np.float64) * float(self.options["scale"])
+        self._known = np.zeros(self.width, dtype=np.bool_)
+        self._known[self._rows.columns[numbers >= 1]] = True
+        self._retriever: Any = None
+        if folder is not None:
+            with silenced():
+                self._retriever = _index(folder, len(self)).quantized(num_results=1)
+
+    @classmethod
+    def _build(
+        cls, embeddings: SparseEmbeddings, options: dict[str, OptionValue], about: dict[str, Any]
+    ) -> Self:
+        _check_algorithm(options)
+        rows, folder = SparseRows(embeddings.rows), None
+        if rows.weights.max(initial=0) * float(options["scale"]) >= 1:  # else there is nothing to write
+            folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))
+        try:
+            if folder is not None:
+                with task("building the PISA index"), silenced():
+                    indexer = _index(folder, len(rows)).toks_indexer(scale=float(options["scale"]))
+                    indexer.index(_documents(rows))
+            said = {"encoder": embeddings.encoder, "width": embeddings.width, "about": about}
+            index = cls(folder, rows, embeddings.ids, options=options, **said)
+        except BaseException:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if folder is not None:
+            weakref.finalize(index, shutil.rmtree, folder, ignore_errors=True)
+        return index
+
+    def _call(
+        self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
+    ) -> Callable[[], Answer]:
+        """Straight to the library's compiled search.
+
+        Its public way there makes a table of the hits with pandas, which takes up to an eighth of the time.
+        """
+        algorithm, scale = _check_algorithm(options), float(self.options["query_scale"])
+        asked = []
+        for row, query in enumerate(chosen.tolist()):
+            terms = slice(queries.indptr[query], queries.indptr[query + 1])
+            columns, numbers = queries.columns[terms], queries.weights[terms].astype(np.float64) * scale
+            kept = self._known[columns] & (numbers >= 1)
+            if kept.any():
+                bag = zip(self._names[columns[kept]].tolist(), numbers[kept].tolist(), strict=True)
+                asked.append((row, dict(bag)))
+        size = len(asked) * k
+        rows, ranks = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        items, scores = np.empty(size, dtype=object), np.empty(size, dtype=np.float32)
+
+        def search() -> Answer:
+            if not asked:
+                return 0, rows, items
+            found = require("pyterrier_pisa", "engines", "the pisa engine")._pisathon.retrieve(
+                self._retriever._ctxt,
+                algorithm,
+                asked,
+                k=k,
+                threads=1,
+                query_weighted=1,
+                pretokenised=True,
+                result_qidxs=rows,
+                result_docnos=items,
+                result_ranks=ranks,
+                result_scores=scores,
+            )
+            return int(found), rows, items
+
+        return search
+
+    def _candidates(self, answer: Answer, queries: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        size, rows, items = answer
+        found = np.bincount(rows[:size], minlength=queries).astype(np.int64)
+        place = np.arange(size) - np.repeat(np.cumsum(found) - found, found)
+        slots = np.zeros((queries, k), dtype=np.int32)
+        slots[rows[:size], place] = items[:size].astype(np.int32)
+        return slots, found
+
+    def _write(self, folder: Path) -> None:
+        super()._write(folder)
+        if self._folder is not None:
+            for file in self._files(self._folder):
+                shutil.copyfile(file, folder / file.name)
+
+    @staticmethod
+    def _files(folder: Path) -> list[Path]:
+        """The library's files that a search needs."""
+        endings = ("fwd.", "inv.", "quantized.")
+        return [
+            file
+            for file in sorted(folder.iterdir())
+            if (file.name.startswith(endings) or file.name == _MARK) and file.name not in _UNUSED
+        ]
+
+    @classmethod
+    def _read(cls, folder: Path, header: Header) -> Self:
+        rows, ids = cls._read_items(folder, header)
+        said = {"encoder": header.encoder, "width": header.width, "about": header.about}
+        lists = folder if _MARK in header.files else None
+        return cls(lists, rows, ids, options=header.options, **said)
+
+
+def _index(folder: Path, count: int) -> Any:
+    """The library's index in ``folder``, of documents whose terms are numbers.
+
+    Built in one batch: a term that a later batch is the first to have gets wrong documents there.
+    """
+    library = require("pyterrier_pisa", "engines", "the pisa engine")
+    return library.PisaIndex(str(folder), stemmer="none", stops="none", threads=1, batch_size=max(1, count))
+
+
+def _documents(rows: SparseRows) -> Iterator[dict[str, Any]]:
+    names = np.arange(rows.width).astype(str).astype(object)
+    for slot, (start, end) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
+        bag = zip(names[rows.columns[start:end]].tolist(), rows.weights[start:end].tolist(), strict=True)
+        yield {"docno": str(slot), "toks": dict(bag)}
+
+
+def _check_algorithm(options: Mapping[str, OptionValue]) -> str:
+    name = str(options["algorithm"])
+    if name not in ALGORITHMS:
+        raise UnknownNameError("PISA algorithm", name, ALGORITHMS)
+    return name
+
+
+PISA = ENGINES.add(
+    Engine(
+        name="pisa",
+        description="posting lists of whole-number impacts (PISA), the engine of Table 3.6, for comparison",
+        index=PisaIndex,
+        approximate=True,
+        options=(
+            Option(
+                "scale", 100.0, "what items' weights are multiplied by before they are cut to whole", 1e-6
+            ),
+            Option("query_scale", 100.0, "the same for queries' weights", 1e-6),
+            Option("algorithm", "block_max_wand", f"one of {', '.join(ALGORITHMS)}", per_search=True),
+        ),
+        vectors="sparse",
+        can_add=False,
+        can_delete=False,
+    )
+)

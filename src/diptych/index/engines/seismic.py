@@ -1,0 +1,173 @@
+"""Seismic: posting lists cut short and clustered, of which a search opens the clusters that look best.
+
+Bruch, Nardini, Rulli and Venturini, "Efficient Inverted Indexes for Approximate Retrieval over Learned
+Sparse Representations", SIGIR 2024; the library is pyseismic-lsr (the extra ``engines``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.extras import require
+from diptych.core.progress import task
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.rescored import RescoredIndex
+from diptych.index.silence import silenced
+from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import Header
+
+__all__ = ["SEISMIC", "SeismicIndex"]
+
+_FILE = "lists.index.seismic"
+_SMALL_VOCABULARY = 1 << 16  # terms that the library's usual index can number
+_HALF = float(np.finfo(np.float16).max)
+_BUILDING = (
+    "n_postings",
+    "centroid_fraction",
+    "min_cluster_size",
+    "summary_energy",
+    "max_fraction",
+    "doc_cut",
+    "nknn",
+)
+
+
+def _library() -> Any:
+    return require("seismic", "engines", "the seismic engine")
+
+
+class SeismicIndex(RescoredIndex):
+    """The library keeps weights in half precision; see :mod:`diptych.index.rescored` for the scores.
+
+    Its lists are saved in its own binary format (no pickle), beside the vectors. Fewer than k hits come
+    back where the opened clusters hold no more.
+    """
+
+    engine_name = "seismic"
+
+    def __init__(self, lists: Any, *said: Any, **more: Any) -> None:
+        super().__init__(*said, **more)
+        self._lists = lists
+        self._names = np.arange(self.width).astype(_library().get_seismic_string())
+
+    @classmethod
+    def _build(
+        cls, embeddings: SparseEmbeddings, options: dict[str, OptionValue], about: dict[str, Any]
+    ) -> Self:
+        library, rows = _library(), SparseRows(embeddings.rows)
+        if rows.weights.max(initial=0) > _HALF:
+            raise DataError(
+                f"a weight of {rows.weights.max():g} is above {_HALF:g}, the largest in half precision",
+                "scale the weights, or use the inverted engine",
+            )
+        numbers = [str(slot) for slot in range(len(rows))]
+        with task("building the seismic index"), silenced():
+            large = rows.width >= _SMALL_VOCABULARY
+            items = (library.SeismicDatasetLV if large else library.SeismicDataset)(dim=rows.width)
+            items.add_documents_by_id(numbers, rows.columns.astype(np.int64), rows.weights, rows.indptr)
+            lists = (library.SeismicIndexLV if large else library.SeismicIndex).build_from_dataset(
+                items, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
+            )
+        return cls(
+            lists,
+            rows,
+            embeddings.ids,
+            encoder=embeddings.encoder,
+            width=embeddings.width,
+            options=options,
+            about=about,
+        )
+
+    def _call(
+        self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
+    ) -> Callable[[], list[list[tuple[str, float, str]]]]:
+        kept = self.options["nknn"]
+        if int(options["n_knn"]) > int(kept):
+            raise UsageError(
+                f"n_knn={options['n_knn']} neighbours are to be looked at, the index keeps nknn={kept}",
+                "build the index with more, or look at fewer",
+            )
+        search = self._lists.search
+        cut, factor, neighbours = options["query_cut"], options["heap_factor"], options["n_knn"]
+        asked = []
+        for query in chosen.tolist():
+            terms = slice(queries.indptr[query], queries.indptr[query + 1])
+            asked.append((self._names[queries.columns[terms]], queries.weights[terms]))
+        # One by one, which takes no longer than the library's batches; those come back in no order.
+        return lambda: [
+            search("", terms, weights, k, cut, factor, neighbours) if len(terms) else []
+            for terms, weights in asked
+        ]
+
+    def _candidates(
+        self, answer: list[list[tuple[str, float, str]]], queries: int, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        slots = np.zeros((queries, k), dtype=np.int32)
+        found = np.array([len(hits) for hits in answer], dtype=np.int64)
+        for row, hits in enumerate(answer):
+            slots[row, : len(hits)] = [int(number) for _, _, number in hits]
+        return slots, found
+
+    def _write(self, folder: Path) -> None:
+        super()._write(folder)
+        try:
+            with silenced():
+                self._lists.save(str(folder / _FILE.removesuffix(".index.seismic")))
+        except OSError as error:
+            raise StorageError(
+                f"the seismic index cannot be written: {error}",
+                "free some space and save again; what was there before is whole",
+            ) from None
+
+    @classmethod
+    def _read(cls, folder: Path, header: Header) -> Self:
+        library = _library()
+        rows, ids = cls._read_items(folder, header)
+        large = header.width >= _SMALL_VOCABULARY
+        try:
+            with silenced():
+                lists = (library.SeismicIndexLV if large else library.SeismicIndex).load(str(folder / _FILE))
+        except OSError as error:
+            raise StorageError(
+                f"{folder / _FILE} cannot be opened: {error}", "build the index again"
+            ) from None
+        full = int(np.count_nonzero(np.diff(rows.indptr)))
+        if lists.len != full:
+            raise StorageError(
+                f"{folder / _FILE}: {full:,} items with terms expected, got {lists.len:,}",
+                "build the index again",
+            )
+        said = {"encoder": header.encoder, "width": header.width, "about": header.about}
+        return cls(lists, rows, ids, options=header.options, **said)
+
+
+SEISMIC = ENGINES.add(
+    Engine(
+        name="seismic",
+        description="clustered posting lists (Seismic); misses a few items, very fast for the best ten",
+        index=SeismicIndex,
+        approximate=True,
+        options=(
+            Option("n_postings", 1000, "postings kept per term, on average; more: better, larger", 1),
+            Option("centroid_fraction", 0.1, "clusters of a list, as a share of its postings", 1e-6),
+            Option("min_cluster_size", 2, "items of a cluster, at least", 1),
+            Option("summary_energy", 0.4, "share of a cluster's weight that its summary keeps", 1e-6),
+            Option("max_fraction", 1.5, "longest list, as a multiple of n_postings", 1e-6),
+            Option("doc_cut", 15, "terms of an item that clustering looks at", 1),
+            Option("nknn", 0, "nearest neighbours kept for every item", 0),
+            Option("query_cut", 20, "terms of a query whose lists are read; more: higher recall", 1, True),
+            Option("heap_factor", 0.7, "share of the k-th score a cluster must promise", 0, True),
+            Option("n_knn", 0, "neighbours of each hit that are looked at too, at most nknn", 0, True),
+            Option("threads", 1, "threads that build; 0: all cores", 0),
+        ),
+        vectors="sparse",
+        can_add=False,
+        can_delete=False,
+    )
+)

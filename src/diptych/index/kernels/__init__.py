@@ -1,0 +1,23 @@
+"""Compiled loops of the sparse engines: imported through :func:`load_kernels` when a search needs them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from diptych.core.progress import task
+
+__all__ = ["load_kernels"]
+
+
+def load_kernels() -> Any:
+    """The module of compiled functions; the first time on a machine it takes seconds, later Numba's cache does.
+
+    Importing it is what compiles, so it is not to be imported at the top of a file.
+    """
+    name = "diptych.index.kernels.compiled"
+    if name not in sys.modules:
+        with task("compiling the sparse engine (once per machine)"):
+            importlib.import_module(name)
+    return sys.modules[name]

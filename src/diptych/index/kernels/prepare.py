@@ -1,0 +1,132 @@
+"""A query's weights as whole numbers, and how far sums of them can be from its scores."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import boolean, float32, float64, int32, int64, types, uint16, uint32
+
+from diptych.index.kernels.jit import jit, mapped
+from diptych.index.kernels.simd import ROUND
+
+__all__ = ["prepare"]
+
+_CAPACITY = 65_535  # of a sum
+_LEAST = 256  # the weight with which the smallest 8-bit code still adds 1
+_STRONG = 127  # so many terms can have the least weight and leave half of the capacity
+_MOST = 16_000  # more terms leave no room for their roundings
+
+
+@jit(types.void, int64[::1], uint16[::1], int64, int64, uint16[::1])
+def _strongest_first(rows: np.ndarray, weights: np.ndarray, start: int, end: int, rests: np.ndarray) -> None:
+    """Order a query's hubs by weight, and say after each round what the others can add at most."""
+    order = np.argsort(weights[start:end])[::-1]
+    sorted_rows, sorted_weights = rows[start:end][order], weights[start:end][order]
+    rows[start:end] = sorted_rows
+    weights[start:end] = sorted_weights
+    rest = np.int64(0)
+    for term in range(end - start - 1, -1, -1):
+        if term % ROUND == ROUND - 1:
+            rests[term // ROUND] = rest
+        rest += (np.int64(sorted_weights[term]) * 255) >> 8
+    if (end - start) % ROUND:
+        rests[(end - start) // ROUND] = 0
+
+
+@jit(
+    types.UniTuple(int64, 2),
+    mapped(int64),
+    mapped(int32),
+    mapped(float32),
+    mapped(int32),
+    mapped(float32),
+    int64,
+    int64[::1],
+    boolean,
+    int64[::1],
+    uint16[::1],
+    int64[::1],
+    uint16[:, ::1],
+    int32[::1],
+    uint32[::1],
+    int64[::1],
+    float64[::1],
+    int64[::1],
+    boolean[::1],
+)
+def prepare(
+    indptr: np.ndarray,
+    columns: np.ndarray,
+    weights: np.ndarray,
+    place_of: np.ndarray,
+    steps: np.ndarray,
+    block: int,
+    chosen: np.ndarray,
+    whole: bool,
+    hub_rows: np.ndarray,
+    hub_weights: np.ndarray,
+    hub_ends: np.ndarray,
+    rests: np.ndarray,
+    lists: np.ndarray,
+    list_weights: np.ndarray,
+    list_ends: np.ndarray,
+    units: np.ndarray,
+    windows: np.ndarray,
+    certain: np.ndarray,
+) -> tuple[int, int]:
+    """The terms of the chosen queries as rows of hubs and lists with whole-number weights.
+
+    A document's weight w of term t is kept as the code c = ceil(w / step_t), and the query's weight q becomes
+    Q = ceil(256 · q · step_t / unit), so that Q·c >> 8 is above q·w / unit - 1 and below q·(w + step_t) / unit + 1.
+    Summed over the query's n terms,
+
+        score / unit - n  <  sum  <  score / unit + Σ_t q·step_t / unit + n,
+
+    and the window is the distance of both ends and two more, for the rounding of scores. The unit is such that no
+    sum and no Q reaches 2^16; then the window is at most 260 + 2n.
+
+    A document can share a term and have the sum 0. With ``whole`` it cannot: every Q is at least 256. What that
+    adds, up to 255 for a term, widens the window, so it is for queries that few documents answer.
+
+    Returns:
+        how many hub and how many list terms there are in all. ``certain`` says whether the sum 0 means that no
+        term is shared; queries with more terms than can be summed get none, and are not certain.
+    """
+    hubs = listed = 0
+    for query in range(len(chosen)):
+        start, end = indptr[chosen[query]], indptr[chosen[query] + 1]
+        total, largest, count = 0.0, 0.0, 0
+        for position in range(start, end):
+            if place_of[columns[position]] != -1:
+                step = np.float64(weights[position]) * np.float64(steps[columns[position]])
+                total += step
+                largest = max(largest, step)
+                count += 1
+        certain[query] = count == 0 or (whole and count <= _STRONG)
+        spare = (_LEAST + 2) * count if certain[query] else 2 * count
+        unit = 1.0
+        if count and count <= _MOST:
+            unit = max(255.0 * total / (_CAPACITY - spare), 256.0 * largest / (_CAPACITY - 1))
+        raised = 0.0
+        for position in range(start, end if count <= _MOST else start):
+            place = place_of[columns[position]]
+            if place == -1:
+                continue
+            exact = 256.0 * np.float64(weights[position]) * np.float64(steps[columns[position]]) / unit
+            weight = np.ceil(exact)
+            if certain[query] and weight < _LEAST:
+                raised += _LEAST - weight
+                weight = np.float64(_LEAST)
+            if place >= 0:
+                hub_rows[hubs] = np.int64(place) * block
+                hub_weights[hubs] = np.uint16(weight)
+                hubs += 1
+            else:
+                lists[listed] = -2 - place
+                list_weights[listed] = np.uint32(weight)
+                listed += 1
+        units[query] = unit
+        windows[query] = np.int64(np.ceil(total / unit + 2.0 * count + raised)) + 2
+        _strongest_first(hub_rows, hub_weights, hub_ends[query - 1] if query else 0, hubs, rests[query])
+        hub_ends[query] = hubs
+        list_ends[query] = listed
+    return hubs, listed

@@ -1,0 +1,160 @@
+"""Scores of single pairs of a document and a query, and the scan that computes all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import boolean, float32, int32, int64, types
+
+from diptych.index.kernels.jit import jit, mapped
+from diptych.index.kernels.select import ordered
+from diptych.index.kernels.simd import prefetch
+
+__all__ = ["best_of_all", "rescore"]
+
+_AHEAD = 8  # candidates
+
+
+@jit(int64, int64)
+def _power(width: int) -> int:
+    """The next power of two."""
+    power = 1
+    while power < width:
+        power *= 2
+    return power
+
+
+@jit(inline=True)
+def _score(columns: Any, weights: Any, start: int, end: int, table: Any) -> Any:
+    """Σ of the products, in double precision and always in this order: the same pair, the same score.
+
+    The table's length is a power of two, so that a column of a damaged file reads no other memory.
+    """
+    last = np.int32(len(table) - 1)
+    first = second = third = fourth = 0.0
+    position = start
+    while position + 4 <= end:
+        first += np.float64(weights[position]) * np.float64(table[columns[position] & last])
+        second += np.float64(weights[position + 1]) * np.float64(table[columns[position + 1] & last])
+        third += np.float64(weights[position + 2]) * np.float64(table[columns[position + 2] & last])
+        fourth += np.float64(weights[position + 3]) * np.float64(table[columns[position + 3] & last])
+        position += 4
+    while position < end:
+        first += np.float64(weights[position]) * np.float64(table[columns[position] & last])
+        position += 1
+    return np.float32((first + second) + (third + fourth))
+
+
+@jit(inline=True)
+def _fetch(columns: Any, weights: Any, start: int, end: int) -> None:
+    """Have a row brought into the cache; without it reading rows here and there waits for memory."""
+    for line in range(4 * start, 4 * end, 64):
+        prefetch(columns.ctypes.data + line)
+        prefetch(weights.ctypes.data + line)
+
+
+@jit(
+    types.void,
+    mapped(int64),
+    mapped(int32),
+    mapped(float32),
+    mapped(int64),
+    mapped(int32),
+    mapped(float32),
+    int64,
+    int64,
+    int32[:, ::1],
+    int64[::1],
+    int64,
+    int64[:, ::1],
+    float32[:, ::1],
+)
+def rescore(
+    indptr: np.ndarray,
+    columns: np.ndarray,
+    weights: np.ndarray,
+    query_indptr: np.ndarray,
+    query_columns: np.ndarray,
+    query_weights: np.ndarray,
+    first: int,
+    width: int,
+    slots: np.ndarray,
+    found: np.ndarray,
+    k: int,
+    best: np.ndarray,
+    best_scores: np.ndarray,
+) -> None:
+    """The ``k`` best of each query's candidates, scored one by one; ``found`` becomes how many these are.
+
+    Candidates that share no term with the query are not among them; a query with ``found`` below 0 is skipped.
+    """
+    table = np.zeros(_power(width), dtype=np.float32)
+    scores = np.empty(slots.shape[1], dtype=np.float32)
+    kept = np.empty(slots.shape[1], dtype=np.int64)
+    for query in range(len(found)):
+        if found[query] <= 0:
+            continue
+        start, end = query_indptr[first + query], query_indptr[first + query + 1]
+        for position in range(start, end):
+            table[query_columns[position]] = query_weights[position]
+        size = 0
+        for place in range(found[query]):
+            if place + _AHEAD < found[query]:
+                later = slots[query, place + _AHEAD]
+                _fetch(columns, weights, indptr[later], indptr[later + 1])
+            slot = np.int64(slots[query, place])
+            score = _score(columns, weights, indptr[slot], indptr[slot + 1], table)
+            if score > 0:
+                scores[size] = score
+                kept[size] = slot
+                size += 1
+        for position in range(start, end):
+            table[query_columns[position]] = 0
+        ordered(scores, kept, size, best[query], best_scores[query], k)
+        found[query] = min(size, k)
+
+
+@jit(
+    int64,
+    mapped(int64),
+    mapped(int32),
+    mapped(float32),
+    mapped(boolean),
+    mapped(int32),
+    mapped(float32),
+    int64,
+    int64,
+    int64[::1],
+    float32[::1],
+)
+def best_of_all(
+    indptr: np.ndarray,
+    columns: np.ndarray,
+    weights: np.ndarray,
+    alive: np.ndarray,
+    query_columns: np.ndarray,
+    query_weights: np.ndarray,
+    width: int,
+    k: int,
+    best: np.ndarray,
+    best_scores: np.ndarray,
+) -> int:
+    """The ``k`` best of all documents for one query, every one of them scored; returns how many there are."""
+    table = np.zeros(_power(width), dtype=np.float32)
+    for position in range(len(query_columns)):
+        table[query_columns[position]] = query_weights[position]
+    count = len(indptr) - 1
+    scores = np.empty(count, dtype=np.float32)
+    kept = np.empty(count, dtype=np.int64)
+    size = 0
+    for slot in range(count):
+        if len(alive) and not alive[slot]:
+            continue
+        score = _score(columns, weights, indptr[slot], indptr[slot + 1], table)
+        if score > 0:
+            scores[size] = score
+            kept[size] = slot
+            size += 1
+    ordered(scores, kept, size, best, best_scores, k)
+    return min(size, k)

@@ -1,0 +1,205 @@
+"""Which documents can be among a query's best: integer sums over all documents, block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import boolean, int32, int64, types, uint8, uint16, uint32
+
+from diptych.index.kernels.collect import BINS, collected, settled
+from diptych.index.kernels.jit import jit, mapped
+from diptych.index.kernels.simd import GROUP, add_rows
+
+__all__ = ["scan"]
+
+_TILE = 64
+"""Queries whose sums over a span of documents are kept together: while they pass, rows come from the cache."""
+
+_SPARE = 32  # candidates beyond 2k before the threshold is raised for the first time
+
+
+@jit(
+    boolean,
+    mapped(uint16),
+    mapped(uint8),
+    int64,
+    mapped(int32),
+    int32[::1],
+    uint32[::1],
+    int64,
+    int64,
+    uint16[::1],
+)
+def _scatter(
+    documents: np.ndarray,
+    codes: np.ndarray,
+    base: int,
+    offsets: np.ndarray,
+    lists: np.ndarray,
+    weights: np.ndarray,
+    start: int,
+    end: int,
+    sums: np.ndarray,
+) -> bool:
+    """Add the posting lists of a query to its sums over one span; returns whether there were any postings.
+
+    The number of sums is a power of two, so that a number of a damaged file writes nowhere else.
+    """
+    last = np.int64(len(sums) - 1)
+    touched = False
+    for term in range(start, end):
+        begin = base + offsets[lists[term]]
+        stop = base + offsets[lists[term] + 1]
+        touched = touched or stop > begin
+        weight = weights[term]
+        for position in range(begin, stop):
+            document = np.int64(documents[position]) & last
+            sums[document] += np.uint16((weight * np.uint32(codes[position])) >> np.uint32(8))
+    return touched
+
+
+@jit(inline=True)
+def _any(masks: np.ndarray) -> bool:
+    found = np.uint32(0)
+    for word in range(len(masks)):
+        found |= masks[word]
+    return bool(found != 0)
+
+
+@jit(
+    types.void,
+    mapped(uint8, 3),
+    mapped(int64),
+    mapped(int32, 2),
+    mapped(uint16),
+    mapped(uint8),
+    int64,
+    mapped(boolean),
+    int64,
+    int64[::1],
+    uint16[::1],
+    int64[::1],
+    uint16[:, ::1],
+    int32[::1],
+    uint32[::1],
+    int64[::1],
+    int64[::1],
+    boolean,
+    int64,
+    uint16[:, ::1],
+    int32[:, ::1],
+    int64[::1],
+    int64[::1],
+)
+def scan(
+    hubs: np.ndarray,
+    starts: np.ndarray,
+    offsets: np.ndarray,
+    documents: np.ndarray,
+    codes: np.ndarray,
+    span: int,
+    alive: np.ndarray,
+    count: int,
+    hub_rows: np.ndarray,
+    hub_weights: np.ndarray,
+    hub_ends: np.ndarray,
+    rests: np.ndarray,
+    lists: np.ndarray,
+    list_weights: np.ndarray,
+    list_ends: np.ndarray,
+    windows: np.ndarray,
+    final: bool,
+    k: int,
+    values: np.ndarray,
+    slots: np.ndarray,
+    found: np.ndarray,
+    thresholds: np.ndarray,
+) -> None:
+    """Per query the documents whose sum can belong to one of the ``k`` best.
+
+    Args:
+        hubs: (blocks, hubs, block) codes of frequent terms, laid out for :func:`add_rows`.
+        starts: (spans + 1,) where each span's postings begin in ``documents`` and ``codes``.
+        offsets: (spans, lists + 1) where each list begins within its span's postings.
+        span: how many documents a span has, a power of two and a multiple of the block.
+        alive: (documents,) which can be found; empty: all.
+        count: how many documents there are.
+        hub_rows to list_ends: what :func:`diptych.index.kernels.prepare.prepare` made of the queries.
+        windows: how much less than the k-th best sum a candidate's sum may be.
+        final: sums are the scores: exactly the k best are kept, equal sums by slot, and windows are not used.
+        values, slots: (queries, room) the candidates' sums and numbers, at least 2k wide or a column for each
+            document.
+        found: (queries,) how many they are; -1: more than there is room for.
+        thresholds: (queries,) the least sum of a candidate.
+    """
+    block = hubs.shape[2]
+    sums = np.zeros((min(_TILE, len(found)), span), dtype=np.uint16)
+    touched = np.zeros(_TILE, dtype=np.bool_)
+    totals = np.zeros(block, dtype=np.uint16)
+    masks = np.zeros(block // 32, dtype=np.uint32)
+    bins = np.empty(BINS, dtype=np.int64)
+    limits = np.full(len(found), min(values.shape[1], 2 * k + _SPARE))
+    sum_address, total_address, mask_address = sums.ctypes.data, totals.ctypes.data, masks.ctypes.data
+    row_address, weight_address = hub_rows.ctypes.data, hub_weights.ctypes.data
+    hub_address, rest_address = hubs.ctypes.data, rests.ctypes.data
+    found[:] = 0
+    thresholds[:] = 1
+    for number in range(len(starts) - 1):
+        for begun in range(0, len(found), _TILE):
+            tile = range(begun, min(begun + _TILE, len(found)))
+            for query in tile:
+                place = query - begun
+                sums[place] = 0
+                start = list_ends[query - 1] if query else 0
+                touched[place] = found[query] >= 0 and _scatter(
+                    documents,
+                    codes,
+                    starts[number],
+                    offsets[number],
+                    lists,
+                    list_weights,
+                    start,
+                    list_ends[query],
+                    sums[place],
+                )
+            first = number * (span // block)
+            for piece in range(first, min(first + span // block, hubs.shape[0])):
+                for query in tile:
+                    start = hub_ends[query - 1] if query else 0
+                    if found[query] < 0 or not (touched[query - begun] or hub_ends[query] > start):
+                        continue
+                    add_rows(
+                        sum_address + 2 * ((query - begun) * span + (piece - first) * block),
+                        total_address,
+                        mask_address,
+                        hub_address + piece * hubs.shape[1] * block,
+                        row_address + 8 * start,
+                        weight_address + 2 * start,
+                        rest_address + 2 * query * rests.shape[1],
+                        hub_ends[query] - start,
+                        np.uint16(thresholds[query]),
+                        block // GROUP,
+                    )
+                    if not _any(masks):
+                        continue
+                    found[query] = collected(
+                        totals,
+                        masks,
+                        piece * block,
+                        count,
+                        alive,
+                        values[query],
+                        slots[query],
+                        found[query],
+                        k,
+                        windows[query],
+                        final,
+                        bins,
+                        thresholds,
+                        limits,
+                        query,
+                    )
+    for query in range(len(found)):
+        if found[query] > 0:
+            found[query] = settled(
+                values[query], slots[query], found[query], k, windows[query], final, thresholds, query
+            )

@@ -1,0 +1,161 @@
+"""One collection of a Qdrant server, or of Qdrant's stand-in inside this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.extras import require
+from diptych.index.engine import Option, OptionValue
+
+__all__ = ["CONNECTION_OPTIONS", "Connection", "models"]
+
+CONNECTION_OPTIONS = (
+    Option("url", "", "the server, e.g. https://host:6333 (https: TLS); empty: in this process"),
+    Option("collection", "diptych", "the collection's name on the server"),
+    Option("key_variable", "QDRANT_API_KEY", "environment variable that holds the API key"),
+    Option("timeout", 60, "seconds the server may take to answer", 1),
+    Option("batch", 256, "items or queries in one request", 1),
+    Option("shards", 1, "parts the collection is split into", 1),
+    Option("replicas", 1, "servers of the cluster that hold each part", 1),
+    Option("replace", False, "delete a collection of that name first"),
+)
+"""What both Qdrant engines are told of the server. The key itself is no option: options are saved."""
+
+
+def models() -> Any:
+    """The client's request models.
+
+    Raises:
+        MissingExtraError: qdrant-client is not installed.
+    """
+    return require("qdrant_client.models", "qdrant", "a Qdrant index")
+
+
+class Connection:
+    """A collection and how to reach it; errors of the client come out as this package's.
+
+    Certificates of an https server are checked; ``SSL_CERT_FILE`` names those of an authority of one's
+    own. Nothing is sent before the first request.
+
+    Args:
+        options: an engine's options, those of :data:`CONNECTION_OPTIONS` among them.
+
+    Raises:
+        MissingExtraError: qdrant-client is not installed.
+        UsageError: the address is none, or holds a key or a password.
+    """
+
+    def __init__(self, options: Mapping[str, OptionValue]) -> None:
+        client = require("qdrant_client", "qdrant", "a Qdrant index")
+        self.url, self.collection = str(options["url"]), str(options["collection"])
+        self._variable, self._timeout = str(options["key_variable"]), int(options["timeout"])
+        if not self.url:
+            self._client = client.QdrantClient(":memory:")
+            return
+        local = _check_address(self.url)
+        key = os.environ.get(self._variable) if self._variable else None
+        self._has_key = bool(key)
+        with warnings.catch_warnings():
+            if local:  # the client warns of keys over http, which between programs of one machine is well
+                warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
+            self._client = client.QdrantClient(
+                url=self.url,
+                port=None if urlsplit(self.url).port else 6333,
+                api_key=key or None,
+                timeout=self._timeout,
+                check_compatibility=False,  # it would ask the server from a thread of its own
+            )
+
+    @property
+    def remote(self) -> bool:
+        """Whether a server holds the items."""
+        return bool(self.url)
+
+    @property
+    def place(self) -> str:
+        """Words for where the collection is."""
+        return f"Qdrant collection {self.collection!r} " + (
+            f"at {self.url}" if self.url else "in this process"
+        )
+
+    def ask(self, method: str, **arguments: Any) -> Any:
+        """Call the client's ``method`` on this collection.
+
+        Raises:
+            StorageError: no server answers, it refuses the key, there is no such collection, or the
+                request failed; the message says which.
+        """
+        exceptions = require("qdrant_client.http.exceptions", "qdrant", "a Qdrant index")
+        common = require("qdrant_client.common.client_exceptions", "qdrant", "a Qdrant index")
+        try:
+            return getattr(self._client, method)(collection_name=self.collection, **arguments)
+        except exceptions.UnexpectedResponse as error:
+            raise self._refused(int(error.status_code or 0), error.reason_phrase, error.content) from None
+        except common.ResourceExhaustedResponse as error:
+            raise StorageError(
+                f"the Qdrant server at {self.url} is too busy: {error}",
+                "run the same again later: it resumes",
+            ) from None
+        except exceptions.ResponseHandlingException as error:
+            raise self._unanswered(error.source) from None
+
+    def _unanswered(self, cause: Exception) -> StorageError:
+        if isinstance(cause, require("httpx", "qdrant", "a Qdrant index").TimeoutException):
+            return StorageError(
+                f"the Qdrant server at {self.url} did not answer within {self._timeout} s",
+                "pass a longer timeout or a smaller batch; what was uploaded is kept, the same call resumes",
+            )
+        return StorageError(
+            f"no Qdrant server answers at {self.url}: {str(cause) or type(cause).__name__}",
+            "start the server or correct the url; what was uploaded is kept, the same call resumes",
+        )
+
+    def _refused(self, status: int, reason: str, content: bytes) -> StorageError:
+        said = _words(content) or reason
+        if status in (401, 403):
+            have = "is set" if self._has_key else "is not set"
+            return StorageError(
+                f"the Qdrant server at {self.url} refuses the key ({status}: {said}); the environment "
+                f"variable {self._variable or '(none named)'} {have}",
+                f"set it to a key that may use the collection {self.collection!r}"
+                if self._variable
+                else "name a variable that holds the key with key_variable",
+            )
+        if status == 404:
+            return StorageError(
+                f"the server at {self.url} has no collection {self.collection!r} (404: {said})",
+                "build the index again, or correct url and collection",
+            )
+        return StorageError(
+            f"the Qdrant server at {self.url} answered {status}: {said}",
+            "what was uploaded is kept; when the cause is gone, the same call resumes",
+        )
+
+
+def _check_address(url: str) -> bool:
+    """Whether ``url`` is this machine."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"{url!r} is not the address of a server", "url=https://host:6333")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        # Not shown: it may be a key, and options are printed and saved.
+        raise UsageError(
+            f"the url of the server at {parts.hostname} holds more than an address",
+            "keys and passwords would be saved with the index: put the key into an environment variable",
+        )
+    return parts.hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _words(content: bytes) -> str:
+    """What the server said of an error, at most one line."""
+    try:
+        said = json.loads(content)["status"]["error"]
+    except (ValueError, KeyError, TypeError):
+        said = content.decode("utf-8", "replace")
+    return " ".join(str(said).split())[:200]

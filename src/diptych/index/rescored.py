@@ -1,0 +1,145 @@
+"""Sparse engines of other libraries: they name candidates, whose scores are computed again here.
+
+Such a library keeps weights in fewer bits, so its scores are near ones. Computed again from the vectors
+as they are, a score is the same to the last bit whichever engine found the item.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from diptych.core.errors import UsageError
+from diptych.core.files import write_json
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index.arrays import load_ids
+from diptych.index.contract import Vectors
+from diptych.index.engine import OptionValue
+from diptych.index.hits import Hits
+from diptych.index.ids import IdTable
+from diptych.index.kernels import load_kernels
+from diptych.index.segments import Found
+from diptych.index.slots import SlotIndex
+from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import Header
+
+__all__ = ["RescoredIndex"]
+
+_CANDIDATES = 1 << 20  # of the queries of one call of the library
+
+
+class RescoredIndex(SlotIndex):
+    """Items in slots in order of insertion, as they were built: none can be added or deleted."""
+
+    mapped = SparseRows.mapped
+
+    def __init__(self, rows: SparseRows, ids: Sequence[str], **said: Any) -> None:
+        super().__init__(IdTable(ids), **said)
+        self._rows = rows
+
+    @abstractmethod
+    def _call(
+        self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
+    ) -> Callable[[], Any]:
+        """The library's search for some of the queries, with all that it wants prepared."""
+
+    @abstractmethod
+    def _candidates(self, answer: Any, queries: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of an answer, (queries, k) int32 slots and (queries,) int64 how many of each row are meant."""
+
+    def prepared(self, queries: Vectors, k: int, **options: Any) -> Callable[[], Any]:
+        """A call that makes the library search and nothing else: what its speed is measured by.
+
+        All queries in one call, checked and converted before it; what it gives is the library's own
+        answer, with candidates that are not scored again.
+
+        Args:
+            queries: (q, width) vectors, at least one.
+            k: how many hits per query.
+            options: per-search options of the engine.
+
+        Raises:
+            UsageError: there is nothing to search, or nothing to search for.
+        """
+        resolved = self.engine().resolve_search(self.options, options)
+        calls: list[Callable[[], Any]] = []
+
+        def prepare(checked: Vectors, depth: int) -> Hits:
+            rows = SparseRows(checked)
+            calls.append(self._call(rows, np.arange(len(rows)), depth, resolved))
+            return Hits.none(len(rows), depth)
+
+        self._answer(queries, k, None, None, prepare)
+        if not calls:
+            raise UsageError("no query to prepare, or no item to find", "pass queries to an index with items")
+        return calls[0]
+
+    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+        asked = SparseRows(queries)
+        best = Found.nothing(len(asked), k)
+        size = max(1, _CANDIDATES // k)
+        for start in range(0, len(asked), size):
+            chosen = np.arange(start, min(len(asked), start + size))
+            call = self._call(asked, chosen, k, options)
+            slots, found = self._candidates(call(), len(chosen), k)
+            part = slice(start, start + len(chosen))
+            load_kernels().rescore(
+                *self._rows.arrays,
+                *asked.arrays,
+                start,
+                self.width,
+                slots,
+                found,
+                k,
+                best.slots[part],
+                best.scores[part],
+            )
+            best.found[part] = found
+        return Hits.ragged(self._ids.names, *best, k)
+
+    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+        asked = SparseRows(queries)
+        best = Found.nothing(len(asked), k)
+        for query in range(len(asked)):
+            terms = slice(int(asked.indptr[query]), int(asked.indptr[query + 1]))
+            best.found[query] = load_kernels().best_of_all(
+                *self._rows.arrays,
+                np.empty(0, dtype=np.bool_),  # all can be found
+                asked.columns[terms],
+                asked.weights[terms],
+                self.width,
+                k,
+                best.slots[query],
+                best.scores[query],
+            )
+        return Hits.ragged(self._ids.names, *best, k)
+
+    def _embeddings(self, slots: np.ndarray) -> SparseEmbeddings:
+        return SparseEmbeddings(
+            ids=self._ids.names[slots].tolist(),
+            rows=self._rows.take(slots),
+            terms=self.terms,
+            encoder=self.encoder,
+            data=self.about["data"],
+            kind=self.about["kind"],
+            about=self.about["embeddings"],
+        )
+
+    def _write(self, folder: Path) -> None:
+        self._rows.write(folder)
+        write_json(folder / "ids.json", self.ids)
+
+    @classmethod
+    def _read_items(cls, folder: Path, header: Header) -> tuple[SparseRows, list[str]]:
+        """What :meth:`_write` wrote."""
+        return SparseRows.read(folder, header.items, header.width), load_ids(folder / "ids.json")
+
+    def _add(self, ids: Sequence[str], vectors: Vectors) -> NoReturn:
+        raise NotImplementedError(f"the contract refuses additions to {self.engine_name}")
+
+    def _delete(self, ids: Sequence[str]) -> NoReturn:
+        raise NotImplementedError(f"the contract refuses deletions from {self.engine_name}")

@@ -1,0 +1,63 @@
+"""Checks of sparse vectors: their width, their weights, and whether they belong to the engine at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.index.vectors import check_width
+
+__all__ = ["LARGEST_WEIGHT", "sparse_vectors"]
+
+LARGEST_WEIGHT = 1e15
+"""So that no score of vectors of up to 10^8 terms overflows float32."""
+
+
+def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: str) -> csr_array:
+    """The vectors as canonical float32 rows, see :func:`canonical_rows`; not copied when they are that already.
+
+    Negative weights are refused: an item that shares a term with a query has a score above 0, which is what
+    sparse engines find items by.
+
+    Args:
+        vectors: a SciPy sparse matrix or array, or what NumPy can make an array of.
+        width: |V|, the number of terms.
+        names: the rows' ids, for messages; without them rows are named by number.
+        what: the word for a row in messages: ``"query"``, ``"item"``.
+
+    Raises:
+        UsageError: not two-dimensional.
+        MismatchError: of another width.
+        DataError: not numbers, or a weight is negative; the message names its row.
+        NumericalError: a weight is not finite or too large; the message names its row.
+    """
+    given = vectors if issparse(vectors) else np.asarray(vectors)
+    check_width(given, width, what)
+    if given.dtype.kind not in "fiub":
+        raise UsageError(f"{what} vectors must be real numbers, got {given.dtype}")
+    matrix = csr_array(given)
+    smallest = matrix.data.min(initial=0)
+    largest = matrix.data.max(initial=0)
+    if not (np.isfinite(smallest) and np.isfinite(largest)):
+        named = _first(matrix, ~np.isfinite(matrix.data), names, what)
+        raise NumericalError(f"{named} is not finite", "the head diverged: train it with a lower rate")
+    if smallest < 0:
+        raise DataError(
+            f"{_first(matrix, matrix.data < 0, names, what)} has a negative weight ({smallest:g} is the lowest)",
+            "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine",
+        )
+    if largest > LARGEST_WEIGHT:
+        named = _first(matrix, matrix.data > LARGEST_WEIGHT, names, what)
+        raise NumericalError(f"{named} has a weight above {LARGEST_WEIGHT:g}", "scale the weights")
+    return canonical_rows(matrix, what)
+
+
+def _first(matrix: csr_array, bad: np.ndarray, names: Sequence[str] | None, what: str) -> str:
+    """What messages call the first row with a bad weight."""
+    row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
+    return f"{what} vector (row {row})" if names is None else f"{what} vector {names[row]!r} (row {row})"

@@ -1,0 +1,198 @@
+"""The dense rows that heads are trained on: of a run that a study has trained, or given by a person.
+
+``--set dense=RUN`` or ``--set dense=ENCODER`` embeds the collection's splits once, in the row's folder;
+``--set dense=EMBEDDINGS`` takes what ``diptych embed`` wrote: one folder with rows of all splits, or a
+folder that holds one per split (``train``, ``val``, ``test``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import read_json, write_json
+from diptych.studies.encoding import encoded_split, kept_split
+from diptych.studies.making import Made, Wanted
+from diptych.studies.rows import recipe_of
+from diptych.studies.study import Subject
+from diptych.studies.trained import Collections, Machine
+from diptych.studies.ways import refuse_recipe_keys
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from diptych.data.collection import Collection
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.encoders.embeddings import Embeddings
+    from diptych.encoders.encode import EncodedCollection
+    from diptych.training.sections import Data
+
+__all__ = ["DenseRows", "dense_of", "dense_rows", "make_given", "refuse_given"]
+
+_FILE = "dense.json"
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Dense rows of a collection, a split at a time.
+
+    Attributes:
+        folder: of the row that they belong to.
+        collection: all splits.
+        data: which splits are trained on, validated and tested on.
+        source: whose rows they are, with a fingerprint; empty where the study has trained it itself.
+        encoded: the rows of a split.
+    """
+
+    folder: Path
+    collection: Collection
+    data: Data
+    source: str
+    encoded: Callable[[str], EncodedCollection]
+
+
+def dense_rows(wanted: Wanted, collections: Collections, machine: Machine) -> DenseRows:
+    """The dense rows of a row that is there."""
+    if wanted.way == "given":
+        return _given(wanted, collections)
+    from diptych.training.run import Run
+
+    run = Run.open(wanted.target)
+    collection = collections.of(run.recipe.data)
+    subject = Subject(run, collection, machine.features_root)
+    return DenseRows(run.folder, collection, run.recipe.data, "", lambda split: kept_split(subject, split))
+
+
+def dense_of(subject: Subject, split: str) -> EncodedCollection:
+    """A split's rows of whatever a dense row is: a run, or rows that were given."""
+    if isinstance(subject.run, DenseRows):
+        return subject.run.encoded(split)
+    return encoded_split(subject, split)
+
+
+def make_given(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
+    """Take what the person gives.
+
+    Raises:
+        UsageError: the folder has other rows, or was trained; recipe keys that no recipe would get.
+        MismatchError: embeddings of another collection.
+    """
+    refuse_recipe_keys(wanted.study, wanted.row, wanted.choices.values)
+    rows = _given(wanted, collections)
+    test = rows.encoded(rows.data.test)
+    fingerprint = test.images.encoder
+    file = rows.folder / _FILE
+    there = read_json(file)["fingerprint"] if file.is_file() else None
+    if there not in (None, fingerprint) or (rows.folder / "run.json").is_file():
+        have = "the rows of a training" if there is None else f"rows of encoder {there}"
+        raise UsageError(f"{rows.folder} has {have}, not those of {rows.source}", wanted.elsewhere)
+    if there is None:
+        write_json(file, {"source": rows.source, "fingerprint": fingerprint})
+    machine.tell(f"{wanted.what}: {'there already' if there else 'given'}")
+    subject = Subject(rows, rows.collection, machine.features_root, wanted.choices.positives)
+    return Made(subject, (fingerprint,), changed=(wanted.row.given,), given=rows.source)
+
+
+def refuse_given(wanted: Wanted) -> None:
+    """See that a row that is to be trained has not been given in an earlier call.
+
+    Raises:
+        UsageError: it has.
+    """
+    file = wanted.target / _FILE
+    if file.is_file():
+        raise UsageError(
+            f"{wanted.target} has the rows of {read_json(file)['source']}, not of a training",
+            f"give them again with --set {wanted.row.given}=…, or {wanted.elsewhere}",
+        )
+
+
+def _given(wanted: Wanted, collections: Collections) -> DenseRows:
+    data = _data_of(wanted)
+    collection = collections.of(data)
+    source = str(wanted.choices.values[wanted.row.given])
+    path = Path(source).expanduser()
+    splits = (data.train, data.validation, data.test)
+    if (path / "images" / "embeddings.json").is_file() or any(
+        (path / split / "images" / "embeddings.json").is_file() for split in splits
+    ):
+
+        def encoded(split: str) -> EncodedCollection:
+            return _of_embeddings(path, collection, split)
+
+        name = f"{source} (fingerprint {encoded(data.test).images.encoder})"
+    else:
+        encoder = _encoder(source)
+
+        def encoded(split: str) -> EncodedCollection:
+            from diptych.encoders.encode import encode_collection
+
+            part = collection.split(split)
+            return encode_collection(
+                encoder, part, wanted.target / "embeddings" / f"{part.name}-{split}", split
+            )
+
+        name = f"{source} (fingerprint {encoder.fingerprint})"
+    return DenseRows(wanted.target, collection, data, name, encoded)
+
+
+def _data_of(wanted: Wanted) -> Data:
+    """The data that was chosen, else what the setting trains the row on."""
+    from diptych.training.sections import Data
+
+    chosen = wanted.study.settings[wanted.setting]
+    if wanted.row.model in chosen.recipes:
+        return recipe_of(wanted.study, wanted.row, wanted.setting, wanted.choices).data
+    if wanted.choices.data is None:
+        raise UsageError("no data given", "give a dataset with --data")
+    return Data.model_validate(wanted.choices.data)
+
+
+def _encoder(source: str) -> DualEncoder:
+    from diptych.encoders.dual_encoder import DualEncoder
+
+    folder = Path(source).expanduser()
+    best = folder / "best"
+    return DualEncoder.load(best if (best / "diptych.json").is_file() else source)
+
+
+def _of_embeddings(path: Path, collection: Collection, split: str) -> EncodedCollection:
+    """A split's rows of a folder that holds them, or more."""
+    from diptych.encoders.encode import EncodedCollection
+
+    own = path / split
+    whole = EncodedCollection.open(own if (own / "images" / "embeddings.json").is_file() else path)
+    part = collection.split(split)
+    images = _taken(whole.images, part.image_ids, path, "pictures")
+    texts = _taken(whole.texts, part.caption_ids, path, "captions")
+    about = {**whole.about, "dataset": part.name, "split": split}
+    return EncodedCollection(images, texts, part.caption_image, about)
+
+
+def _taken(rows: Embeddings, ids: Sequence[str], path: Path, what: str) -> Embeddings:
+    """The rows of ``ids``, in that order; not copied where they are all there are."""
+    from diptych.encoders.embeddings import Embeddings
+
+    if list(rows.ids) == list(ids):
+        return rows
+    places = {name: place for place, name in enumerate(rows.ids)}
+    missing = [name for name in ids if name not in places]
+    if missing:
+        raise MismatchError(
+            f"{path} has no rows of {len(missing):,} of {len(ids):,} {what}, the first: {missing[0]!r}",
+            "give the embeddings of this collection's splits: diptych embed",
+        )
+    chosen = _chosen(rows, [places[name] for name in ids])
+    return Embeddings(
+        list(ids), chosen, rows.encoder, rows.data, rows.kind, dict(rows.about), rows.similarity
+    )
+
+
+def _chosen(rows: Embeddings, places: list[int]) -> np.ndarray:
+    import numpy as np
+
+    chosen: np.ndarray = np.asarray(rows.rows)[np.array(places, dtype=np.int64)]
+    return chosen

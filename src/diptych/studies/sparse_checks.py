@@ -1,0 +1,161 @@
+"""Checks of claims about heads: orders along η, tendencies, gaps at cut-offs, paired tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from diptych.studies.claims import Check, Finding, missing
+from diptych.studies.evidence import Evidence, difference
+from diptych.studies.kept import per_query_of
+
+__all__ = [
+    "every_step",
+    "exceeds_by",
+    "narrowing",
+    "positive",
+    "significantly",
+    "tends",
+    "within",
+]
+
+
+def every_step(rows: Sequence[str], column: str, *, rising: bool) -> Check:
+    """From each of ``rows`` that was run to the next, ``column`` rises (or falls)."""
+    word = "rises" if rising else "falls"
+
+    def check(evidence: Evidence) -> list[Finding]:
+        found = evidence.only(rows, column)
+        if len(found) < 2:
+            return [missing(f"{column} {word} from row to row", f"{column} of two of {rows[0]} … {rows[-1]}")]
+        findings = []
+        for first, second in pairwise(found):
+            apart = difference(found[second], found[first])
+            step = apart.mean if rising else -apart.mean
+            scale = max(abs(found[first].mean), abs(found[second].mean), 1e-12)
+            what = f"{column} {word} from {first} to {second}"
+            findings.append(Finding(what, step > 0, str(apart), step / scale))
+        return findings
+
+    return check
+
+
+def tends(rows: Sequence[str], columns: Sequence[str]) -> Check:
+    """Along ``rows`` each column rises from first to last, and in at least two of three steps."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        findings = []
+        for column in columns:
+            what = f"{column} tends to rise from {rows[0]} to {rows[-1]}"
+            means = [figure.mean for figure in evidence.only(rows, column).values()]
+            if len(means) < 2:
+                findings.append(missing(what, f"{column} of two of them"))
+                continue
+            up, steps, whole = sum(b > a for a, b in pairwise(means)), len(means) - 1, means[-1] - means[0]
+            detail = f"{means[0]:.1f} to {means[-1]:.1f}, {up} of {steps} steps up"
+            findings.append(Finding(what, whole > 0 and 3 * up >= 2 * steps, detail, whole))
+        return findings
+
+    return check
+
+
+def positive(rows: Sequence[str], columns: Sequence[str]) -> Check:
+    """Every column of every row that was run is above 0."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        findings = [
+            Finding(f"{column} of {row} is positive", figure.mean > 0, f"{figure.mean:.1f}", figure.mean)
+            for column in columns
+            for row, figure in evidence.only(rows, column).items()
+        ]
+        return findings or [missing("correlations are positive", *rows)]
+
+    return check
+
+
+def within(rows: Sequence[str], column: str, low: float, high: float) -> Check:
+    """The mean of ``column`` over the rows that were run, or over what is printed of them, is in [low, high]."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{column} is between {low:g} and {high:g} on average"
+        found = evidence.only([*rows, "overlap"], column)
+        if not found:
+            return [missing(what, *rows)]
+        mean = sum(figure.mean for figure in found.values()) / len(found)
+        return [Finding(what, low <= mean <= high, f"{mean:.1f}", min(mean - low, high - mean))]
+
+    return check
+
+
+def narrowing(row: str, reference: str, columns: Sequence[str]) -> Check:
+    """What ``row`` lacks of ``reference`` becomes less from each of ``columns`` to the next."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        gaps = {}
+        for column in columns:
+            ours, theirs = evidence.figure(row, column), evidence.figure(reference, column)
+            if ours is not None and theirs is not None:
+                gaps[column] = theirs.mean - ours.mean
+        if len(gaps) < 2:
+            return [missing(f"{row} comes nearer to {reference}", f"two of {', '.join(columns)} of both")]
+        findings = []
+        for first, second in pairwise(gaps):
+            what = f"{row} is nearer to {reference} at {second} than at {first}"
+            detail = f"{gaps[second]:.1f} against {gaps[first]:.1f}"
+            less = gaps[first] - gaps[second]
+            findings.append(Finding(what, less > 0, detail, less))
+        return findings
+
+    return check
+
+
+def exceeds_by(row: str, reference: str, column: str, share: float, tolerance: float) -> Check:
+    """``row`` is ``share`` above ``reference``, give or take ``tolerance``: numbers that a text names."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{row} is {100 * share:g} % above {reference} in {column}"
+        one, other = evidence.figure(row, column), evidence.figure(reference, column)
+        if one is None or other is None:
+            return [missing(what, f"{column} of {row} and {reference}")]
+        have = one.mean / other.mean - 1
+        off = abs(have - share)
+        return [Finding(what, off <= tolerance, f"{100 * have:+.1f} %", tolerance - off)]
+
+    return check
+
+
+def significantly(pairs: Sequence[tuple[str, str]], columns: Sequence[str], p: float) -> Check:
+    """The first of each pair is above the second: in the mean, and by a paired two-tailed t-test.
+
+    What is independent is a picture with its captions; p-values are corrected for as many tests as there are
+    (Bonferroni). Printed numbers have no values per query: they are judged by their means.
+    """
+
+    def check(evidence: Evidence) -> list[Finding]:
+        from diptych.sparse.measures import paired_tests
+
+        findings, tested, cluster = [], {}, None
+        for better, worse in pairs:
+            for column in columns:
+                what = f"{better} is above {worse} in {column}"
+                one, other = evidence.figure(better, column), evidence.figure(worse, column)
+                if one is None or other is None:
+                    findings.append(missing(what, f"{column} of {better} and {worse}"))
+                    continue
+                apart = difference(one, other)
+                scale = max(abs(one.mean), abs(other.mean), 1e-12)
+                findings.append(Finding(what, apart.mean > 0, str(apart), apart.mean / scale))
+                first, second = (per_query_of(evidence, row, column) for row in (better, worse))
+                if first is not None and second is not None:
+                    tested[what], cluster = (first[0], second[0]), first[1]
+        for what, test in (paired_tests(tested, cluster) if tested else {}).items():
+            said = f"{what}, p < {p:g} of {len(tested)} tests"
+            if test.corrected is None:
+                findings.append(missing(said, "values per query that differ"))
+            else:
+                detail = f"p = {test.corrected:.1e}" if test.corrected else "p below 1e-300"
+                holds = test.corrected < p and test.difference > 0
+                findings.append(Finding(said, holds, detail, p - test.corrected))
+        return findings
+
+    return check

@@ -1,0 +1,183 @@
+"""Measuring what a head keeps of its dense rows, what it costs and what its terms say.
+
+Several studies measure the same heads: what one has measured lies in the row's folder, ``measured/``, and
+the next one takes it from there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from diptych.core.errors import UsageError
+from diptych.core.files import read_json, write_json
+from diptych.core.fingerprint import fingerprint
+from diptych.studies.dense import dense_of
+from diptych.studies.kept import keep
+from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.sparsified import Head
+from diptych.studies.term_examples import examples_of
+from diptych.studies.verdict import Measured
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from diptych.evaluation import Result
+    from diptych.sparse.measures import StaticEmbedding
+    from diptych.sparse.sparse_measures import SparseMeasures
+
+__all__ = ["PER_QUERY", "RETRIEVAL", "SparseRetrieval", "static_embedding"]
+
+RETRIEVAL = ("t2i R@1", "t2i R@5", "t2i MRR@10")
+"""What captions asking for pictures are measured by (thesis, Table 3.1)."""
+
+PER_QUERY = (*RETRIEVAL, "Exact@20", "Semantic@20", "overlap@10")
+"""Columns whose values per caption are kept."""
+
+_MEASURES = ("R@1", "R@5", "R@10", "MRR@10")
+_FOLDER = "measured"
+_WIDTH = 100  # of static embeddings that are made of captions
+
+
+@dataclass(frozen=True)
+class SparseRetrieval:
+    """Captions asking for pictures, on the test split: by dense rows, or by a head's.
+
+    A head has ``FLOPs``, ``terms per image`` and ``terms per caption``, ``Exact@10``, ``Exact@20`` and
+    ``Semantic@20``, and ``ρ-R@1`` and its like, ``overlap@10`` and ``Kendall τ`` against its dense rows. Shares and
+    correlations are in per cent, τ is not.
+    """
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run."""
+        return {"kind": "sparse retrieval", "version": 1}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure; values per caption are kept in the row's folder.
+
+        Raises:
+            UsageError: further judgements, which nothing here is measured by.
+        """
+        if subject.positives is not None:
+            raise UsageError(
+                f"--positives {subject.positives}: heads are measured on the collection's own pairs",
+                "leave --positives out",
+            )
+        head = subject.run if isinstance(subject.run, Head) else None
+        return (_of_dense(subject) if head is None else _of_head(subject, head, self.about),)
+
+
+def _of_dense(subject: Subject) -> Measurement:
+    from diptych.training.testing import evaluate_encoded
+
+    run = subject.run
+    data = run.data if hasattr(run, "data") else run.recipe.data
+    encoded = dense_of(subject, data.test)
+    result = evaluate_encoded(encoded, None, _MEASURES, samples=0, trec=False)
+    keep(run.folder / _FOLDER, _queries(result), encoded.caption_image)
+    told = result.protocol
+    return Measurement(
+        values=_retrieval(result),
+        on=Measured(subject.collection.name, data.test, told.n_images, told.n_texts),
+        protocol=result.protocol_line(),
+        commands=("diptych evaluate {run}",) if (run.folder / "run.json").is_file() else (),
+        kept=_FOLDER,
+    )
+
+
+def _of_head(subject: Subject, head: Head, about: dict[str, Any]) -> Measurement:
+    from diptych.sparse.evaluate import measure_sparsified
+
+    split = head.dense.data.test
+    part, encoded, sparsified = (
+        head.dense.collection.split(split),
+        head.dense.encoded(split),
+        head.sparsified(split),
+    )
+    folder = head.folder / _FOLDER
+    words = subject.measuring.get("words")
+    key = fingerprint(about, head.sparsifier.fingerprint, encoded.about["data"], words)
+    file = folder / "values.json"
+    if not file.is_file() or read_json(file)["key"] != key:
+        file.unlink(missing_ok=True)
+        found = measure_sparsified(
+            encoded,
+            sparsified,
+            head.sparsifier.vocabulary,
+            part.captions,
+            embedding=static_embedding(head, words),
+        )
+        found.save(folder / "measures.json")
+        values = _values(found) | {"Exact@10": 100 * float(_exact(head, split, 10).mean())}
+        keep(folder, _kept(found), encoded.caption_image, examples_of(head, split))
+        # Written last: a folder with it is complete.
+        write_json(file, {"key": key, "values": values, "protocol": found.line()})
+    there = read_json(file)
+    return Measurement(
+        values=there["values"],
+        on=Measured(part.name, split, part.n_images, part.n_captions),
+        protocol=there["protocol"],
+        commands=(),
+        kept=_FOLDER,
+    )
+
+
+def _values(found: SparseMeasures) -> dict[str, float]:
+    faithful, deviation = found.faithful["t2i"], found.deviation
+    values = {
+        **_retrieval(found.sparse),
+        "FLOPs": found.flops,
+        "terms per image": found.nonzeros["images"],
+        "terms per caption": found.nonzeros["texts"],
+        f"Exact@{deviation.k}": 100 * deviation.exact,
+        **{f"ρ-{name}": 100 * value for name, value in faithful.pearson.items()},
+        f"overlap@{faithful.k}": 100 * faithful.overlap,
+        "Kendall τ": faithful.kendall,
+    }
+    if deviation.semantic is not None:
+        values[f"Semantic@{deviation.k}"] = 100 * deviation.semantic
+    # What is not defined, as the correlation with a constant, is no value.
+    return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def _kept(found: SparseMeasures) -> dict[str, np.ndarray]:
+    names = {"exact": "Exact@20", "semantic": "Semantic@20", "overlap t2i": "overlap@10"}
+    there = {column: 100 * found.values[name] for name, column in names.items() if name in found.values}
+    return {**_queries(found.sparse), **there}
+
+
+def _retrieval(result: Result) -> dict[str, float]:
+    return {f"t2i {name}": 100 * result.value(name, "t2i") for name in _MEASURES}
+
+
+def _queries(result: Result) -> dict[str, np.ndarray]:
+    return {column: 100 * result.per_query["t2i"][column.removeprefix("t2i ")] for column in RETRIEVAL}
+
+
+def _exact(head: Head, split: str, k: int) -> np.ndarray:
+    from diptych.sparse.measures import exact_at
+
+    rows = head.sparsified(split)
+    return exact_at(rows.texts.rows, rows.caption_terms, k, left_out=head.sparsifier.vocabulary.special)
+
+
+def static_embedding(head: Head, named: str | None) -> StaticEmbedding:
+    """What Semantic@k holds terms against: a file or model that is named, else the model whose vocabulary the
+    head has, else vectors made of which terms stand together in the training captions.
+    """
+    from diptych.sparse.measures import StaticEmbedding
+
+    source = named or head.options.vocabulary.source
+    if source is not None:
+        return StaticEmbedding.open(source)
+    from diptych.sparse.cooccurrence import term_vectors
+
+    vocabulary = head.sparsifier.vocabulary
+    captions = head.dense.collection.split(head.dense.data.train).captions
+    vectors = term_vectors(vocabulary.caption_terms(captions), _WIDTH, seed=0)
+    rows = {term: row for row, term in enumerate(vocabulary.terms) if row not in vocabulary.special}
+    return StaticEmbedding(
+        f"co-occurrence in {len(captions):,} training captions", rows, vectors, of_pieces=True
+    )

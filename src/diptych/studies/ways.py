@@ -1,0 +1,108 @@
+"""How a row is made: by a recipe, from what a person gives, as a head on its base's rows, as a search of them.
+
+What a person sets for one way has no meaning for the others: ``--set sparsify.loss.eta=1e-4`` reaches the
+heads of a study, ``--set search.items=20000`` its searches, ``--set dense=ENCODER`` the row that can be
+given, ``--set measure.words=FILE`` how heads are measured; every other key the recipes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from diptych.core.errors import MissingExtraError, UnknownNameError, UsageError
+from diptych.studies.study import Row, Setting, Study
+
+__all__ = [
+    "SECTIONS",
+    "Way",
+    "given_keys",
+    "measuring_of",
+    "missing_library",
+    "not_of_recipes",
+    "refuse_recipe_keys",
+    "section_of",
+    "way_of",
+]
+
+Way = Literal["recipe", "given", "head", "search"]
+
+SECTIONS = ("sparsify", "search")
+"""Attributes of rows and settings that stand in a recipe's place, and what their keys begin with in --set."""
+
+
+_LIBRARIES = {"pisa": "pyterrier_pisa", "seismic": "seismic"}
+_MEASURE = "measure"
+_MEASURED_BY = ("words",)
+
+
+def way_of(row: Row, values: Mapping[str, Any]) -> Way:
+    """How a row is made, with what a person has set."""
+    if row.search is not None:
+        return "search"
+    if row.sparsify is not None:
+        return "head"
+    return "given" if row.given and values.get(row.given) is not None else "recipe"
+
+
+def given_keys(study: Study) -> set[str]:
+    """The keys by which a person may give a row of the study."""
+    return {row.given for row in (*study.rows, *study.bases) if row.given}
+
+
+def not_of_recipes(study: Study, key: str) -> bool:
+    """Whether a key is about rows that have no recipe."""
+    rows = (*study.rows, *study.bases)
+    has = {name for name in SECTIONS for row in rows if getattr(row, name) is not None}
+    return key.partition(".")[0] in {*has, *([_MEASURE] if has else [])} or key in given_keys(study)
+
+
+def measuring_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person set about measuring.
+
+    Raises:
+        UnknownNameError: a key that nothing is measured by.
+    """
+    start = f"{_MEASURE}."
+    own = {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
+    for key in own:
+        if key not in _MEASURED_BY:
+            raise UnknownNameError("key of measure", key, _MEASURED_BY)
+    return own
+
+
+def section_of(
+    row: Row, chosen: Setting, values: Mapping[str, Any], name: Literal["sparsify", "search"]
+) -> dict[str, Any]:
+    """A row's dotted options: the setting's, the row's, the setting's for that row, then what a person sets."""
+    start = f"{name}."
+    own = {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
+    return {
+        **getattr(chosen, name),
+        **(getattr(row, name) or {}),
+        **chosen.changes.get(row.name, {}),
+        **own,
+    }
+
+
+def refuse_recipe_keys(study: Study, row: Row, values: Mapping[str, Any]) -> None:
+    """See that nothing is set about the training of a row that is given.
+
+    Raises:
+        UsageError: something is.
+    """
+    for key in values:
+        if not not_of_recipes(study, key):
+            raise UsageError(
+                f"{key} is about the training of {row.name}, which is given ({row.given}={values[row.given]})",
+                f"leave {key} out, or leave {row.given} out to have {row.name} trained",
+            )
+
+
+def missing_library(engine: str) -> str:
+    """What an engine needs and is not installed, with its pip line; empty when nothing is missing."""
+    library = _LIBRARIES.get(engine)
+    if library is None or importlib.util.find_spec(library) is not None:
+        return ""
+    return str(MissingExtraError(library, "engines", f"the {engine} engine"))

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array, vstack
+
+from diptych.index import build_index, open_index
+from diptych.index.engines.inverted import InvertedIndex
+
+
+def is_mapped(array):
+    while array is not None and not isinstance(array, np.memmap):
+        array = array.base
+    return array is not None
+
+
+def bags_of(count, width, seed, density=0.15, power=1.0):
+    """Random bags in which some terms are in most documents, the last in almost none."""
+    rng = np.random.default_rng(seed)
+    share = np.minimum(0.9, density * width / (2 * (1 + np.arange(width))))
+    rows = rng.gamma(1.0, 1.0, (count, width)) ** power * (rng.random((count, width)) < share)
+    return csr_array(rows.astype(np.float32))
+
+
+def best(queries, rows, k, alive=None):
+    """Slots and scores by a float64 product and a stable sort of its float32 rounding."""
+    scores = (queries.astype(np.float64) @ rows.astype(np.float64).T).toarray().astype(np.float32)
+    if alive is not None:
+        scores[:, ~alive] = 0
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return [
+        [(slot, scores[query, slot]) for slot in row if scores[query, slot] > 0]
+        for query, row in enumerate(order)
+    ]
+
+
+def check(index, queries, rows, k, alive=None):
+    for mine, wanted in zip(index.search(queries, k), best(queries, rows, k, alive), strict=True):
+        assert len(mine) == len(wanted)
+        np.testing.assert_allclose([score for _, score in mine], [score for _, score in wanted], rtol=1e-6)
+        assert sorted(name for name, _ in mine) == sorted(f"image-{slot}" for slot, _ in wanted) or len(
+            {name for name, _ in mine} ^ {f"image-{slot}" for slot, _ in wanted}
+        ) <= 2 * sum(np.isclose(score, wanted[-1][1], rtol=1e-6) for _, score in wanted)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 2.0])
+@pytest.mark.parametrize("power", [1.0, 4.0])
+def test_against_the_plain_product(make_bags, share, power):
+    rows, queries = bags_of(5000, 120, 0, power=power), bags_of(70, 120, 1, power=power)
+    index = build_index(make_bags(rows), hub_share=share)
+    for k in (1, 10, 700):
+        check(index, queries, rows, k)
+
+
+def test_scores_do_not_depend_on_how_one_asks(make_bags, tmp_path):
+    rows, queries = bags_of(3000, 80, 2), bags_of(40, 80, 3)
+    index = build_index(make_bags(rows))
+    hits = index.search(queries, 20)
+    singly = [next(iter(index.search(queries[[row]], 20))) for row in range(40)]
+    assert singly == list(hits)
+    assert [pairs[:5] for pairs in hits] == list(index.search(queries, 5))
+    others = build_index(make_bags(rows), hub_share=0.5), open_index(index.save(tmp_path / "index"))
+    for other in others:
+        assert list(other.search(queries, 20)) == list(hits)
+    in_parts = build_index(make_bags(rows[:1500]))
+    for start in range(1500, 3000, 300):
+        in_parts.add([f"image-{slot}" for slot in range(start, start + 300)], rows[start : start + 300])
+    assert list(in_parts.search(queries, 20)) == list(hits)
+
+
+def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
+    row = bags_of(1, 40, 4, density=0.5)
+    rows = csr_array(vstack([row] * 20_000, format="csr"))  # more candidates than there is room for
+    index = build_index(make_bags(rows))
+    hits = index.search(row, 5)
+    assert hits.ids == [[f"image-{slot}" for slot in range(5)]]
+    assert len(set(hits.scores[0].tolist())) == 1
+
+
+def test_queries_of_very_many_terms(make_bags):
+    rows = csr_array(random_array((400, 20_000), density=0.001, rng=5, dtype=np.float32))
+    queries = csr_array(np.random.default_rng(6).random((2, 20_000)).astype(np.float32))
+    queries[0, :19_000] = 0
+    check(build_index(make_bags(rows)), csr_array(queries), rows, 300)
+
+
+def test_weak_matches_of_a_long_query_are_found(make_bags):
+    # 200 terms: the sum of the one document that shares only a feeble one is 0 at first.
+    dense = np.zeros((50, 300), dtype=np.float32)
+    dense[0, :200] = 1
+    dense[1, 250] = 1e-6
+    dense[2, 250] = 1
+    query = np.full((1, 300), 1.0, dtype=np.float32)
+    query[0, 250] = 1e-3
+    hits = build_index(make_bags(dense), hub_share=0.0).search(query, 10)
+    assert hits.ids == [["image-0", "image-2", "image-1"]]
+
+
+def test_weights_of_very_different_size(make_bags):
+    dense = np.array([[1e-30, 1e12], [1e-30, 0], [1, 0], [0, 1e-12]], dtype=np.float32)
+    hits = build_index(make_bags(dense)).search([[1, 0], [1e-3, 1e-8]], 4)
+    assert hits.ids[0] == ["image-2", "image-0", "image-1"]
+    assert hits.ids[1] == ["image-0", "image-2", "image-3", "image-1"]
+
+
+def test_deleted_items_are_not_found(make_bags):
+    rows, queries = bags_of(3000, 60, 7), bags_of(30, 60, 8)
+    index = build_index(make_bags(rows))
+    alive = np.random.default_rng(9).random(3000) < 0.1
+    index.delete([f"image-{slot}" for slot in np.flatnonzero(~alive)])
+    check(index, queries, rows, 50, alive)
+
+
+def test_single_insertions_are_merged(make_bags):
+    rows = bags_of(100, 30, 10)
+    index = InvertedIndex.build(make_bags(rows[:1]))
+    for slot in range(1, 100):
+        index.add([f"image-{slot}"], rows[[slot]])
+    sizes = [len(part) for part in index._segments.parts]
+    assert sum(sizes) == 100
+    assert len(sizes) <= 7
+    assert all(before >= 2 * after for before, after in pairwise(sizes))
+    check(index, rows, rows, 10)
+
+
+def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
+    bags = make_bags(count=300)
+    index = InvertedIndex.build(bags)
+    assert np.shares_memory(index._segments.parts[0].rows.weights, bags.rows.data)
+    index.delete(["image-1"])
+    index.add(["late"], bags.rows[:1])
+    folder = index.save(tmp_path / "index")
+    for saved in (index, open_index(folder)):
+        assert saved.tombstones == 0
+        (part,) = saved._segments.parts
+        assert len(part) == 300
+        assert is_mapped(part.rows.weights)
+        assert is_mapped(part.postings.hubs)
+        assert saved.ids[-1] == "late"
+
+
+def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_path):
+    index = build_index(make_bags(count=500, width=60), hub_share=0.3)
+    folder = index.save(tmp_path / "index")
+    for name in ("columns", "postings.documents"):
+        array = np.load(folder / f"{name}.npy", mmap_mode="r+")
+        array[:] = np.iinfo(array.dtype).max
+        array.flush()
+    hits = open_index(folder).search(np.ones((3, 60)), 10)  # nonsense, but no crash; verify=True refuses it
+    assert len(hits) == 3

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import gc
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index import build_index, open_index
+from diptych.index.engines.pisa import ALGORITHMS, _index
+
+pytest.importorskip("pyterrier_pisa", reason="pyterrier-pisa (the extra 'engines') is not installed")
+
+
+def bags(rows):
+    rows = csr_array(rows)
+    names = [f"image-{row}" for row in range(rows.shape[0])]
+    terms = [f"term-{column}" for column in range(rows.shape[1])]
+    return SparseEmbeddings(names, rows, terms, "head-a", "data-a", "image", {})
+
+
+def random_rows(count, width, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = rng.exponential(1, (count, width)) * (rng.random((count, width)) < 0.2)
+    return rows.astype(np.float32)
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A folder for temporary files of its own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_its_numbers_are_whole_parts_of_scaled_weights():
+    """What the library finds is the best by impacts, not by weights, and what it gives are weights."""
+    index = build_index(bags(np.float32([[0.019, 0.019], [0.025, 0.015], [0.009, 0.5]])), "pisa")
+    # Impacts (1, 1), (2, 1), (0, 50); of the query (100, 0): the third item is lost.
+    assert index.search([[1, 0]], 1).ids == [["image-1"]]
+    assert next(iter(index.search_exact([[1, 0]], 3)))[-1][0] == "image-2"
+    hits = next(iter(index.search([[1, 0]], 3)))
+    assert [name for name, _ in hits] == ["image-1", "image-0"]
+    assert [score for _, score in hits] == [np.float32(0.025), np.float32(0.019)]
+    # Of equal impacts the first one: the true best is lost, and the recall says so.
+    index = build_index(bags(np.float32([[0.011], [0.019]])), "pisa", sample=csr_array(np.float32([[1.0]])))
+    assert index.search([[1]], 1).ids == [["image-0"]]
+    finer = index.rebuild(scale=1000.0)
+    assert finer.search([[1]], 1).ids == [["image-1"]]
+    # A query's weight below 1 / query_scale is none.
+    assert finer.search([[0.009]], 1).ids == [[]]
+    assert finer.rebuild(query_scale=1000.0).search([[0.009]], 1).ids == [["image-1"]]
+
+
+def test_every_algorithm_finds_the_same():
+    rows, queries = random_rows(600, 50), random_rows(30, 50, seed=1)
+    index = build_index(bags(rows), "pisa")
+    found = [list(index.search(queries, 10, algorithm=name)) for name in ALGORITHMS]
+    assert all(hits == found[0] for hits in found)
+    impacts, asked = np.floor(rows * 100.0), np.floor(queries * 100.0)
+    best = np.sort(asked @ impacts.T, axis=1)[:, ::-1][:, :10]
+    size, lines, items = index.prepared(queries, 10)()
+    mine = (asked[lines[:size]] * impacts[items[:size].astype(int)]).sum(axis=1).reshape(30, 10)
+    np.testing.assert_array_equal(mine, best)
+
+
+def test_the_compiled_search_finds_what_the_librarys_table_says():
+    import pandas as pd
+
+    rows, queries = random_rows(300, 50), random_rows(20, 50, seed=1)
+    index = build_index(bags(rows), "pisa")
+    size, lines, items = index.prepared(queries, 7)()
+    index._retriever.num_results = 7
+    asked = [{str(term): float(line[term]) for term in np.flatnonzero(line)} for line in queries]
+    frame = pd.DataFrame({"qid": [str(row) for row in range(20)], "query_toks": asked})
+    table = index._retriever(frame)
+    assert table["qid"].astype(int).tolist() == lines[:size].tolist()
+    assert table["docno"].tolist() == items[:size].tolist()
+
+
+def test_algorithms_that_are_none():
+    with pytest.raises(
+        UnknownNameError, match=r"unknown PISA algorithm 'max_score'.*did you mean 'maxscore'"
+    ):
+        build_index(bags(random_rows(5, 4)), "pisa", algorithm="max_score")
+    index = build_index(bags(random_rows(5, 4)), "pisa")
+    with pytest.raises(UnknownNameError, match="unknown PISA algorithm 'and'"):
+        index.search(np.ones((1, 4)), 1, algorithm="and")
+    with pytest.raises(UsageError, match="below 1e-06"):
+        build_index(bags(random_rows(5, 4)), "pisa", scale=0)
+
+
+def test_temporary_files_go_with_the_index(temporary, tmp_path):
+    rows = random_rows(30, 10)
+    index = build_index(bags(rows), "pisa")
+    assert len(list(temporary.iterdir())) == 1
+    opened, before = open_index(index.save(tmp_path / "index")), list(index.search(rows, 5))
+    del index
+    gc.collect()
+    assert not list(temporary.iterdir())
+    assert list(opened.search(rows, 5)) == before
+    del opened
+    gc.collect()
+    assert (tmp_path / "index" / "pt_meta.json").is_file()
+
+
+def test_a_build_that_fails_leaves_no_files(temporary, monkeypatch):
+    def fail(rows):
+        yield {"docno": "0", "toks": {"0": 1.0}}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("diptych.index.engines.pisa._documents", fail)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(bags(random_rows(30, 10)), "pisa")
+    assert not list(temporary.iterdir())
+
+
+def test_all_documents_are_one_batch(tmp_path):
+    assert _index(tmp_path / "x", 123_456).batch_size == 123_456
+
+
+def test_only_what_a_search_needs_is_saved(tmp_path):
+    folder = build_index(bags(random_rows(30, 10)), "pisa").save(tmp_path / "index")
+    names = {path.name for path in Path(folder).iterdir()}
+    assert {"quantized.q0.bmw.64", "quantized.q0.bmw.64.block_simdbp", "fwd.termlex", "fwd.doclex"} <= names
+    assert not {"inv.docs", "inv.freqs"} & names

@@ -1,0 +1,504 @@
+"""The Qdrant engines in this process and against a server of this machine."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.files import read_json, write_json
+from diptych.core.progress import report_to
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index import build_index, open_index
+from diptych.index.qdrant_points import point_id
+
+pytest.importorskip("qdrant_client", reason="qdrant-client (the extra 'qdrant') is not installed")
+from qdrant_server import qdrant_server
+
+RECORDS = [
+    {"category": "shoes", "price": 20, "colours": ["red", "blue"], "maker": {"city": "Delft"}, "sold": True},
+    {"category": "hats", "price": 35.5, "colours": ["red"], "maker": {"city": "Gouda"}, "sold": False},
+    {"category": "shoes", "price": 50, "colours": [], "maker": {"city": "Gouda"}, "sold": True},
+    {"category": "bags", "price": 20, "colours": ["black"], "maker": {"city": "Delft"}, "sold": None},
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_proxies(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("QDRANT_API_KEY", raising=False)
+
+
+@pytest.fixture
+def server():
+    with qdrant_server() as running:
+        yield running
+
+
+@pytest.fixture(params=["in-process", "server"])
+def where_to(request):
+    """The options of each kind of place."""
+    if request.param == "in-process":
+        yield {}
+    else:
+        with qdrant_server() as running:
+            yield {"url": running.url, "batch": 3}
+
+
+def make_bags(rows, terms="red green blue"):
+    words = terms.split()
+    matrix = csr_array(np.asarray(rows, dtype=np.float32))
+    return SparseEmbeddings(
+        [f"image-{row}" for row in range(len(rows))], matrix, words, "head-a", "data-a", "image", {}
+    )
+
+
+def test_it_finds_what_exact_search_finds(where_to, make_embeddings):
+    embeddings = make_embeddings(count=40, width=8)
+    index, exact = build_index(embeddings, "qdrant", **where_to), build_index(embeddings)
+    mine, best = index.search(embeddings.rows[:7], 5), exact.search(embeddings.rows[:7], 5)
+    assert list(mine.ids) == list(best.ids)
+    np.testing.assert_allclose(mine.scores, best.scores, rtol=1e-5)
+    assert mine.scores.dtype == np.float32
+    assert list(index.search_exact(embeddings.rows[:7], 5).ids) == list(best.ids)
+    assert index.about["recall"]["value"] == 1.0
+    assert index.ids == list(embeddings.ids)
+    hits = index.search(embeddings.rows[:1], 100)
+    assert hits.found.tolist() == [40]
+    assert "fewer" in hits.note
+
+
+def test_rows_are_kept_as_they_are_and_not_scaled(where_to, make_embeddings):
+    index = build_index(make_embeddings([[3, 0], [0, 0.5]]), "qdrant", **where_to)
+    assert list(index.search([[2, 4]], 2)) == [[("image-0", 6.0), ("image-1", 2.0)]]
+
+
+def test_upserts_deletions_and_their_order(where_to, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), "qdrant", **where_to)
+    with pytest.raises(UsageError, match=r"'image-2' is already in the index \(1 of 2 are\)"):
+        index.add(["new", "image-2"], np.ones((2, 4)))
+    assert "new" not in index
+    index.add(["new", "image-2"], [[0, 9, 0, 0], [0, 9, 0, 0]], replace=True)
+    assert len(index) == 5
+    assert index.ids == ["image-0", "image-1", "image-3", "new", "image-2"]
+    # The new ones are equal and come by insertion, the first item of that direction is older and weaker.
+    assert index.search([[0, 1, 0, 0]], 3).ids == [["new", "image-2", "image-1"]]
+    with pytest.raises(UsageError, match=r"'nobody' is not in the index \(1 of 2 are not\)"):
+        index.delete(["new", "nobody"])
+    index.delete(["new", "image-0"])
+    assert "new" not in index
+    assert "image-2" in index
+    assert 7 not in index
+    assert len(index) == 3
+    assert index.about["recall"]["changes"] == 4
+
+
+def test_bad_input_changes_nothing(where_to, make_embeddings):
+    index = build_index(make_embeddings(np.eye(3)), "qdrant", **where_to)
+    with pytest.raises(NumericalError, match="'bad'"):
+        index.add(["new", "bad"], [[1, 1, 1], [1, np.nan, 1]])
+    with pytest.raises(MismatchError, match="item vectors have width 2"):
+        index.add(["new"], np.ones((1, 2)))
+    with pytest.raises(DataError, match="metadata of 2 items given for 1"):
+        index.add(["new"], np.ones((1, 3)), records=[{}, {}])
+    with pytest.raises(MismatchError, match="encoder-b"):
+        index.search(np.eye(3), 1, encoder="encoder-b")
+    assert index.ids == ["image-0", "image-1", "image-2"]
+    with pytest.raises(NumericalError, match="'image-1'"):
+        build_index(make_embeddings([[1, 0], [np.inf, 0]]), "qdrant")
+
+
+def test_an_empty_index_can_be_filled(where_to, make_embeddings):
+    index = build_index(make_embeddings(np.empty((0, 3))), "qdrant", **where_to)
+    assert index.search(np.eye(3), 5).ids == [[], [], []]
+    index.add(["a", "b"], [[1, 0, 0], [0, 1, 0]])
+    assert index.search([[0, 1, 0]], 1).ids == [["b"]]
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ({"category": "shoes"}, {0, 2}),
+        ({"category": ["hats", "bags"]}, {1, 3}),
+        ({"category": ["hats", 7]}, {1}),
+        ({"price": {"gte": 20, "lt": 50}}, {0, 1, 3}),
+        ({"price": 35.5}, {1}),
+        ({"price": {"gt": 20}, "category": "shoes"}, {2}),
+        ({"colours": "red"}, {0, 1}),
+        ({"maker.city": "Gouda"}, {1, 2}),
+        ({"sold": True}, {0, 2}),
+        ({"category": "coats"}, set()),
+    ],
+)
+def test_searches_restricted_by_metadata(make_embeddings, where, found):
+    index = build_index(make_embeddings(np.eye(4) + 1), "qdrant", records=RECORDS)
+    hits = index.search(np.ones((1, 4)), 4, where=where)
+    assert set(hits.ids[0]) == {f"image-{row}" for row in found}
+
+
+values = st.one_of(st.integers(0, 3), st.sampled_from(["red", "blue"]), st.booleans())
+fields = st.sampled_from(["a", "b"])
+bounds = st.dictionaries(st.sampled_from(["gt", "gte", "lt", "lte"]), st.integers(0, 3), min_size=1)
+
+
+def fulfils(value, wanted):
+    """What a condition means, written down a second time."""
+    if isinstance(value, list):
+        return any(fulfils(entry, wanted) for entry in value)
+    if isinstance(wanted, list):
+        return any(fulfils(value, entry) for entry in wanted)
+    if isinstance(wanted, dict):
+        if isinstance(value, bool | str):
+            return False
+        said = {
+            "gt": lambda bound: value > bound,
+            "gte": lambda bound: value >= bound,
+            "lt": lambda bound: value < bound,
+            "lte": lambda bound: value <= bound,
+        }
+        return all(said[name](bound) for name, bound in wanted.items())
+    return type(value) is type(wanted) and value == wanted
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    records=st.lists(
+        st.dictionaries(fields, st.one_of(values, st.lists(values, max_size=3))), min_size=1, max_size=6
+    ),
+    where=st.dictionaries(
+        fields, st.one_of(values, st.lists(values, min_size=1, max_size=3), bounds), min_size=1
+    ),
+)
+def test_any_condition_lets_through_what_it_says(make_embeddings, records, where):
+    index = build_index(make_embeddings(np.ones((len(records), 2))), "qdrant", records=records)
+    wanted = {
+        f"image-{row}"
+        for row, record in enumerate(records)
+        if all(field in record and fulfils(record[field], value) for field, value in where.items())
+    }
+    known = {field for record in records for field, value in record.items() if value != []}
+    if not wanted and not where.keys() <= known:
+        with pytest.raises(UsageError, match="has a field"):
+            index.search(np.ones((1, 2)), 6, where=where)
+    else:
+        assert set(index.search(np.ones((1, 2)), 6, where=where).ids[0]) == wanted
+
+
+def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embeddings, tmp_path):
+    index = build_index(make_embeddings(np.eye(4) + 1), "qdrant", records=RECORDS, url=server.url)
+    fields = {
+        body["field_name"]: body["field_schema"]
+        for method, path, body in server.requests
+        if path.endswith("/index")
+    }
+    # "maker" is no simple value; that "sold" is unknown once does not matter.
+    assert fields == {
+        "diptych.source": "keyword",
+        "category": "keyword",
+        "price": "float",
+        "colours": "keyword",
+        "sold": "bool",
+    }
+    assert list(index.records().values()) == RECORDS
+    assert index.search(np.eye(4), 4, where={"category": "hats"}).ids == [["image-1"]] * 4
+    index.add(["image-1"], np.ones((1, 4)), replace=True, records=[{"category": "shoes"}])
+    assert index.records()["image-1"] == {"category": "shoes"}
+    assert index.search(np.ones((1, 4)), 4, where={"category": "shoes"}).found.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({}, "holds no condition"),
+        ("shoes", "holds no condition"),
+        ({"category": []}, "lets nothing through"),
+        ({"category": None}, "can be no item's value"),
+        ({"price": {"above": 3}}, "is no bound"),
+        ({"price": {"gte": "3"}}, "is no bound"),
+        ({"price": {}}, "has no bounds"),
+        ({"price": float("nan")}, "can be no item's value"),
+        ({"": 1}, "is not the name of a field"),
+        ({"categroy": "shoes"}, r"no item of .* has a field 'categroy' \(fields of one.*: category, colours"),
+    ],
+)
+def test_conditions_that_are_none(make_embeddings, where, said):
+    index = build_index(make_embeddings(np.eye(4)), "qdrant", records=RECORDS)
+    with pytest.raises(UsageError, match=said):
+        index.search(np.eye(4), 1, where=where)
+
+
+def test_metadata_that_is_none(make_embeddings):
+    embeddings = make_embeddings(np.eye(2))
+    for records, said in (
+        ([{}], "metadata of 1 items given for 2"),
+        ([{}, {"diptych": 1}], "'image-1' has a field 'diptych'"),
+        ([{"x": {1, 2}}, {}], "'image-0' is not JSON"),
+        ([{"x": float("nan")}, {}], "'image-0' is not JSON"),
+    ):
+        with pytest.raises(DataError, match=said):
+            build_index(embeddings, "qdrant", records=records)
+
+
+def test_an_index_of_this_process_is_saved_whole_and_without_pickles(make_embeddings, tmp_path):
+    index = build_index(make_embeddings(np.eye(4) + 1), "qdrant", records=RECORDS)
+    index.delete(["image-0"])
+    index.add(["late"], np.ones((1, 4)))
+    folder = index.save(tmp_path / "index")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "ids.json",
+        "index.json",
+        "records.json",
+        "rows.npy",
+    ]
+    opened = open_index(folder)
+    assert opened.ids == ["image-1", "image-2", "image-3", "late"]
+    assert opened.records() == index.records()
+    assert list(opened.search(np.eye(4), 4)) == list(index.search(np.eye(4), 4))
+    assert list(opened.rebuild().search(np.eye(4), 4)) == list(index.search(np.eye(4), 4))
+
+
+def test_an_index_on_a_server_is_saved_as_where_it_is(server, make_embeddings, tmp_path, monkeypatch):
+    server.key = "secret"
+    monkeypatch.setenv("SHOP_KEY", "secret")
+    options = {"url": server.url, "collection": "shop", "key_variable": "SHOP_KEY"}
+    index = build_index(make_embeddings(np.eye(4)), "qdrant", **options)
+    folder = index.save(tmp_path / "index")
+    assert [path.name for path in folder.iterdir()] == ["index.json"]
+    assert "secret" not in (folder / "index.json").read_text()
+    assert open_index(folder).search(np.eye(4), 1).ids == [[f"image-{row}"] for row in range(4)]
+    index.add(["new"], np.ones((1, 4)))
+    with pytest.raises(StorageError, match="4 items expected, got 5"):
+        open_index(folder)
+    index.save(folder)
+    assert len(open_index(folder)) == 5
+    server.store.delete_collection("shop")
+    with pytest.raises(StorageError, match=r"there is no Qdrant collection 'shop' at http.*build it again"):
+        open_index(folder)
+
+
+def test_opening_checks_whose_items_they_are(server, make_embeddings, tmp_path):
+    folder = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url).save(tmp_path / "index")
+    header = read_json(folder / "index.json")
+    write_json(folder / "index.json", header | {"encoder": "encoder-b"})
+    with pytest.raises(MismatchError, match="items of encoder encoder-a, the saved index is of encoder-b"):
+        open_index(folder)
+    write_json(folder / "index.json", header | {"width": 5})
+    with pytest.raises(MismatchError, match="vectors of width 4 compared by Dot, these are of width 5"):
+        open_index(folder)
+    folder = build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="bags").save(
+        tmp_path / "bags"
+    )
+    header = read_json(folder / "index.json")
+    header["about"]["vocabulary"] = "0123456789abcdef"
+    write_json(folder / "index.json", header)
+    with pytest.raises(MismatchError, match="items of vocabulary .* the saved index is of 0123456789abcdef"):
+        open_index(folder)
+
+
+def test_a_build_that_was_killed_goes_on_where_it_stopped(server, make_embeddings):
+    embeddings = make_embeddings(count=20, width=4)
+    server.upserts_left = 3
+    with pytest.raises(StorageError, match=r"answered 500: Service internal error: disk is full .*resumes"):
+        build_index(embeddings, "qdrant", url=server.url, batch=4)
+    assert server.store.count("diptych").count == 12
+    server.upserts_left = None
+    before = server.count("PUT", "/points")
+    reporter = Reporter()
+    with report_to(reporter):
+        index = build_index(embeddings, "qdrant", url=server.url, batch=4)
+    assert server.count("PUT", "/points") - before == 2  # of five blocks, three were there
+    assert reporter.bars["uploading to Qdrant"] == (20, 20)
+    assert index.ids == list(embeddings.ids)
+    # Whole already: nothing is sent.
+    build_index(embeddings, "qdrant", url=server.url, batch=4)
+    assert server.count("PUT", "/points") - before == 2
+    # Other metadata is other content.
+    build_index(embeddings, "qdrant", url=server.url, records=[{"a": row % 2} for row in range(20)])
+    assert server.count("PUT", "/points") - before == 3
+    assert server.store.count("diptych").count == 20
+
+
+class Reporter:
+    """Counts what bars advance."""
+
+    def __init__(self):
+        self.bars = {}
+
+    def start(self, description, total, unit, done):
+        reporter = self
+
+        class Bar:
+            def advance(self, steps=1, note=""):
+                reporter.bars[description] = (reporter.bars[description][0] + steps, total)
+
+        self.bars[description] = (done, total)
+        return Bar()
+
+    def finish(self, task):
+        pass
+
+
+def test_a_collection_of_others_is_left_alone(server, make_embeddings):
+    build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
+    writes = server.count("PUT", "/points")
+    with pytest.raises(
+        MismatchError, match="vectors of width 4 compared by Dot, these are of width 3.*replace=True"
+    ):
+        build_index(make_embeddings(np.eye(3)), "qdrant", url=server.url)
+    other = make_embeddings(np.eye(4), ids=list("abcd"))
+    other = type(other)(**{**vars(other), "data": "data-b"})
+    with pytest.raises(MismatchError, match=r"already holds 4 items of other embeddings \(encoder encoder-a"):
+        build_index(other, "qdrant", url=server.url)
+    with pytest.raises(MismatchError, match=r"sparse vectors \[\], plain ones named 'terms'"):
+        build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url)
+    assert server.count("PUT", "/points") == writes
+    index = build_index(other, "qdrant", url=server.url, replace=True)
+    assert index.ids == list("abcd")
+    assert index.options["replace"] is False
+    build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="bags")
+    with pytest.raises(MismatchError, match="holds no nameless dense vectors, 4 wide ones are needed"):
+        build_index(other, "qdrant", url=server.url, collection="bags")
+
+
+def test_a_server_that_is_down(make_embeddings, tmp_path):
+    with qdrant_server() as server:
+        index = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
+        index.save(tmp_path / "index")
+        address = server.url
+    for call in (
+        lambda: build_index(make_embeddings(np.eye(4)), "qdrant", url=address),
+        lambda: index.search(np.eye(4), 1),
+        lambda: index.add(["new"], np.ones((1, 4))),
+        lambda: open_index(tmp_path / "index"),
+    ):
+        with pytest.raises(StorageError, match=f"no Qdrant server answers at {address}.*start the server"):
+            call()
+
+
+def test_a_server_that_does_not_answer(server, make_embeddings):
+    server.awake.clear()
+    with pytest.raises(StorageError, match=r"did not answer within 1 s \(pass a longer timeout"):
+        build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url, timeout=1)
+
+
+def test_a_server_that_refuses_the_key(server, make_embeddings, monkeypatch):
+    server.key = "right"
+    with pytest.raises(
+        StorageError, match=r"refuses the key \(401: Must provide an API key\); .* QDRANT_API_KEY is not set"
+    ):
+        build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
+    monkeypatch.setenv("QDRANT_API_KEY", "wrong")
+    with pytest.raises(StorageError, match=r"\(403: Forbidden\); .* QDRANT_API_KEY is set") as caught:
+        build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
+    assert "wrong" not in str(caught.value)
+    assert not server.store.collection_exists("diptych")
+
+
+def test_a_collection_that_vanished_or_is_shared(server, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
+    server.store.upsert("diptych", [_point([9.0, 0, 0, 0], {"other": 1})])
+    with pytest.raises(StorageError, match="holds points that diptych did not write"):
+        index.search(np.eye(4), 1)
+    assert index.refresh() == 5
+    server.store.delete_collection("diptych")
+    with pytest.raises(StorageError, match=r"has no collection 'diptych' \(404: Not found"):
+        index.search(np.eye(4), 1)
+
+
+def _point(vector, payload):
+    from qdrant_client import models
+
+    return models.PointStruct(id=1, vector=vector, payload=payload)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("host:6333", "is not the address of a server"),
+        ("ftp://host", "is not the address of a server"),
+        ("https://user:secret@host:6333", "the url of the server at host holds more than an address"),
+        ("https://host:6333?key=secret", "the url of the server at host holds more than an address"),
+    ],
+)
+def test_addresses_that_are_none(make_embeddings, url, said):
+    with pytest.raises(UsageError, match=said) as caught:
+        build_index(make_embeddings(np.eye(4)), "qdrant", url=url)
+    assert "secret" not in str(caught.value)
+
+
+def test_what_the_server_is_asked_for(server, make_embeddings):
+    index = build_index(
+        make_embeddings(np.eye(4)), "qdrant", url=server.url, m=7, ef_construction=9, shards=3
+    )
+    created = next(
+        body for method, path, body in server.requests if (method, path) == ("PUT", "/collections/diptych")
+    )
+    assert created["vectors"] == {
+        "size": 4,
+        "distance": "Dot",
+        "hnsw_config": {"m": 7, "ef_construct": 9},
+    }
+    assert (created["shard_number"], created["replication_factor"]) == (3, 1)
+    index.search(np.eye(4), 2, ef_search=33)
+    assert server.requests[-1][2]["searches"][0]["params"] == {"hnsw_ef": 33}
+    index.search_exact(np.eye(4), 2)
+    assert server.requests[-1][2]["searches"][0]["params"] == {"exact": True}
+
+
+def test_points_are_numbered_by_their_ids():
+    assert point_id("image-1") == "c94e545d-4dbd-54d1-90a8-b1720e5fa4de"
+    assert len({point_id(str(number)) for number in range(100)}) == 100
+
+
+def test_rebuilding_on_a_server_copies(server, make_embeddings):
+    index = build_index(make_embeddings(np.eye(4)), "qdrant", records=RECORDS, url=server.url)
+    index.delete(["image-1"])
+    with pytest.raises(UsageError, match=r"cannot be rebuilt into itself \(.*pass collection=NAME"):
+        index.rebuild()
+    copy = index.rebuild(collection="copy")
+    assert copy.ids == ["image-0", "image-2", "image-3"]
+    assert copy.records() == index.records()
+    assert list(copy.search(np.eye(4), 3)) == list(index.search(np.eye(4), 3))
+
+
+def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
+    bags = make_bags([[1, 0, 2], [0, 3, 0], [0, 0, 0], [0, 1, 1]])
+    index = build_index(bags, "qdrant-sparse", **where_to)
+    hits = index.search(csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]], dtype=np.float32)), 10)
+    assert list(hits) == [
+        [("image-1", 3.0), ("image-0", 2.0), ("image-3", 2.0)],
+        [],
+        [("image-0", 1.0)],
+    ]
+    assert "recall" not in index.about
+    index.add(["late"], csr_array(np.array([[5, 0, 0]], dtype=np.float32)), replace=True)
+    index.delete(["image-3"])
+    opened = open_index(index.save(tmp_path / "index"))
+    assert opened.terms == ("red", "green", "blue")
+    assert opened.ids == ["image-0", "image-1", "image-2", "late"]
+    assert list(opened.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
+    if not where_to:
+        again = opened.rebuild()
+        assert again.ids == opened.ids
+        assert list(again.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
+
+
+def test_dense_and_sparse_are_not_mixed(make_embeddings):
+    with pytest.raises(UsageError, match="the qdrant engine indexes dense vectors, these are sparse"):
+        build_index(make_bags(np.eye(3)), "qdrant")
+    with pytest.raises(UsageError, match="the qdrant-sparse engine indexes sparse vectors, these are dense"):
+        build_index(make_embeddings(np.eye(3)), "qdrant-sparse")
+
+
+def test_payloads_are_json(server, make_embeddings):
+    build_index(make_embeddings(np.eye(2)), "qdrant", url=server.url)
+    point = server.store.retrieve("diptych", [point_id("image-1")], with_vectors=True)[0]
+    assert point.vector == [0.0, 1.0]
+    own = json.loads(json.dumps(point.payload))["diptych"]
+    assert (own["id"], own["order"], own["encoder"]) == ("image-1", 1, "encoder-a")

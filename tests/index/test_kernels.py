@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.index.kernels import load_kernels
+from diptych.index.postings import Postings
+from diptych.index.sparse_rows import SparseRows
+
+
+def bags(make_bags, **said):
+    return SparseRows(make_bags(**said).rows)
+
+
+def test_frequencies(make_bags):
+    rows = make_bags([[0, 2, 0], [0, 3, 1]])
+    documents, largest = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.float32)
+    load_kernels().frequencies(*SparseRows(rows.rows).arrays, documents, largest)
+    assert documents.tolist() == [0, 2, 1]
+    assert largest.tolist() == [0, 3, 1]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 2.0])
+def test_postings_hold_the_codes(make_bags, share):
+    rows = bags(make_bags, count=700, width=30)
+    postings = Postings.build(rows, share, block=256, span=512)
+    dense = rows.csr().toarray().astype(np.float64)
+    codes = np.ceil(dense / postings.steps).clip(max=255)
+    hubs = np.flatnonzero(postings.place_of >= 0)
+    assert set(hubs) == {t for t, n in enumerate((dense > 0).sum(0)) if n >= max(share * 700, 8)}
+    # Documents i and 32 + i of each 64 are neighbours.
+    laid_out = postings.hubs.reshape(3, len(hubs), 4, 32, 2).transpose(0, 2, 4, 3, 1).reshape(768, len(hubs))
+    np.testing.assert_array_equal(laid_out[:700], codes[:, hubs])
+    assert not laid_out[700:].any()
+    for term in np.flatnonzero(postings.place_of < -1).tolist():
+        number = -2 - postings.place_of[term]
+        found = {}
+        for span in range(2):
+            start, end = postings.starts[span] + postings.offsets[span, number : number + 2]
+            found |= dict(
+                zip(
+                    512 * span + postings.documents[start:end].astype(int),
+                    postings.codes[start:end],
+                    strict=True,
+                )
+            )
+        assert found == {d: codes[d, term] for d in np.flatnonzero(dense[:, term])}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    terms=st.sampled_from([1, 3, 40, 200]),
+    share=st.sampled_from([0.0, 0.2, 2.0]),
+    whole=st.booleans(),
+    spread=st.sampled_from([0.3, 3.0]),
+)
+def test_sums_are_within_the_stated_bounds_of_scores(make_bags, seed, terms, share, whole, spread):
+    """Every document is asked for: sums, units and the bounds of ``prepare``'s docstring."""
+    rng = np.random.default_rng(seed)
+    width, count = 300, 320
+    dense = rng.lognormal(0, spread, (count, width)) * (rng.random((count, width)) < 0.3)
+    query = np.zeros((1, width))
+    query[0, rng.permutation(width)[:terms]] = rng.lognormal(0, spread, terms)
+    rows, asked = (SparseRows(make_bags(part).rows) for part in (dense, query))
+    postings = Postings.build(rows, share, block=256, span=256)
+    found = postings.candidates(asked, np.arange(1), count, None, room=count, final=True, whole=whole)
+    sums = np.zeros(count)
+    sums[found.slots[0, : found.found[0]]] = found.values[0, : found.found[0]]
+    scores = (rows.csr().astype(np.float64) @ asked.csr().astype(np.float64).T).toarray()[:, 0]
+    unit, own = found.units[0], asked.csr().toarray()[0].astype(np.float64)
+    known = np.count_nonzero((own > 0) & (postings.place_of != -1))
+    slack = np.sum(own * postings.steps * (postings.place_of != -1)) / unit
+    raised = 256 * known if whole and known <= 127 else 0
+    assert (sums > scores / unit - known - 1e-3).all()
+    assert (sums < scores / unit + slack + known + raised + 1e-3).all()
+    if whole and known <= 127:
+        np.testing.assert_array_equal(sums > 0, scores > 0)
+
+
+def test_exactly_the_largest_sums_equal_ones_by_slot(make_bags):
+    rng = np.random.default_rng(2)
+    dense = rng.integers(0, 4, (5000, 6)) * (rng.random((5000, 6)) < 0.7)
+    rows, asked = SparseRows(make_bags(dense).rows), SparseRows(make_bags([[1, 1, 2, 0, 0, 3]]).rows)
+    postings = Postings.build(rows, 0.5)
+    every = postings.candidates(asked, np.arange(1), 5000, None, room=5000, final=True)
+    sums = np.zeros(5000, dtype=np.int64)
+    sums[every.slots[0, : every.found[0]]] = every.values[0, : every.found[0]]
+    alive = rng.random(5000) < 0.8
+    for living in (None, alive):
+        shown = sums if living is None else np.where(living, sums, 0)
+        for k in (1, 7, 300):
+            best = postings.candidates(asked, np.arange(1), k, living, room=Postings.room(k), final=True)
+            order = np.argsort(-shown, kind="stable")[:k]
+            assert best.found.tolist() == [k]
+            assert best.slots[0, :k].tolist() == sorted(order.tolist())
+
+
+def test_rows_that_cannot_matter_are_left_and_nothing_else(make_bags):
+    """Many terms, so that groups of documents are left after a round; small k against the plain product."""
+    rng = np.random.default_rng(3)
+    dense = rng.gamma(0.3, 1, (4000, 60)) * (rng.random((4000, 60)) < 0.4)
+    dense[::500] *= 6
+    rows, asked = SparseRows(make_bags(dense).rows), SparseRows(make_bags(rng.gamma(0.3, 1, (50, 60))).rows)
+    scores = (asked.csr().astype(np.float64) @ rows.csr().astype(np.float64).T).toarray()
+    chosen = Postings.build(rows, 0.0).candidates(asked, np.arange(50), 2, None, room=4000)
+    for query in range(50):
+        best = set(np.argsort(-scores[query])[:2].tolist())
+        mine = set(chosen.slots[query, : chosen.found[query]].tolist())
+        assert best <= mine
+        assert len(mine) < 1000

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+import resource
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import StorageError
+from diptych.index import build_index, open_index
+
+ENGINES = ["cascade", "impacts", "inverted"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_opened_index_is_the_saved_one(engine, make_bags, tmp_path):
+    bags = make_bags(count=300)
+    built = build_index(bags, engine)
+    answers = list(built.search(bags.rows, 10))
+    opened = open_index(built.save(tmp_path / "index"), verify=True)
+    assert type(opened) is type(built)
+    assert opened.describe() == built.describe()
+    assert (opened.options, opened.about, opened.encoder) == (built.options, built.about, built.encoder)
+    assert list(opened.search(bags.rows, 10)) == answers == list(built.search(bags.rows, 10))
+    for path in (tmp_path / "index").glob("*.npy"):
+        np.load(path, allow_pickle=False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_damaged_file_is_named(engine, make_bags, tmp_path):
+    folder = build_index(make_bags(count=2000), engine, hub_share=0.2).save(tmp_path / "index")
+    mapped = open_index(folder).mapped
+    assert mapped <= {path.name for path in folder.iterdir()}
+    for path in sorted(folder.iterdir()):
+        if path.name == "index.json":
+            continue
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1])
+        with pytest.raises(StorageError, match=f"{path.name} is damaged: {len(whole)} bytes expected"):
+            open_index(folder)
+        middle = len(whole) // 2
+        path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
+        with pytest.raises(StorageError, match=f"{path.name} is damaged: fingerprint"):
+            open_index(folder, verify=True)
+        if path.name in mapped:
+            assert len(open_index(folder)) == 2000  # not read, so not noticed: what verify is for
+        path.unlink()
+        with pytest.raises(StorageError, match=f"{path.name} is missing"):
+            open_index(folder)
+        path.write_bytes(whole)
+    assert len(open_index(folder, verify=True)) == 2000
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_files_that_do_not_fit_together(engine, make_bags, tmp_path):
+    folder = build_index(make_bags(count=120), engine).save(tmp_path / "index")
+    header = json.loads((folder / "index.json").read_text())
+    for name, array in (
+        ("postings.codes.npy", np.zeros(3, dtype=np.uint8)),
+        ("postings.hubs.npy", np.zeros((7, 1, 256), dtype=np.uint8)),
+        ("postings.steps.npy", np.zeros(3, dtype=np.float32)),
+        ("postings.offsets.npy", np.zeros((1, 2), dtype=np.int64)),
+    ):
+        whole = (folder / name).read_bytes()
+        np.save(folder / name, array)
+        changed = json.loads(json.dumps(header))
+        del changed["files"][name]
+        (folder / "index.json").write_text(json.dumps(changed))
+        with pytest.raises(StorageError, match=r"expected, got|not those of 120 documents"):
+            open_index(folder)
+        (folder / name).write_bytes(whole)
+
+
+def test_a_full_disk_leaves_the_older_index_whole(make_bags, tmp_path):
+    folder = build_index(make_bags(count=50)).save(tmp_path / "index")
+    large = build_index(make_bags(count=20_000))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
+    try:
+        with pytest.raises(StorageError, match="cannot"):
+            large.save(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    assert len(open_index(folder, verify=True)) == 50
+    large.save(folder)
+    assert len(open_index(folder)) == 20_000

@@ -1,0 +1,306 @@
+"""Chapter 3 in small: dense rows trained or given, heads on them, what is used again and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import Interrupted, MismatchError, UsageError
+from diptych.studies import STUDIES, Choices, Results, collect, compare
+from diptych.studies.kept import per_query_of
+from diptych.studies.page import render_study
+from diptych.studies.runner import run_study
+
+BASE, MEANING, EXAMPLES = (STUDIES.get(f"d2s.table-3.{number}") for number in (1, 3, 4))
+FIGURE = STUDIES.get("d2s.figure-3.2")
+
+SMALL = {
+    "model.width": 16,
+    "model.image.preprocessing": {"size": 32, "resize": 32},
+    "model.text.word_width": 8,
+    "model.text.min_count": 1,
+    "batches.size": 16,
+    "stages.0.epochs": 1,
+    "stages.0.warmup": 0,
+}
+HEADS = {
+    "sparsify.vocabulary.size": 120,
+    "sparsify.head.width": 8,
+    "sparsify.training.epochs": 2,
+    "sparsify.training.batch_size": 64,
+}
+
+
+@pytest.fixture
+def tiny(scenes_folder: Path) -> Choices:
+    return Choices(setting="quick", data={"path": str(scenes_folder)}, values={**SMALL, **HEADS})
+
+
+@pytest.fixture(scope="module")
+def trained(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+    """Table 3.1 with its dense rows and one head."""
+    folder = tmp_path_factory.mktemp("studies") / BASE.name
+    choices = Choices(setting="quick", data={"path": str(scenes_folder)}, values={**SMALL, **HEADS})
+    return folder, run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"], accelerator="cpu")
+
+
+@pytest.fixture
+def studies(trained: tuple[Path, Results], tmp_path: Path) -> Path:
+    """A copy of what is trained, for tests that change it."""
+    shutil.copytree(trained[0].parent, tmp_path / "studies")
+    return tmp_path / "studies"
+
+
+def test_a_head_is_measured_beside_its_dense_rows(trained: tuple[Path, Results]) -> None:
+    from diptych.encoders.encode import EncodedCollection
+    from diptych.sparse.measures import flops
+    from diptych.sparse.sparsified import SparsifiedCollection
+
+    folder, results = trained
+    assert [entry.row for entry in results.entries] == ["dense", "d2s-1e-3-c+w"]
+    dense, head = (entry.measurements[0] for entry in results.entries)
+    assert set(dense.values) == {"t2i R@1", "t2i R@5", "t2i R@10", "t2i MRR@10"}
+    assert set(head.values) >= {
+        *dense.values, "FLOPs", "terms per image", "Exact@20", "Exact@10", "Semantic@20", "overlap@10",
+        "ρ-MRR@10", "Kendall τ",
+    }  # fmt: skip
+    assert (head.on.dataset, head.on.images, head.on.captions) == ("scenes", 16, 80)
+    rows = folder / "rows"
+    for split in ("train", "val", "test"):
+        there = EncodedCollection.open(rows / "dense" / "seed-0" / "embeddings" / f"scenes-{split}")
+        assert there.about["split"] == split
+    sparse = SparsifiedCollection.open(rows / "d2s-1e-3-c+w" / "seed-0" / "sparse" / "scenes-test")
+    assert head.values["FLOPs"] == pytest.approx(flops(sparse.texts.rows, sparse.images.rows))
+    assert head.values["terms per image"] == pytest.approx(sparse.images.rows.nnz / 16)
+    # By hand: how often the caption's picture has the highest score of all.
+    scores = (sparse.texts.rows @ sparse.images.rows.T).toarray()
+    own = scores[np.arange(80), sparse.caption_image]
+    above = (scores > own[:, None]).sum(axis=1)
+    assert 100 * np.mean(above < 5) >= head.values["t2i R@5"] - 1e-9
+    kept = per_query_of(results.evidence(), "d2s-1e-3-c+w", "Exact@20")
+    assert kept is not None
+    assert kept[0].mean() == pytest.approx(head.values["Exact@20"])
+    assert kept[1].tolist() == np.repeat(np.arange(16), 5).tolist()
+    entry = results.entries[1]
+    assert entry.cpu_seconds > 0
+    assert entry.epochs == (2, 2)
+    assert "sparsify.training.epochs" in entry.changed
+    assert not entry.fine_tuned_from  # its dense rows are of the study's own training
+
+
+def test_what_is_there_is_used_by_all_tables(studies: Path, tiny: Choices) -> None:
+    told: list[str] = []
+    folder = studies / FIGURE.name
+    rows = ["dense", "d2s-1e-3-c+w"]
+    results = run_study(FIGURE, folder, tiny, rows=rows, accelerator="cpu", tell=told.append)
+    assert [line.split(": ", 1)[1] for line in told] == [
+        "Dense: there already",
+        "Dense: measuring",
+        "D2S, η = 1e-3, exp = c + w: there already",
+        "D2S, η = 1e-3, exp = c + w: measuring",
+    ]
+    assert not (folder / "rows").exists()  # runs are table 3.1's
+    page = render_study(compare(FIGURE, results))
+    assert page.count("<svg") == 4  # the comparison, here, as printed, the overlap
+    assert "Overlap of the top 10" in page
+    told.clear()
+    again = run_study(FIGURE, folder, tiny, rows=rows, accelerator="cpu", tell=told.append)
+    assert [line.rsplit(": ", 1)[1] for line in told] == ["there already", "there already"]
+    assert again == results
+
+
+def test_what_a_measurement_kept_is_made_again_where_it_is_missing(studies: Path, tiny: Choices) -> None:
+    told: list[str] = []
+    kept = studies / BASE.name / "rows" / "d2s-1e-3-c+w" / "seed-0" / "measured"
+    values = json.loads((kept / "values.json").read_text())["values"]
+    shutil.rmtree(kept)
+    results = run_study(
+        BASE, studies / BASE.name, tiny, rows=["d2s-1e-3-c+w"], accelerator="cpu", tell=told.append
+    )
+    assert told[-1].endswith("measuring")
+    assert (kept / "per_query.npz").is_file()
+    assert results.of("d2s-1e-3-c+w")[0].measurements[0].values == values
+
+
+def test_studies_that_have_moved_keep_their_values_per_query(studies: Path, tmp_path: Path) -> None:
+    (studies).rename(tmp_path / "moved")
+    (found,) = collect([tmp_path / "moved" / BASE.name])
+    assert per_query_of(found.evidence(), "d2s-1e-3-c+w", "t2i R@1") is not None
+    comparison = compare(BASE, found)
+    (claim,) = (judgement for one, judgement, _ in comparison.claims if one.name == "below dense")
+    assert any("tests" in finding.what and finding.holds is not None for finding in claim.findings)
+
+
+def test_terms_are_shown_with_their_pictures(studies: Path, tiny: Choices) -> None:
+    results = run_study(EXAMPLES, studies / EXAMPLES.name, tiny, accelerator="cpu")
+    (shown,) = {len(json.loads(file.read_text())) for file in studies.rglob("examples.json")}
+    assert shown == 6
+    page = render_study(compare(EXAMPLES, results))
+    assert page.count('<img src="data:image/jpeg;base64,') == 6
+    assert "its picture" in page
+    file = studies / BASE.name / "rows" / "d2s-1e-3-c" / "seed-0" / "measured" / "examples.json"
+    first = json.loads(file.read_text())[0]
+    said = [term for term, contained in first["caption terms"] if contained]
+    assert all(term.strip("-") in first["caption"].lower() for term in said)
+    assert 0 < len(first["caption terms"]) <= 10
+    assert not any(term.startswith("[") for term, _ in first["caption terms"])
+
+
+def test_one_of_another_training_is_refused(studies: Path, tiny: Choices) -> None:
+    def run(**values: object) -> Results:
+        choices = replace(tiny, values={**tiny.values, **values})
+        return run_study(BASE, studies / BASE.name, choices, rows=["d2s-1e-3-c+w"], accelerator="cpu")
+
+    with pytest.raises(UsageError, match=r"training\.epochs = 2, asked for is 3") as caught:
+        run(**{"sparsify.training.epochs": 3})
+    assert caught.value.fix == "choose another folder with --out"
+    with pytest.raises(UsageError, match="was trained with model"):
+        run(**{"model.width": 8})
+    with pytest.raises(UsageError, match="has the rows of a training, not those of"):
+        choices = replace(
+            tiny,
+            values={**HEADS, "dense": str(studies / BASE.name / "rows" / "dense" / "seed-0")},
+        )
+        run_study(BASE, studies / BASE.name, choices, rows=["dense"], accelerator="cpu")
+
+
+def test_an_interrupted_head_goes_on_to_the_same_numbers(
+    studies: Path, tiny: Choices, trained: tuple[Path, Results]
+) -> None:
+    told: list[str] = []
+    folder = studies / BASE.name
+    shutil.rmtree(folder / "rows" / "d2s-1e-3-c+w")
+    rows = ["d2s-1e-3-c+w"]
+
+    def run(should_stop: Callable[[], bool] = lambda: False) -> Results:
+        return run_study(
+            BASE, folder, tiny, rows=rows, accelerator="cpu", should_stop=should_stop, tell=told.append
+        )
+
+    steps = iter([False] * 3 + [True] * 100)
+    with pytest.raises(Interrupted):
+        run(lambda: next(steps))
+    assert told[-1].endswith("training")
+    told.clear()
+    resumed = run()
+    assert [line.rsplit(": ", 1)[1] for line in told] == ["there already", "goes on", "measuring"]
+    before = trained[1].of(rows[0])[0].measurements[0].values
+    assert resumed.of(rows[0])[0].measurements[0].values == before
+
+
+def test_dense_rows_are_given_as_run_encoder_or_embeddings(
+    trained: tuple[Path, Results], scenes_folder: Path, tmp_path: Path
+) -> None:
+    """All three are the same rows: the same head, to the last digit."""
+    run = trained[0] / "rows" / "dense" / "seed-0"
+    embeddings = tmp_path / "embeddings"
+    for split in ("train", "val", "test"):
+        shutil.copytree(run / "embeddings" / f"scenes-{split}", embeddings / split)
+    expected = trained[1].of("d2s-1e-3-c+w")[0].measurements[0].values
+    for place, source in (("a", run), ("b", run / "best"), ("c", embeddings)):
+        choices = Choices(
+            setting="quick",
+            data={"path": str(scenes_folder)},
+            values={**HEADS, "dense": str(source)},
+        )
+        folder = tmp_path / place / BASE.name
+        results = run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"], accelerator="cpu")
+        assert results.of("d2s-1e-3-c+w")[0].measurements[0].values == expected
+        dense, head = results.entries
+        assert dense.measurements[0].values == trained[1].of("dense")[0].measurements[0].values
+        assert dense.fine_tuned_from == head.fine_tuned_from
+        assert head.fine_tuned_from.startswith(f"{source} (fingerprint ")
+        label = compare(BASE, results).label
+        assert f"on rows of {source} (fingerprint" in label
+        with pytest.raises(UsageError, match="has the rows of .*, not of a training"):
+            run_study(
+                BASE,
+                folder,
+                replace(choices, values={**SMALL, **HEADS}),
+                rows=["dense"],
+                accelerator="cpu",
+            )
+
+
+def test_rows_made_elsewhere_are_given(
+    trained: tuple[Path, Results], scenes_folder: Path, tmp_path: Path
+) -> None:
+    """As arrays with ids: the same figures as of the encoder that made them."""
+    from diptych.encoders.encode import EncodedCollection
+
+    run = trained[0] / "rows" / "dense" / "seed-0"
+    parts = [
+        EncodedCollection.open(run / "embeddings" / f"scenes-{split}") for split in ("train", "val", "test")
+    ]
+    for side in ("images", "texts"):
+        rows = [getattr(part, side) for part in parts]
+        np.save(tmp_path / f"{side}.npy", np.concatenate([np.asarray(one.rows) for one in rows]))
+        (tmp_path / f"{side}.txt").write_text("".join(f"{name}\n" for one in rows for name in one.ids))
+    values = {"dense": f"rows:{tmp_path}"}
+    choices = Choices(setting="paper", data={"path": str(scenes_folder)}, values=values)
+    results = run_study(BASE, tmp_path / BASE.name, choices, rows=["dense"], accelerator="cpu")
+    before = trained[1].of("dense")[0].measurements[0].values
+    assert results.of("dense")[0].measurements[0].values == pytest.approx(before)
+
+
+def test_embeddings_of_other_data_are_refused(
+    trained: tuple[Path, Results], tiny: Choices, tmp_path: Path
+) -> None:
+    from diptych.data.scenes import make_scenes
+
+    test_alone = trained[0] / "rows" / "dense" / "seed-0" / "embeddings" / "scenes-test"
+    with pytest.raises(MismatchError, match="has no rows of 48 of 48 pictures"):
+        run_study(
+            BASE,
+            tmp_path / BASE.name,
+            replace(tiny, values={**HEADS, "dense": str(test_alone)}),
+            rows=["d2s-1e-3-c+w"],
+            accelerator="cpu",
+        )
+    other = make_scenes(tmp_path / "other", 8, 4, 40, size=32, seed=1, workers=1)
+    with pytest.raises(MismatchError, match="has no rows of"):
+        run_study(
+            BASE,
+            tmp_path / "other study",
+            replace(tiny, data={"path": str(other)}, values={**HEADS, "dense": str(test_alone)}),
+            rows=["dense"],
+            accelerator="cpu",
+        )
+
+
+def test_further_judgements_are_refused(studies: Path, tiny: Choices) -> None:
+    with pytest.raises(UsageError, match="own pairs"):
+        run_study(
+            BASE,
+            studies / BASE.name,
+            replace(tiny, positives="pairs:nowhere.json"),
+            rows=["d2s-1e-3-c+w"],
+            accelerator="cpu",
+        )
+
+
+def test_terms_are_held_against_the_vectors_that_are_named(
+    studies: Path, tiny: Choices, tmp_path: Path
+) -> None:
+    """One vector for all words: whatever a caption's terms are, each is as near as can be."""
+    from diptych.data import read_collection
+
+    assert tiny.data is not None
+    captions = read_collection(tiny.data["path"]).captions
+    words = sorted({word for caption in captions for word in caption.lower().strip(".").split()})
+    np.savez(tmp_path / "words.npz", words=np.array(words), vectors=np.ones((len(words), 3), np.float32))
+    named = replace(tiny, values={**tiny.values, "measure.words": str(tmp_path / "words.npz")})
+    folder = studies / BASE.name
+    plain = run_study(BASE, folder, tiny, rows=["d2s-1e-3-c+w"], accelerator="cpu")
+    results = run_study(BASE, folder, named, rows=["d2s-1e-3-c+w"], accelerator="cpu")
+    before, after = (one.of("d2s-1e-3-c+w")[0].measurements[0] for one in (plain, results))
+    assert "words.npz" in after.protocol
+    assert "co-occurrence in 240 training captions" in before.protocol
+    assert before.values["Exact@20"] == after.values["Exact@20"]
+    assert after.values["Semantic@20"] > before.values["Semantic@20"]
