@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -111,3 +115,51 @@ def test_rows_that_cannot_matter_are_left_and_nothing_else(make_bags):
         mine = set(chosen.slots[query, : chosen.found[query]].tolist())
         assert best <= mine
         assert len(mine) < 1000
+
+
+LAZY = """
+import sys
+from diptych.core.progress import report_to
+import diptych.index.engines.inverted
+from diptych.index.kernels import load_kernels
+assert "numba" not in sys.modules, "compiled at import"
+
+class Recorder:
+    said = []
+    def start(self, description, total, unit, done):
+        self.said.append(description)
+        return self
+    def finish(self, task):
+        self.said.append("over")
+
+with report_to(Recorder()):
+    kernels = load_kernels()
+    assert load_kernels() is kernels
+assert Recorder.said == ["compiling the sparse engine (once per machine)", "over"], Recorder.said
+"""
+
+
+def test_compiled_when_first_needed_with_a_word_about_it():
+    source = os.pathsep.join(path for path in sys.path if path)
+    subprocess.run([sys.executable, "-c", LAZY], env=os.environ | {"PYTHONPATH": source}, check=True)
+
+
+def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(monkeypatch):
+    import numba
+
+    from diptych.index.kernels.jit import jit
+
+    plain = numba.njit
+
+    def without_cache(*signature, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function 'twice': no locator available for file")
+        return plain(*signature, **options)
+
+    monkeypatch.setattr(numba, "njit", without_cache)
+
+    @jit(numba.int64, numba.int64)
+    def twice(number):
+        return 2 * number
+
+    assert twice(21) == 42

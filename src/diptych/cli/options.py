@@ -101,6 +101,7 @@ def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
 _PATHS = (
     *("warm_start", "fine_tune", "shortcuts.digits"),
     *("model.image.weights", "model.text.word_vectors", "reconstruction.targets.model"),
+    *("dense", "measure.words", "sparsify.vocabulary.source"),
 )
 """Recipe keys whose values can be files or folders."""
 

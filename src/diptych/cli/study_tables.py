@@ -33,7 +33,10 @@ def say_published(study: Study) -> None:
             for column in study.columns:
                 cell = row.cells.get(column.name)
                 spread = None if cell is None or not wide else cell.printed_spread
-                cells.append("–" if cell is None else _number(cell.value, spread, decimals[column.name]))
+                printed = (
+                    None if cell is None else cell.bound + _number(cell.value, spread, decimals[column.name])
+                )
+                cells.append(printed or "–")
             rows.append((row.row, row.label, *cells) if wide else (row.row, *cells))
             legend.append(f"{row.row}  {row.label}")
         title = f"{table.paper.key} {table.name}: {table.title}"
@@ -139,7 +142,8 @@ def _lines(row: ComparedRow, study: Study, reproduces: bool, wide: bool) -> list
         printed = [
             "–"
             if cell.published is None
-            else _number(cell.published.value, cell.published.printed_spread if wide else None, digits)
+            else cell.published.bound
+            + _number(cell.published.value, cell.published.printed_spread if wide else None, digits)
             for cell, digits in cells
         ]
         lines.append((row.name, "printed", *printed))

@@ -36,16 +36,15 @@ class Index(Hooks):
         """An index of ``embeddings``; their rows are not copied where the engine can map them.
 
         Args:
-            embeddings: :class:`SparseEmbeddings` for an engine whose declaration says so, else
-                :class:`diptych.encoders.embeddings.Embeddings`.
+            embeddings: sparse ones for a sparse engine, dense ones for a dense engine.
             sample: queries an approximate engine measures its recall@10 on, best of the kind it will
                 be searched with; without it some of the items themselves are taken (each without
                 itself), which tends to flatter.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
-            UnknownNameError, UsageError: an option that is none, or a value it cannot have; dense
-                embeddings for a sparse engine, or sparse ones for a dense engine.
+            UnknownNameError, UsageError: an option that is none, or a value it cannot have; embeddings of
+                the other kind.
             DataError: an id occurs twice or is no string, the vectors have width 0, or a sparse one has a
                 negative weight.
             MismatchError: ``sample`` is of another width.

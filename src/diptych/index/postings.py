@@ -136,11 +136,6 @@ class Postings:
         kernels.fill(*rows.arrays, place_of, steps, 0.5 if nearest else 0.0, *laid_out, span)
         return made
 
-    @property
-    def bytes(self) -> int:
-        """How much they take up."""
-        return sum(int(getattr(self, name).nbytes) for name in _TYPES)
-
     def candidates(
         self,
         queries: SparseRows,

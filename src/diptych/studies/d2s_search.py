@@ -42,7 +42,7 @@ def _of_dense() -> tuple[Row, ...]:
             "Dense, HNSW, at recall 0.97",
             base=DENSE.name,
             search={**_THESIS, "equal_recall": True},
-            extra=f"{_OURS}: the same graph with the effort that finds 97 % of the best",
+            extra=f"{_OURS}: the effort that finds 97 %",
         ),
         Row(
             "exact-dense",
@@ -61,7 +61,7 @@ def _of_terms(eta: str) -> tuple[Row, ...]:
         _search(f"pisa-{eta}-own", f"{what}, own terms, PISA", base, engine="pisa", own_terms=True),
         _search(
             f"cascade-{eta}",
-            f"{what}, own terms >> all terms",
+            f"{what}, own >> all terms",
             base,
             engine="cascade",
             own_terms=True,
@@ -71,13 +71,13 @@ def _of_terms(eta: str) -> tuple[Row, ...]:
             f"pisa-{eta}-maxscore",
             f"{what}, PISA, maxscore",
             base,
-            f"{_OURS}: the library's fastest way to the same hits",
+            f"{_OURS}: its fastest way to the same hits",
             engine="pisa",
             options__algorithm="maxscore",
         ),
         _search(
             f"cascade-{eta}-1000",
-            f"{what}, own terms >> all terms, 1,000 candidates",
+            f"{what}, own >> all terms, 1,000 candidates",
             base,
             f"{_OURS}: more candidates than are asked for",
             engine="cascade",
@@ -113,9 +113,9 @@ TABLE_3_6 = STUDIES.add(
         bases=(DENSE, *(head_row(eta) for eta in _ETAS)),
         columns=(
             Column("FLOPs"),
-            *(Column(name, short=name.replace("throughput", "q/s"), logarithmic=True) for name in _RATES),
+            *(Column(name, 0, name.replace("throughput", "q/s"), logarithmic=True) for name in _RATES),
             *(Column(f"latency @{k}", 2, f"ms @{k}") for k in (10, 100, 1000)),
-            *(Column(f"recall @{k}", short=f"recall @{k}") for k in (10, 100, 1000)),
+            *(Column(f"recall @{k}", short=f"rec. @{k}") for k in (10, 100, 1000)),
         ),
         published=(published_table("d2s", "table-3.6"),),
         claims=(

@@ -17,6 +17,7 @@ __all__ = ["Trajectories", "charted_column", "comparison_figure", "logarithmic",
 
 _GREEN, _PURPLE, _GREY = "#009e73", "#a8588c", "#8a929c"  # Okabe and Ito's, dark enough for paper
 _POINTS = 500
+_DECADES = 300  # from the lowest to the highest: more has no room for numbers between powers of ten
 
 
 def charted_column(columns: Sequence[str]) -> str:
@@ -25,10 +26,11 @@ def charted_column(columns: Sequence[str]) -> str:
 
 
 def logarithmic(axis: Axis) -> None:
-    """Make an axis logarithmic, with plain numbers at 1, 2 and 5 of every power of ten."""
+    """Plain numbers on a logarithmic axis: at powers of ten, and at 2 and 5 of them where there is room."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(10, subs=(1.0,) if high > _DECADES * low else (1.0, 2.0, 5.0)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:,g}")  # powers would be drawn as formulas
 
