@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.real_vectors import given_set
 from benchmarks.sparse_vectors import SparseSet, d2s_like
 from benchmarks.table import Line
 from diptych.encoders.embeddings import Embeddings
@@ -57,8 +58,7 @@ def measure(documents: int = 123_000) -> list[Line]:
 
     lines = []
     with threadpool_limits(1):
-        for weights in ("flat", "peaked"):
-            made = d2s_like(documents, _FAST, weights=weights)
+        for weights, made in _sets(documents):
             rows = {row.name: row for row in _rows(made)}
             lines += [
                 Line(f"{weights}: {row.name}", row.line(), "(stated)", True, _how(made))
@@ -68,6 +68,14 @@ def measure(documents: int = 123_000) -> list[Line]:
     return lines
 
 
+def _sets(documents: int) -> Iterator[tuple[str, SparseSet]]:
+    for weights in ("flat", "peaked"):
+        yield weights, d2s_like(documents, _FAST, weights=weights)
+    real = given_set(documents, _FAST)
+    if real is not None:
+        yield "real", real
+
+
 def _how(made: SparseSet) -> str:
     share = [
         np.bincount(rows.indices, minlength=rows.shape[1]) / rows.shape[0]
@@ -75,7 +83,7 @@ def _how(made: SparseSet) -> str:
     ]
     terms = [rows.nnz / rows.shape[0] for rows in (made.documents, made.queries)]
     return (
-        f"{made.documents.shape[0]:,} generated pictures of {terms[0]:.0f} terms, captions of {terms[1]:.0f}, "
+        f"{made.documents.shape[0]:,} pictures of {terms[0]:.0f} terms, captions of {terms[1]:.0f}, "
         f"FLOPs {share[0] @ share[1]:.1f}; medians of {_ROUNDS} interleaved rounds, one thread"
     )
 

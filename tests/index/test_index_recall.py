@@ -109,3 +109,12 @@ def test_a_sample_of_another_width_is_refused_before_the_work(make_embeddings):
         MismatchError, match="sample vectors have width 3, the index holds vectors of width 16"
     ):
         build_index(make_embeddings(), "hnsw", sample=np.eye(3))
+
+
+def test_against_a_reference_an_item_counts_by_what_it_is_not_by_its_score(make_embeddings):
+    reference = build_index(make_embeddings([[9], [8], [7], [7], [1]]))
+    shuffled = build_index(make_embeddings([[9], [1], [2], [3], [8]]))  # finds image-0, -4 and -3
+    query = np.ones((1, 1))
+    assert measure_recall(shuffled, query, 3, reference=reference).value == pytest.approx(2 / 3)
+    assert measure_recall(shuffled, query, 1, reference=reference).value == 1
+    assert measure_recall(shuffled, query, 2, reference=reference).value == 0.5

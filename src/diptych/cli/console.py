@@ -39,7 +39,9 @@ def say(text: str) -> None:
 
 def next_step(command: str) -> None:
     """Say in one line what to do next."""
-    console().print(f"[dim]next:[/dim] {command}")
+    from rich.text import Text
+
+    console().print(Text("next: ", style="dim").append(command, style="not dim"))
 
 
 def fail(error: DiptychError) -> int:

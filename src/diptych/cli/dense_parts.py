@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from diptych.cli.sources import DataChoice, Origin, encode_part, encoder_of
 from diptych.core.errors import UsageError
-from diptych.core.files import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -53,11 +52,12 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
     from diptych.encoders.encode import EncodedCollection
 
     folder = Path(source)
-    given = Origin(**read_json(folder / "origin.json")) if (folder / "origin.json").is_file() else None
-    if given is not None and choice.data is not None:
+    kept = Origin.read(folder)
+    if kept is not None and choice.data is not None:
         raise UsageError(f"{source} is embedded already", "leave --data out")
-    model = source if given is None else given.model
+    model = source if kept is None else kept.model
     encoder, run = encoder_of(model)
+    given = kept
     if given is None:
         name = str(folder.resolve()) if folder.is_dir() else source
         given = Origin(name, choice.section(run), None)
@@ -71,7 +71,7 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
     parts = {}
     for split in dict.fromkeys(split for split in splits if split in there):
         origin = replace(given, split=split)
-        if (folder / "origin.json").is_file() and given.split == split:
+        if kept is not None and kept.split == split:
             encoded = EncodedCollection.open(folder)
         else:
             home = Path(model) if run is not None else out

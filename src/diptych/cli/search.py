@@ -63,7 +63,7 @@ def search(
     if not query.strip():
         raise UsageError("the query is empty", "give a sentence or the path of a picture")
     opened = open_index(index)
-    origin = Origin(**opened.about["origin"]) if "origin" in opened.about else None
+    origin = Origin.from_dict(opened.about["origin"], index) if "origin" in opened.about else None
     if model is None and origin is None:
         raise UsageError(
             f"{index} does not say what it was built with", "name the query encoder with --model"

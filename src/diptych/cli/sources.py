@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.cli.options import parse_values
-from diptych.core.errors import UsageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json, write_json
 
 if TYPE_CHECKING:
@@ -73,6 +73,26 @@ class Origin:
         """JSON-able."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, said: Any, where: Path | str) -> Origin:
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            StorageError: ``said``, read from ``where``, is something else.
+        """
+        try:
+            return cls(str(said["model"]), dict(said["data"]), said["split"])
+        except (KeyError, TypeError, ValueError):
+            raise StorageError(
+                f"{where} does not say which encoder and data it was made of", "make it again"
+            ) from None
+
+    @classmethod
+    def read(cls, folder: Path) -> Origin | None:
+        """That of a folder that ``diptych embed`` wrote; None for another folder."""
+        file = folder / "origin.json"
+        return cls.from_dict(read_json(file), file) if file.is_file() else None
+
 
 def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
     """The encoder of a run (its best) or of any other source, and the run when it is one."""
@@ -100,10 +120,11 @@ def encoded_of(
     from diptych.encoders.encode import EncodedCollection
 
     folder = Path(source)
-    if (folder / "origin.json").is_file():
+    given = Origin.read(folder)
+    if given is not None:
         if choice.data is not None or split is not None:
             raise UsageError(f"{source} is embedded already", "leave --data and --split out")
-        return EncodedCollection.open(folder), Origin(**read_json(folder / "origin.json")), folder
+        return EncodedCollection.open(folder), given, folder
     encoder, run = encoder_of(source)
     origin = Origin(str(folder.resolve()) if folder.is_dir() else source, choice.section(run), None)
     collection = origin.collection()

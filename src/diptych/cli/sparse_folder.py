@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.cli.sources import Origin, encoder_of
-from diptych.core.errors import UsageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json, write_json
 
 if TYPE_CHECKING:
@@ -53,12 +53,15 @@ class SparseFolder:
 
         Raises:
             UsageError: it is no such folder.
+            StorageError: its marker is damaged.
         """
         folder = Path(folder)
         if not cls.is_one(folder):
             raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparsify")
         said = read_json(folder / _MARKER)
-        return cls(folder, Origin(**said["origin"]), said["split"])
+        if not isinstance(said, dict) or not isinstance(said.get("split"), str):
+            raise StorageError(f"{folder / _MARKER} is damaged", "repeat the diptych sparsify that made it")
+        return cls(folder, Origin.from_dict(said.get("origin"), folder / _MARKER), said["split"])
 
     @classmethod
     def of(cls, folder: Path | str) -> SparseFolder:
@@ -69,9 +72,10 @@ class SparseFolder:
         """
         folder = Path(folder)
         if not cls.is_one(folder) and (folder / "index.json").is_file():
-            origin = read_json(folder / "index.json")["about"].get("origin", {})
-            if cls.is_one(str(origin.get("model"))):
-                return replace(cls.open(origin["model"]), split=origin["split"])
+            about = read_json(folder / "index.json").get("about", {})
+            if "origin" in about:
+                origin = Origin.from_dict(about["origin"], folder / "index.json")
+                return replace(cls.open(origin.model), split=origin.split or "all")
         return cls.open(folder)
 
     def save(self) -> None:
@@ -101,8 +105,11 @@ class SparseFolder:
 
         folder = self.rows_folder(split)
         if not folder.is_dir():
-            there = sorted(path.name for path in (self.folder / "rows").iterdir())
-            raise UsageError(f"{self.folder} holds no rows of {folder.name!r}, only of {', '.join(there)}")
+            there = sorted(path.name for path in folder.parent.glob("[!.]*"))
+            raise UsageError(
+                f"{self.folder} holds no rows of {folder.name!r}, only of {', '.join(there) or 'nothing'}",
+                f"repeat the diptych sparsify that made it with --test {folder.name}",
+            )
         return SparsifiedCollection.open(folder)
 
     def rows_folder(self, split: str | None = None) -> Path:

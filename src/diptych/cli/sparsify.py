@@ -96,6 +96,8 @@ def sparsify(
       [bold]diptych sparsify rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
     from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
+    from diptych.sparse.folder import HeadFolder
+    from diptych.training.lock import training_lock
 
     values = parse_values(set_, "--set")
     for key, value in (("loss.eta", eta), ("expansion.mode", expansion), ("vocabulary.source", mlm)):
@@ -108,26 +110,29 @@ def sparsify(
         raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
     static = str(word_vectors) if word_vectors is not None else options.vocabulary.source
     embedding = None if static is None else StaticEmbedding.open(static)  # before the work, not after it
-    with progress(), stop_on_signal() as should_stop:
+    HeadFolder(folder).check(options)  # likewise
+    with progress():
         parts = dense_parts(source, choice, (train, validation, test), folder)
         taught = parts[train]
         held = parts.get(validation)
-        sparsifier = train_sparsifier(
-            taught.encoded.images,
-            taught.encoded.texts,
-            taught.captions,
-            taught.encoded.caption_image,
-            options,
-            folder,
-            validation=None if held is None else ValidationRows.of(held.encoded, held.captions),
-            accelerator=accelerator,
-            should_stop=should_stop,
-        )
+        with stop_on_signal() as should_stop:
+            sparsifier = train_sparsifier(
+                taught.encoded.images,
+                taught.encoded.texts,
+                taught.captions,
+                taught.encoded.caption_image,
+                options,
+                folder,
+                validation=None if held is None else ValidationRows.of(held.encoded, held.captions),
+                accelerator=accelerator,
+                should_stop=should_stop,
+            )
         shown = next(split for split in (test, validation, train) if split in parts)
         made = SparseFolder(folder, replace(taught.origin, split=None), shown)
-        measures = _measured(made, sparsifier, parts[shown], embedding)
-        made.save()
-        page = write_page(made, measures, _command(source, options, folder))
+        with training_lock(folder):  # of two at once each would take the other's unfinished rows away
+            measures = _measured(made, sparsifier, parts[shown], embedding)
+            made.save()
+            page = write_page(made, measures, _command(source, options, folder))
     say(f"{_line(sparsifier)}; in {folder}")
     _show(measures, shown)
     next_step(f"open {page}, diptych terms {folder}, or diptych index {folder}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], n
             words, vectors = len(file["words"]), np.asarray(file["vectors"], dtype=np.float32)
     except FileNotFoundError:
         raise StorageError(f"{path} does not exist", f"check {setting}") from None
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:  # TypeError: an .npy
         raise StorageError(
             f"{path} is not a file of word vectors: {error}", "an .npz with 'words' and 'vectors'"
         ) from None

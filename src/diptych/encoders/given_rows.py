@@ -187,7 +187,7 @@ def _plain(file: Path) -> _Table:
     try:
         rows = np.load(file, mmap_mode="r", allow_pickle=False)
         ids = names.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise StorageError(f"{file} and {names.name} cannot be read: {error}", "one id per line") from None
     return _table(ids, rows, file)
 
@@ -199,11 +199,23 @@ def _parquet(file: Path) -> _Table:
         table = pq.read_table(file, columns=["id", "emb"])
     except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are of these
         raise StorageError(f"{file} cannot be read: {error}", "expected columns id and emb") from None
-    lists = table.column("emb").combine_chunks()
-    if not (arrow.types.is_list(lists.type) or arrow.types.is_fixed_size_list(lists.type)) or not len(lists):
-        raise StorageError(f"{file}: column emb holds {lists.type}, not lists of numbers")
+    lists, types = table.column("emb").combine_chunks(), arrow.types
+    listed = any(
+        kind(lists.type) for kind in (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    )
+    if not listed or not len(lists) or not _is_number(types, lists.type.value_type):
+        raise StorageError(
+            f"{file}: column emb holds {len(lists)} values of {lists.type}, not lists of numbers",
+            "expected one list of floats per id",
+        )
     flat = lists.flatten().to_numpy(zero_copy_only=False)
     if len(flat) % len(lists):
-        raise StorageError(f"{file}: rows of column emb have different lengths")
+        raise StorageError(
+            f"{file}: rows of column emb have different lengths", "expected lists of one length"
+        )
     ids = [str(name) for name in table.column("id").to_pylist()]
     return _table(ids, flat.reshape(len(lists), -1).astype(np.float32, copy=False), file)
+
+
+def _is_number(types: Any, kind: Any) -> bool:
+    return bool(types.is_floating(kind) or types.is_integer(kind))

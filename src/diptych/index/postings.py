@@ -1,9 +1,9 @@
 """8-bit postings: frequent terms as rows over all documents, the others as lists; searched in blocks.
 
 A term of document frequency above ``hub_share`` is a hub: a row with a byte for every document, read by vector
-instructions at some hundred billion bytes per second, which from about 3 % on is less work than following its
-list. Sums are whole numbers, so they depend on nothing but the document and the query; how far they can be
-from the score is known (see :func:`diptych.index.kernels.scan.prepare`), and exact search scores every document again
+instructions at about a hundred codes per nanosecond, which from a few per cent on is less work than following its
+list. Sums are whole numbers, so they depend on nothing but the document, the query and the codes; how far they can be
+from the score is known (see :func:`diptych.index.kernels.prepare.prepare`), and exact search scores every document again
 that can be among the best.
 """
 

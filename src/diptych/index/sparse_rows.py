@@ -22,7 +22,6 @@ class SparseRows:
     """
 
     mapped = frozenset({"columns.npy", "weights.npy"})
-    files = mapped
 
     def __init__(self, rows: csr_array) -> None:
         self.width = int(rows.shape[1])

@@ -6,6 +6,7 @@ the caption's own terms only learns what terms mean. Training goes from the seco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ def allowed_terms(in_caption: Any, caption_draw: Any, word_draws: Any = None, fo
     """Where EXPAND leaves a weight as it is; everything else becomes 0.
 
     Args:
-        in_caption: (B, |V|) NumPy array or tensor, whether a caption contains a term.
+        in_caption: (B, |V|) NumPy array or tensor, boolean or numbers, not 0 where a caption contains a term.
         caption_draw: E_C, 0 or 1, one number or (B,).
         word_draws: E_k^v, (|V|,) or (B, |V|) of 0 and 1; None: all 1.
         form: ``prose``: draws are about other terms than the caption's own, which always stay;
@@ -37,8 +38,13 @@ def allowed_terms(in_caption: Any, caption_draw: Any, word_draws: Any = None, fo
 
     Returns:
         (B, |V|) boolean, of the kind of ``in_caption``.
+
+    Raises:
+        UsageError: a form that is neither.
     """
-    own = in_caption != 0
+    if form not in ("prose", "printed"):
+        raise UsageError(f"form {form!r} of EXPAND", "prose or printed")
+    own = _boolean(in_caption, in_caption)
     expansion = _boolean(caption_draw, own)
     if expansion.ndim == 1:
         expansion = expansion[:, None]
@@ -50,13 +56,13 @@ def allowed_terms(in_caption: Any, caption_draw: Any, word_draws: Any = None, fo
     return (own | expansion) & words
 
 
-def _boolean(draws: Any, like: Any) -> Any:
-    """Draws as booleans of the same library and device as ``like``."""
-    if isinstance(like, np.ndarray):
-        return np.asarray(draws) != 0
+def _boolean(values: Any, like: Any) -> Any:
+    """Where values are not 0, in the library and on the device of ``like``."""
+    if isinstance(like, np.ndarray | Sequence):
+        return np.asarray(values) != 0
     import torch
 
-    return torch.as_tensor(draws, device=like.device) != 0
+    return torch.as_tensor(values, device=like.device) != 0
 
 
 def expand(
@@ -66,9 +72,11 @@ def expand(
 
     Args:
         sparse_text: (B, |V|) weights, NumPy or torch; gradients pass.
-        in_caption, caption_draw, word_draws, form: see :func:`allowed_terms`.
+        in_caption, caption_draw, word_draws, form: see :func:`allowed_terms`; NumPy or torch, whatever the
+            weights are.
     """
-    return sparse_text * allowed_terms(in_caption, caption_draw, word_draws, form)
+    own = _boolean(in_caption, sparse_text)
+    return sparse_text * allowed_terms(own, caption_draw, word_draws, form)
 
 
 def caption_probability(epoch: int, epochs: int, schedule: Schedule = "thesis") -> float:

@@ -9,6 +9,7 @@
       metrics.jsonl   one line per epoch
       checkpoint/     everything needed to go on: weights, moments, place
       head/           the head; Sparsifier.load reads it
+      embeddings/     dense rows, where what they were made with has no place for them
       training.lock   which process trains here, as long as one does
 """
 
@@ -29,6 +30,7 @@ __all__ = ["HeadFolder"]
 FORMAT = 1
 
 _OTHER = "go on with what it was begun with, or choose another folder"
+_ANEW = "train the head again in a new folder"
 
 
 class HeadFolder:
@@ -60,13 +62,49 @@ class HeadFolder:
     @property
     def about(self) -> dict[str, Any]:
         """The content of about.json."""
-        about: dict[str, Any] = read_json(self.path / "about.json")
-        return about
+        return self._read("about.json")
+
+    def _read(self, name: str) -> dict[str, Any]:
+        """One of the folder's files.
+
+        Raises:
+            StorageError: it is missing or damaged.
+        """
+        found = read_json(self.path / name)
+        if not isinstance(found, dict):
+            raise StorageError(f"{self.path / name} is damaged", _ANEW)
+        return found
 
     @property
     def finished(self) -> bool:
         """Whether the training came to its end."""
-        return self.begun and self.about["state"] == "finished"
+        return self.begun and self.about.get("state") == "finished"
+
+    def check(self, options: SparsifyOptions) -> None:
+        """See that a training with ``options`` can begin or go on here.
+
+        Raises:
+            MismatchError: a training was begun here with other options.
+            UsageError: the folder holds other things.
+            StorageError: what is there is damaged or of another version.
+        """
+        if not self.begun:
+            if self.path.is_dir() and not {entry.name for entry in self.path.iterdir()} <= _OWN:
+                raise UsageError(f"{self.path} holds other things", "give a new or empty folder")
+            return
+        found = self.about
+        if found.get("format") != FORMAT:
+            raise StorageError(
+                f"{self.path} is of format {found.get('format')}, this version reads {FORMAT}", _ANEW
+            )
+        before = dict(_flat(self._read("options.json")))
+        now = dict(_flat(options.model_dump(mode="json")))
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise MismatchError(
+                    f"{self.path} was begun with {name} = {before.get(name)}, asked for is {now.get(name)}",
+                    _OTHER,
+                )
 
     def begin(self, options: SparsifyOptions, about: dict[str, Any]) -> None:
         """Write what a new training is made of; see that an old one was made of the same.
@@ -74,27 +112,14 @@ class HeadFolder:
         Raises:
             MismatchError: a training was begun here with other options, another encoder or other data.
             UsageError: the folder holds other things.
+            StorageError: what is there is damaged or of another version, or the write failed.
         """
-        chosen = options.model_dump(mode="json")
+        self.check(options)
         if not self.begun:
-            if self.path.is_dir() and not {entry.name for entry in self.path.iterdir()} <= _OWN:
-                raise UsageError(f"{self.path} holds other things", "give a new or empty folder")
-            write_json(self.path / "options.json", chosen)
+            write_json(self.path / "options.json", options.model_dump(mode="json"))
             self.set_state("running", about)
             return
         found = self.about
-        if found.get("format") != FORMAT:
-            raise StorageError(
-                f"{self.path} is of format {found.get('format')}, this version reads {FORMAT}",
-                "train the head again in a new folder",
-            )
-        for (name, before), (_, now) in zip(
-            _flat(read_json(self.path / "options.json")), _flat(chosen), strict=False
-        ):
-            if before != now:
-                raise MismatchError(
-                    f"{self.path} was begun with {name} = {before}, asked for is {now}", _OTHER
-                )
         for name, now in about.items():
             if found.get(name) != now:
                 raise MismatchError(
@@ -119,14 +144,24 @@ class HeadFolder:
             ) from error
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines of metrics.jsonl; a last line that a kill cut short is left out."""
+        """The lines of metrics.jsonl; a last line that a kill cut short is left out.
+
+        Raises:
+            StorageError: a line is damaged.
+        """
         path = self.path / "metrics.jsonl"
         if not path.is_file():
             return
         with open(path, encoding="utf-8") as handle:
-            for line in handle:
-                if line.endswith("\n"):
-                    yield json.loads(line)
+            for number, line in enumerate(handle, 1):
+                if not line.endswith("\n"):
+                    continue
+                try:
+                    found = json.loads(line)
+                    found["epoch"]
+                except (ValueError, TypeError, KeyError):
+                    raise StorageError(f"{path}, line {number} is damaged", "remove that line") from None
+                yield found
 
     def rewind_metrics(self, epoch: int) -> None:
         """Forget what was logged after ``epoch``, so that a resumed training's log is an unbroken one's."""
@@ -134,7 +169,7 @@ class HeadFolder:
         write_text(self.path / "metrics.jsonl", "".join(kept))
 
 
-_OWN = frozenset(("options.json", "training.lock", "vocabulary"))
+_OWN = frozenset(("options.json", "training.lock", "vocabulary", "embeddings"))
 
 
 def _flat(values: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:

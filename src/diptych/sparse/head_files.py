@@ -104,7 +104,12 @@ def write_head_files(
         "model_type": "d2s",
         "mlm_head": options.vocabulary.source,
         "dense_size": description["width"],
-        "diptych": {"format": FORMAT, "encoder": encoder, "options": options.model_dump(mode="json")},
+        "diptych": {
+            "format": FORMAT,
+            "encoder": encoder,
+            "vocabulary": vocabulary.fingerprint,
+            "options": options.model_dump(mode="json"),
+        },
     }
     with atomic_folder(folder, CONFIG_FILE) as temporary:
         save_tensors(heads.state_dict(), temporary / "model.safetensors")
@@ -142,21 +147,28 @@ def read_head_files(name_or_folder: str | Path) -> HeadFiles:
         options = _published_options(source, weights)
         heads = _heads(folder, weights, _PUBLISHED_EPS)
         return HeadFiles(heads, TermVocabulary.pretrained(source), options, "")
-    if ours.get("format") != FORMAT:
+    if not isinstance(ours, dict) or ours.get("format") != FORMAT:
+        found = ours.get("format") if isinstance(ours, dict) else "unknown"
         raise StorageError(
-            f"{folder} is a head of format {ours.get('format')}, this version reads {FORMAT}",
+            f"{folder} is a head of format {found}, this version reads {FORMAT}",
             "train it again: diptych sparsify",
         )
     try:
-        options = SparsifyOptions.model_validate(ours["options"])
+        options = SparsifyOptions.model_validate(ours.get("options"))
     except ValidationError as error:
         first = error.errors()[0]
         raise StorageError(
             f"{folder / CONFIG_FILE}: {'.'.join(map(str, first['loc']))}: {first['msg']}",
             "it was written by another version: train the head again",
         ) from None
-    heads = _heads(folder, weights, options.head.eps)
-    return HeadFiles(heads, TermVocabulary.load(folder), options, str(ours["encoder"]))
+    heads, vocabulary = _heads(folder, weights, options.head.eps), TermVocabulary.load(folder)
+    # Heads of before it was written down do not say which terms they have.
+    if ours.get("vocabulary", vocabulary.fingerprint) != vocabulary.fingerprint:
+        raise StorageError(
+            f"{folder}: the head has the vocabulary {ours['vocabulary']}, terms.json is {vocabulary.fingerprint}",
+            "put back the tokenizer.json and terms.json that the head was saved with",
+        )
+    return HeadFiles(heads, vocabulary, options, str(ours.get("encoder") or ""))
 
 
 def _downloaded(name: str) -> Path:
@@ -209,7 +221,20 @@ def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
         raise StorageError(
             f"the weights in {folder} are not those of a sparse head: {reason}", "download the head again"
         ) from None
+    if isinstance(heads, HeadPair) and _shape(heads.image) != _shape(heads.text):
+        raise StorageError(
+            f"the heads in {folder} are of different shapes, {_shape(heads.image)} and {_shape(heads.text)}",
+            "download the head again",
+        )
+    broken = [name for name, value in heads.state_dict().items() if not value.isfinite().all()]
+    if broken:
+        raise StorageError(f"{broken[0]} in {folder} is not finite", "train or download the head again")
     return heads
+
+
+def _shape(head: SparseHead) -> tuple[int, int]:
+    """d and |V|."""
+    return head.width, head.terms
 
 
 def _published_options(source: str, weights: dict[str, Tensor]) -> SparsifyOptions:

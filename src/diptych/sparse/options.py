@@ -22,7 +22,7 @@ __all__ = [
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class VocabularyOptions(_Section):
@@ -37,7 +37,7 @@ class VocabularyOptions(_Section):
             special ones): a tenth of the columns, no term of its own for what captions never say.
     """
 
-    source: str | None = None
+    source: str | None = Field(None, min_length=1)
     size: int = Field(4000, ge=8)
     min_count: int = Field(2, ge=1)
     occurring: bool = False

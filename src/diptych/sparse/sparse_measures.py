@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -184,7 +185,7 @@ class SparseMeasures:
         try:
             with np.load(arrays, allow_pickle=False) as stored:
                 found.values.update({name: stored[name] for name in stored.files})
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise StorageError(
                 f"{arrays} cannot be read: {error}", "measure again: diptych sparsify"
             ) from None

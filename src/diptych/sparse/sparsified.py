@@ -64,7 +64,7 @@ class SparsifiedCollection:
         own = SparseEmbeddings.open(folder / "caption_terms").rows
         try:
             caption_image = np.load(folder / "caption_image.npy", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise StorageError(
                 f"{folder} cannot be read: {error}", "make it again with diptych sparsify"
             ) from None

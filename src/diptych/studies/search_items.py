@@ -25,7 +25,7 @@ from diptych.studies.sparsified import Head
 if TYPE_CHECKING:
     from diptych.studies.searching import SearchOptions
 
-__all__ = ["Items", "dense_items", "sparse_items"]
+__all__ = ["Items", "dense_items", "sparse_items", "with_copies"]
 
 _BLOCK = 8192
 _SEED = 36
@@ -67,7 +67,7 @@ def dense_items(dense: DenseRows, chosen: SearchOptions) -> Items:
             folder,
             [f"{ids[place % there]}#{place // there}" for place in range(wanted)],
             rows.shape[1],
-            _with_copies(rows, wanted, chosen.noise),
+            with_copies(rows, wanted, chosen.noise),
             encoder=parts[0].encoder,
             data=data,
             kind="image",
@@ -115,8 +115,14 @@ def _asking(captions: int, chosen: SearchOptions) -> np.ndarray:
     return places
 
 
-def _with_copies(rows: np.ndarray, wanted: int, noise: float) -> Iterator[np.ndarray]:
-    """Rows, then copies with noise, in blocks; a block's noise is a function of its place."""
+def with_copies(rows: np.ndarray, wanted: int, noise: float) -> Iterator[np.ndarray]:
+    """Rows, then copies with noise, in blocks; a block's noise is a function of its place.
+
+    Args:
+        rows: (n, d), of any length.
+        wanted: how many there shall be.
+        noise: length of what is added to a copy, of a row's length.
+    """
     there, width = rows.shape
     for start in track(range(0, wanted, _BLOCK), "making items", unit="blocks"):
         places = np.arange(start, min(start + _BLOCK, wanted))

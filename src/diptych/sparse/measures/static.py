@@ -82,7 +82,10 @@ class StaticEmbedding:
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or not np.all(np.isfinite(self.vectors)):
-            raise DataError(f"{self.name}: vectors of shape {self.vectors.shape} must be finite rows")
+            raise DataError(
+                f"{self.name}: vectors of shape {self.vectors.shape} must be finite rows",
+                "leave out words whose vectors hold NaN or infinity",
+            )
 
     @classmethod
     def from_file(cls, path: Path | str) -> StaticEmbedding:
@@ -114,8 +117,9 @@ class StaticEmbedding:
 
     @classmethod
     def open(cls, source: str) -> StaticEmbedding:
-        """:meth:`from_file` for a name that ends in ``.npz``, else :meth:`from_model`."""
-        return cls.from_file(source) if source.endswith(".npz") else cls.from_model(source)
+        """:meth:`from_file` for a file and for a name that ends in ``.npz``, else :meth:`from_model`."""
+        is_file = source.endswith(".npz") or Path(source).is_file()
+        return cls.from_file(source) if is_file else cls.from_model(source)
 
     def of_terms(self, terms: Sequence[str], left_out: Collection[int] = ()) -> np.ndarray:
         """(|V|, d) float32 vectors of a vocabulary; zeros for unknown, continuing and special terms.
