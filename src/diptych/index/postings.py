@@ -3,8 +3,8 @@
 A term of document frequency above ``hub_share`` is a hub: a row with a byte for every document, read by vector
 instructions at about a hundred codes per nanosecond, which from a few per cent on is less work than following its
 list. Sums are whole numbers, so they depend on nothing but the document, the query and the codes; how far they can be
-from the score is known (see :func:`diptych.index.kernels.prepare.prepare`), and exact search scores every document again
-that can be among the best.
+from the score is known (see :func:`diptych.index.kernels.prepare.prepare`), and exact search scores every document
+again that can be among the best.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def measure_sparsified(
         "head": sparsified.images.encoder,
         "vocabulary": vocabulary.fingerprint,
         "expansion in training": sparsified.about.get("expansion"),
-        "expansion in use": "all terms" if expand else "own terms only",
+        "expansion in use": "all terms" if texts.about.get("expansion", expand) else "own terms only",
     }
     rows = (sparsified.images.rows, texts.rows)
     sparse = evaluate_sparse(*rows, truth, names, about={**said, **head}, **common)

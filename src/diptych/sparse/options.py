@@ -56,7 +56,7 @@ class HeadOptions(_Section):
             a model is given, else ``cooccurrence``.
     """
 
-    width: int = Field(256, ge=1)
+    width: int = Field(256, ge=1, le=1 << 16)
     shared: bool = True
     bias: bool = True
     eps: float = Field(1e-12, gt=0)
