@@ -150,6 +150,17 @@ def test_an_index_of_another_head_is_refused(
     assert "encoder" in done.err
 
 
+def test_info_knows_what_sparsify_leaves(diptych: Command, sparse_folder: Path) -> None:
+    for place, kind in (
+        ("", "sparse head"),
+        ("rows/test", "sparsified collection"),
+        ("rows/test/images", "sparse image embeddings"),
+    ):
+        done = diptych("info", sparse_folder / place)
+        assert done.code == 0, done.err
+        assert kind in done.out
+
+
 def test_a_head_outlives_its_folder_being_moved(
     diptych: Command, sparse_folder: Path, tmp_path: Path
 ) -> None:

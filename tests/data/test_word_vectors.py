@@ -41,3 +41,13 @@ def test_no_file_names_the_setting(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("dog 1 2")
     with pytest.raises(StorageError, match="is not a file of word vectors"):
         read_word_vectors(tmp_path / "text.npz", "the setting")
+
+
+def test_files_that_are_no_archives(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", words=np.array(["a"]), vectors=np.zeros((1, 3)))
+    whole = (tmp_path / "v.npz").read_bytes()
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for content in (b"", b"dog 1 2\n", whole[:200], (tmp_path / "array.npy").read_bytes()):
+        (tmp_path / "v.npz").write_bytes(content)
+        with pytest.raises(StorageError, match="is not a file of word vectors"):
+            read_word_vectors(tmp_path / "v.npz", "the setting")

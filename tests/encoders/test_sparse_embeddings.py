@@ -110,3 +110,21 @@ def test_damage_is_found(tmp_path: Path) -> None:
     (folder / "sparse_embeddings.json").write_text(json.dumps({**header, "format": 9}))
     with pytest.raises(StorageError, match="format 9"):
         SparseEmbeddings.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "damaged"),
+    [
+        ("indptr", [0, 900_000_000, 2]),
+        ("indptr", [1, 1, 2]),
+        ("indptr", [0, -5, 2]),
+        ("indices", [0, 4]),
+        ("indices", [-1, 2]),
+    ],
+)
+def test_places_outside_of_the_rows_are_found(file: str, damaged: list[int], tmp_path: Path) -> None:
+    folder = made(np.array([[1.0, 0, 0, 0], [0, 0, 2.0, 0]])).save(tmp_path / "e")
+    kind = np.load(folder / f"{file}.npy").dtype
+    np.save(folder / f"{file}.npy", np.array(damaged, dtype=kind))
+    with pytest.raises(StorageError, match="rows of 4 terms"):
+        SparseEmbeddings.open(folder)

@@ -274,3 +274,16 @@ def test_rows_without_any_term(
     assert found.sparse.value("R@1", "t2i") == pytest.approx(1 / PICTURES)  # chance
     assert found.faithful["t2i"].overlap == 0
     assert math.isnan(found.faithful["t2i"].pearson["R@1"])
+
+
+def test_rows_of_a_head_without_expansion_say_so(
+    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
+) -> None:
+    alone = replace(sparsified, texts=sparsified.unexpanded)  # what embed() makes with mode 0
+    for given, expand, said in (
+        (sparsified, True, "all terms"),
+        (sparsified, False, "own terms only"),
+        (alone, True, "own terms only"),
+    ):
+        measured = measure_sparsified(encoded, given, vocabulary, expand=expand, measures=("R@1",))
+        assert measured.about["expansion in use"] == said

@@ -8,8 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.sparse.expansion import (
     ExpansionControl,
     allowed_terms,
@@ -198,3 +199,44 @@ def test_word_draws_need_document_frequencies() -> None:
     with pytest.raises(UsageError, match=r"c\+w needs document frequencies"):
         control("c+w")
     assert control("c").word_draws(0, 0) is None
+
+
+@pytest.mark.parametrize("form", ["prose", "printed"])
+def test_weights_decide_whether_arrays_or_tensors_are_computed_with(form: Any) -> None:
+    expected = expand(WEIGHTS, OWN, 1, WORDS, form)
+    for own in (OWN.tolist(), OWN.astype(float), torch.from_numpy(OWN)):
+        found = expand(WEIGHTS, own, [1, 1], torch.from_numpy(WORDS), form)
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_array_equal(found, expected)
+        weights = torch.from_numpy(WEIGHTS).requires_grad_()
+        tensors = expand(weights, own, np.array([1, 1]), WORDS.tolist(), form)
+        np.testing.assert_array_equal(tensors.detach().numpy(), expected)
+        tensors.sum().backward()
+        np.testing.assert_array_equal(weights.grad, expected > 0)
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(UsageError, match="'literal'"):
+        expand(WEIGHTS, OWN, 1, None, "literal")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("own", "caption", "words"),
+    [(OWN[:, :3], 1, None), (OWN[:1], 1, None), (OWN, [1, 0, 1], None), (OWN, 1, WORDS[:3]), (OWN, 1, [[1]])],
+)
+def test_shapes_that_do_not_fit_are_refused(own: Any, caption: Any, words: Any) -> None:
+    for weights in (WEIGHTS, torch.from_numpy(WEIGHTS)):
+        with pytest.raises(MismatchError, match="of shape"):
+            expand(weights, own, caption, words)
+
+
+def test_sparse_matrices_are_refused() -> None:
+    with pytest.raises(UsageError, match="sparse"):
+        expand(csr_array(WEIGHTS), OWN, 1)
+    with pytest.raises(UsageError, match="sparse"):
+        expand(WEIGHTS, csr_array(OWN), 1)
+
+
+def test_one_caption_alone() -> None:
+    for caption, words, expected in ((0, None, [1, 0, 3, 0]), (1, WORDS, [1, 2, 3, 0])):
+        assert expand(WEIGHTS[0], OWN[0], caption, words).tolist() == expected

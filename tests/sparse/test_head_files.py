@@ -167,3 +167,48 @@ def test_a_folder_of_other_things_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds other things"):
         saved(tmp_path / "head")
     assert (tmp_path / "head" / "thesis.tex").read_text() == "x"
+
+
+def test_a_config_of_strangers_is_told(tmp_path: Path) -> None:
+    saved(tmp_path / "head")
+    sound = read_json(tmp_path / "head" / "config.json")
+    ours = sound["diptych"]
+    for said, words in (
+        (3, "format unknown"),
+        ({}, "format None"),
+        ({"format": 1}, "options"),
+        ({**ours, "options": []}, "options"),
+        ({**ours, "options": {"head": {"width": 10**12}}}, "head.width"),
+    ):
+        write_json(tmp_path / "head" / "config.json", {**sound, "diptych": said})
+        with pytest.raises(StorageError, match=words):
+            Sparsifier.load(tmp_path / "head")
+    old = {key: value for key, value in ours.items() if key != "vocabulary"}
+    write_json(tmp_path / "head" / "config.json", {**sound, "diptych": old})
+    assert Sparsifier.load(tmp_path / "head").encoder == "e0", "heads of before it was written down"
+
+
+def test_another_heads_terms_of_the_same_number_are_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "head")
+    terms = read_json(tmp_path / "head" / "terms.json")
+    terms[6], terms[7] = terms[7], terms[6]
+    write_json(tmp_path / "head" / "terms.json", terms)
+    with pytest.raises(StorageError, match="has the vocabulary"):
+        Sparsifier.load(tmp_path / "head")
+
+
+def test_weights_that_are_no_numbers_or_of_two_vocabularies_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "head" / "model.safetensors"
+    saved(tmp_path / "head", shared=False)
+    weights = load_file(file)
+    shorter = {
+        name: value[:-1].clone() if name.startswith("text.vocab_projector") else value
+        for name, value in weights.items()
+    }
+    save_file(shorter, file)
+    with pytest.raises(StorageError, match="different shapes"):
+        Sparsifier.load(tmp_path / "head")
+    weights["text.proj.bias"][2] = float("nan")
+    save_file(weights, file)
+    with pytest.raises(StorageError, match=r"text\.proj\.bias .* is not finite"):
+        Sparsifier.load(tmp_path / "head")

@@ -130,3 +130,14 @@ def test_the_fingerprint_knows_weights_terms_and_expansion() -> None:
         made(shared=False).fingerprint,
     }
     assert len(found) == 4
+
+
+def test_rows_are_numbers_of_a_known_kind() -> None:
+    sparsifier = made()
+    rows = np.zeros((2, WIDTH), np.float32)
+    with pytest.raises(UsageError, match="'caption'"):
+        sparsifier.sparsify(rows, "caption")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="batch_size 0"):
+        sparsifier.sparsify(rows, "image", batch_size=0)
+    with pytest.raises(DataError, match="not numbers"):
+        sparsifier.sparsify(rows.astype(str), "image")

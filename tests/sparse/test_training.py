@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,7 +169,7 @@ def test_other_options_or_data_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MismatchError, match=r"begun with data \w+, this is"):
         trained(tmp_path / "a", data=small_pairs(seed=5))
     with pytest.raises(MismatchError, match="begun with encoder e0, this is e9"):
-        trained(tmp_path / "a", data=small_pairs(encoder="e9"))
+        trained(tmp_path / "a", data=small_pairs(encoder="e9"), validate=False)
     with pytest.raises(MismatchError, match="begun with validation"):
         trained(tmp_path / "a", validate=False)
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
@@ -242,3 +243,74 @@ def test_the_vocabulary_that_a_training_began_with_stays(tmp_path: Path) -> None
     kept = (tmp_path / "a" / "vocabulary" / "terms.json").read_text()
     head = trained(tmp_path / "a")
     assert list(head.vocabulary.terms) == json.loads(kept)
+
+
+def test_dense_rows_may_lie_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "t" / "embeddings" / "scenes-train").mkdir(parents=True)
+    assert trained(tmp_path / "t").width == small_pairs().images.width
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("options.json", "[]", "options.json is damaged"),
+        ("options.json", "{}", "was begun with"),
+        ("about.json", "[]", "about.json is damaged"),
+        ("about.json", "{}", "format None"),
+        ("metrics.jsonl", "no line of ours\n", "line 1 is damaged"),
+        ("metrics.jsonl", "[1]\n", "line 1 is damaged"),
+    ],
+)
+def test_a_damaged_file_is_named(file: str, content: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "t", stop_at=4)
+    (tmp_path / "t" / file).write_text(content)
+    with pytest.raises((StorageError, MismatchError), match=words) as caught:
+        trained(tmp_path / "t")
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_options_are_finite_numbers(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        options(loss={"eta": value})
+
+
+def test_validation_rows_are_of_the_same_encoder(tmp_path: Path) -> None:
+    data, other = small_pairs(), small_pairs(encoder="e9")
+    empty = [replace(side, ids=[], rows=side.rows[:0]) for side in (data.images, data.texts)]
+    nothing = replace(data.validation, images=empty[0], texts=empty[1], captions=[])
+    nothing = replace(nothing, caption_image=data.caption_image[:0])
+    order = [replace(side, similarity="order") for side in (data.images, data.texts)]
+    for held, error, words in (
+        (other.validation, MismatchError, "encoder e9"),
+        (replace(data.validation, images=order[0], texts=order[1]), MismatchError, "similarity order"),
+        (nothing, DataError, "0 pictures"),
+    ):
+        with pytest.raises(error, match=words):
+            train_sparsifier(
+                data.images,
+                data.texts,
+                data.captions,
+                data.caption_image,
+                options(),
+                tmp_path / "t",
+                validation=held,
+                accelerator="cpu",
+            )
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda of: of - 1, "caption 0 is of picture -1"),
+        (lambda of: of + 1, "is of picture 24, there are 24"),
+        (lambda of: of.astype(float), "float64"),
+        (lambda of: of[:, None], "shape"),
+    ],
+)
+def test_pictures_of_captions_are_places(change: Any, words: str, tmp_path: Path) -> None:
+    data = small_pairs()
+    with pytest.raises(DataError, match=words):
+        trained(tmp_path / "t", data=replace(data, caption_image=change(data.caption_image)))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
 from diptych.sparse.tokenizer_files import bert_tokenizer
 from diptych.sparse.vocabulary import TermVocabulary
@@ -287,3 +287,11 @@ def test_nothing_to_learn_from() -> None:
     for captions in ([], ["", " "], ["abc"]):
         with pytest.raises(DataError, match="no letter occurs 2 times"):
             TermVocabulary.learned(captions, 100, 2)
+
+
+def test_captions_are_a_list_of_texts() -> None:
+    vocabulary = TermVocabulary.learned(["a dog", "a dog"], 20, 1)
+    with pytest.raises(CaptionError, match="one text"):
+        vocabulary.caption_terms("a dog")
+    with pytest.raises(CaptionError, match="caption 1 is no text"):
+        vocabulary.caption_terms(["a dog", None])  # type: ignore[list-item]

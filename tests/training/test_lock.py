@@ -118,3 +118,17 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     for folder in (tmp_path / "run", tmp_path / "run" / "inside"):
         with pytest.raises(StorageError, match="cannot write"), training_lock(folder):
             pass
+
+
+def test_a_full_disk_leaves_no_lock(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(StorageError, match="cannot write"), training_lock(tmp_path):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
+    with training_lock(tmp_path):
+        assert (tmp_path / LOCK).is_file()

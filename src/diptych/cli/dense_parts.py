@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.cli.sources import DataChoice, Origin, encode_part, encoder_of
+from diptych.cli.sources import DataChoice, Origin, check_still_there, encode_part, encoder_of
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,15 +47,18 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
         out: where rows go that ``source`` has no place for.
 
     Raises:
-        UsageError: no data, or no such first split.
+        UsageError: no data, no such first split, or another process that makes these rows.
     """
     from diptych.encoders.encode import EncodedCollection
+    from diptych.training.lock import training_lock
 
     folder = Path(source)
     kept = Origin.read(folder)
     if kept is not None and choice.data is not None:
         raise UsageError(f"{source} is embedded already", "leave --data out")
     model = source if kept is None else kept.model
+    if kept is not None:
+        check_still_there(model, source)
     encoder, run = encoder_of(model)
     given = kept
     if given is None:
@@ -74,7 +77,8 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
         if kept is not None and kept.split == split:
             encoded = EncodedCollection.open(folder)
         else:
-            home = Path(model) if run is not None else out
-            encoded = encode_part(encoder, whole, origin, home / "embeddings" / f"{whole.name}-{split}")
+            home = (Path(model) if run is not None else out) / "embeddings"
+            with training_lock(home):  # of two at once each would take the other's unfinished rows away
+                encoded = encode_part(encoder, whole, origin, home / f"{whole.name}-{split}")
         parts[split] = DensePart(encoded, whole.split(split), origin)
     return parts

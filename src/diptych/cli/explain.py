@@ -29,7 +29,10 @@ def explain(
             help="A folder that diptych sparsify wrote, or an index of its rows.", show_default=False
         ),
     ],
-    query: Annotated[str, typer.Argument(help="A sentence, or the path of a picture.", show_default=False)],
+    query: Annotated[
+        str,
+        typer.Argument(help="A sentence, the path of a picture, or an id of the split.", show_default=False),
+    ],
     k: Annotated[int, typer.Option("-k", min=1, help="How many of the best are explained.")] = 3,
     item: Annotated[
         str | None,
@@ -106,15 +109,22 @@ def _matches(
     from diptych.data.images import read_image
     from diptych.evaluation.sparse_products import sparse_top_k
 
-    encoder, rows, collection = made.encoder(), made.rows(split), made.collection(split)
-    vocabulary = encoder.sparsifier.vocabulary
+    vocabulary, rows, collection = made.sparsifier().vocabulary, made.rows(split), made.collection(split)
     items = rows.images if of == "images" else rows.texts
-    if looks_like_a_picture(query):
+    caption: str | None = None
+    if query in rows.texts.ids:
+        place = list(rows.texts.ids).index(query)
+        asked, caption = rows.texts.rows[[place]], collection.captions[place]
+        card = caption_card(vocabulary, rows, collection, place, 0)
+    elif query in rows.images.ids:
+        place = list(rows.images.ids).index(query)
+        asked, card = rows.images.rows[[place]], picture_card(vocabulary, rows, collection, place, 0)
+    elif looks_like_a_picture(query):
         picture = partial(read_image, Path(query))
-        asked, caption = encoder.encode_images([picture()]), None
+        asked = made.encoder().encode_images([picture()])
         card = row_card(vocabulary, asked, 0, name=query, picture=picture)
     else:
-        asked, caption = encoder.encode_texts([query]), query
+        asked, caption = made.encoder().encode_texts([query]), query
         card = row_card(vocabulary, asked, 0, name=query, caption=query)
     if item is None:
         found, _ = sparse_top_k(asked, items.rows, k)

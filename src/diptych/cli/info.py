@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from diptych.cli.console import print_table, say
+from diptych.cli.sparse_folder import SparseFolder
 from diptych.core.errors import UsageError
 
 __all__ = ["info"]
@@ -45,7 +46,13 @@ def _environment() -> None:
     values = environment()
     rows = [("diptych", values["diptych"]), ("python", f"{values['python']}, {values['system']}")]
     rows += [(name, version) for name, version in values["libraries"].items()]
-    for extra, library in (("datasets", "datasets"), ("open-clip", "open_clip_torch")):
+    for extra, library in (
+        ("datasets", "datasets"),
+        ("open-clip", "open_clip_torch"),
+        ("engines", "pyseismic-lsr"),
+        ("engines", "pyterrier-pisa"),
+        ("qdrant", "qdrant-client"),
+    ):
         try:
             rows.append((library, metadata.version(library)))
         except metadata.PackageNotFoundError:
@@ -89,7 +96,26 @@ def _about(path: Path) -> list[tuple[str, object]]:
             ("encoder", rows_.encoder),
             ("data", rows_.data),
         ]
+    if SparseFolder.is_one(path):
+        made = SparseFolder.open(path)
+        about = made.sparsifier().describe()
+        return [("kind", "sparse head"), ("dense rows of", made.origin.model), *about.items()]
+    if (path / "sparse_embeddings.json").is_file():
+        from diptych.encoders.sparse_embeddings import SparseEmbeddings
+
+        sparse = SparseEmbeddings.open(path)
+        return [
+            ("kind", f"sparse {sparse.kind} embeddings"),
+            (
+                "rows",
+                f"{len(sparse):,} of {sparse.rows.nnz / max(1, len(sparse)):.1f} terms among {sparse.width:,}",
+            ),
+            ("encoder", sparse.encoder),
+            ("data", sparse.data),
+        ]
     if (path / "about.json").is_file() and (path / "texts").is_dir():
+        if (path / "caption_terms").is_dir():
+            return _about_sparsified(path)
         from diptych.encoders.encode import EncodedCollection
 
         encoded = EncodedCollection.open(path)
@@ -120,4 +146,17 @@ def _about(path: Path) -> list[tuple[str, object]]:
         ("kind", "dataset"),
         ("contents", collection.describe()),
         *(("note", note) for note in collection.notes),
+    ]
+
+
+def _about_sparsified(path: Path) -> list[tuple[str, object]]:
+    from diptych.sparse import SparsifiedCollection
+
+    made = SparsifiedCollection.open(path)
+    return [
+        ("kind", "sparsified collection"),
+        ("pictures", f"{len(made.images):,}"),
+        ("captions", f"{len(made.texts):,}"),
+        ("terms", f"{made.images.width:,}"),
+        *((key, made.about[key]) for key in ("dataset", "split", "data", "head")),
     ]

@@ -12,7 +12,7 @@ from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import parse_values
 from diptych.cli.progress import progress
 from diptych.cli.queries import looks_like_a_picture, query_encoder
-from diptych.cli.sources import Origin
+from diptych.cli.sources import Origin, check_still_there
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def search(
         raise UsageError(
             f"{index} does not say what it was built with", "name the query encoder with --model"
         )
+    if model is None and origin is not None:
+        check_still_there(origin.model, index)
     with progress():
         encoder = query_encoder(model or (origin.model if origin else ""))
         is_picture = looks_like_a_picture(query)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from diptych.encoders.encode import EncodedCollection
     from diptych.training.run import Run
 
-__all__ = ["DataChoice", "Origin", "encode_part", "encoded_of", "encoder_of"]
+__all__ = ["DataChoice", "Origin", "check_still_there", "encode_part", "encoded_of", "encoder_of"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,19 @@ class Origin:
         """That of a folder that ``diptych embed`` wrote; None for another folder."""
         file = folder / "origin.json"
         return cls.from_dict(read_json(file), file) if file.is_file() else None
+
+
+def check_still_there(model: str, made: Path | str) -> None:
+    """See that the folder which ``made`` was made with lies where it lay.
+
+    Raises:
+        UsageError: it does not; a name that is no path is not looked for.
+    """
+    if Path(model).is_absolute() and not Path(model).exists():
+        raise UsageError(
+            f"{made} was made with {model}, which is not there any more",
+            "put it back, or make what was made with it again from where it is now",
+        )
 
 
 def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:

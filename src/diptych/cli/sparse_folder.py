@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.cli.sources import Origin, encoder_of
+from diptych.cli.sources import Origin, check_still_there, encoder_of
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json, write_json
 
@@ -75,6 +75,7 @@ class SparseFolder:
             about = read_json(folder / "index.json").get("about", {})
             if "origin" in about:
                 origin = Origin.from_dict(about["origin"], folder / "index.json")
+                check_still_there(origin.model, folder)
                 return replace(cls.open(origin.model), split=origin.split or "all")
         return cls.open(folder)
 
@@ -92,6 +93,7 @@ class SparseFolder:
         """Sentences and pictures to sparse rows."""
         from diptych.sparse import SparseEncoder
 
+        check_still_there(self.origin.model, self.folder)
         dense, _ = encoder_of(self.origin.model)
         return SparseEncoder(dense, self.sparsifier())
 
@@ -106,8 +108,9 @@ class SparseFolder:
         folder = self.rows_folder(split)
         if not folder.is_dir():
             there = sorted(path.name for path in folder.parent.glob("[!.]*"))
+            only = f", only of {', '.join(there)}" if there else ""
             raise UsageError(
-                f"{self.folder} holds no rows of {folder.name!r}, only of {', '.join(there) or 'nothing'}",
+                f"{self.folder} holds no rows of {folder.name!r}{only}",
                 f"repeat the diptych sparsify that made it with --test {folder.name}",
             )
         return SparsifiedCollection.open(folder)

@@ -178,6 +178,6 @@ def read_json(path: Path | str) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StorageError(f"{path} does not exist") from None
+        raise StorageError(f"{path} does not exist", "check the folder's name, or make it again") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} is not JSON: {error}") from None
+        raise StorageError(f"{path} is not JSON: {error}", "it is damaged: make it again") from None

@@ -26,7 +26,7 @@ def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], n
         StorageError: no such file, or not one of word vectors.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
             rows = {str(word): row for row, word in enumerate(file["words"])}
             words, vectors = len(file["words"]), np.asarray(file["vectors"], dtype=np.float32)
     except FileNotFoundError:

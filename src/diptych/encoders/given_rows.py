@@ -150,7 +150,7 @@ class GivenRows(DualEncoder):
     def _nothing_new(self, what: str) -> UsageError:
         return UsageError(
             f"{self.folder} holds rows, no encoder: new {what} cannot be encoded",
-            "name the encoder with --model",
+            "ask by ids (diptych terms, diptych explain), or name their encoder with --model (diptych search)",
         )
 
     def _write(self, folder: Path) -> None:
@@ -200,19 +200,19 @@ def _parquet(file: Path) -> _Table:
     except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are of these
         raise StorageError(f"{file} cannot be read: {error}", "expected columns id and emb") from None
     lists, types = table.column("emb").combine_chunks(), arrow.types
-    listed = any(
-        kind(lists.type) for kind in (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    )
+    listed = any(kind(lists.type) for kind in (types.is_list, types.is_large_list, types.is_fixed_size_list))
     if not listed or not len(lists) or not _is_number(types, lists.type.value_type):
         raise StorageError(
             f"{file}: column emb holds {len(lists)} values of {lists.type}, not lists of numbers",
             "expected one list of floats per id",
         )
-    flat = lists.flatten().to_numpy(zero_copy_only=False)
-    if len(flat) % len(lists):
+    compute = require("pyarrow.compute", "datasets", "reading Parquet files")
+    lengths = compute.list_value_length(lists).unique().to_pylist()
+    if len(lengths) != 1 or lengths[0] is None:
         raise StorageError(
             f"{file}: rows of column emb have different lengths", "expected lists of one length"
         )
+    flat = lists.flatten().to_numpy(zero_copy_only=False)
     ids = [str(name) for name in table.column("id").to_pylist()]
     return _table(ids, flat.reshape(len(lists), -1).astype(np.float32, copy=False), file)
 

@@ -176,4 +176,11 @@ def _mapped(folder: Path, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarra
             f"{folder}: {shape[0]} rows expected, the arrays hold {len(indptr) - 1} with {len(weights)} weights",
             "make them again with diptych sparsify",
         )
+    # SciPy takes row starts and columns on trust: others than these would be read from elsewhere in memory.
+    sound = indptr[0] == 0 and np.all(indptr[1:] >= indptr[:-1])
+    if not sound or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
+        raise StorageError(
+            f"{folder}: row starts or columns are not those of rows of {shape[1]} terms",
+            "make them again with diptych sparsify",
+        )
     return weights, indices, indptr

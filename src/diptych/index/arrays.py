@@ -21,16 +21,18 @@ def load_array(
         shape: what it must have; None: any length.
 
     Raises:
-        StorageError: it cannot be read, or is of another shape or type.
+        StorageError: it cannot be read, or is of another shape, type or order than was written.
     """
     try:
         array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise StorageError(f"{path} cannot be opened: {error}", "build the index again") from None
+    if not isinstance(array, np.ndarray):
+        raise StorageError(f"{path} is no array", "build the index again")
     fits = len(array.shape) == len(shape) and all(
         length in (None, got) for length, got in zip(shape, array.shape, strict=True)
     )
-    if not fits or array.dtype != kind:
+    if not fits or array.dtype != kind or not (array.flags.c_contiguous and array.flags.aligned):
         wanted = tuple("any" if length is None else length for length in shape)
         raise StorageError(
             f"{path}: {np.dtype(kind)} {wanted} expected, got {array.dtype} {array.shape}",

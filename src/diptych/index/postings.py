@@ -15,9 +15,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from diptych.core.errors import StorageError
-from diptych.index.arrays import load_array
 from diptych.index.kernels import load_kernels
+from diptych.index.postings_files import MAPPED, TYPES, read_arrays
 from diptych.index.sparse_rows import SparseRows
 
 __all__ = ["BLOCK", "SPAN", "TOO_MANY", "UNCERTAIN", "Candidates", "Postings"]
@@ -33,17 +32,6 @@ TOO_MANY, UNCERTAIN = -1, -2
 _FEWEST = 8  # documents of a hub
 _ROOM = 2048  # candidates of a query beyond 8k
 _TINY = float(np.finfo(np.float32).tiny)
-_MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
-_TYPES: dict[str, type[np.generic]] = {
-    "hubs": np.uint8,
-    "starts": np.int64,
-    "offsets": np.int32,
-    "documents": np.uint16,
-    "codes": np.uint8,
-    "place_of": np.int32,
-    "steps": np.float32,
-    "span": np.int64,
-}
 
 
 class Candidates(NamedTuple):
@@ -79,7 +67,7 @@ class Postings:
         span: (1,) int64, documents in a span.
     """
 
-    mapped: ClassVar = frozenset(f"postings.{name}.npy" for name in _MAPPED)
+    mapped: ClassVar = frozenset(f"postings.{name}.npy" for name in MAPPED)
 
     count: int
     hubs: np.ndarray
@@ -211,7 +199,7 @@ class Postings:
 
     def write(self, folder: Path) -> None:
         """Write one file per array."""
-        for name in _TYPES:
+        for name in TYPES:
             np.save(folder / f"postings.{name}.npy", getattr(self, name))
 
     @classmethod
@@ -221,26 +209,4 @@ class Postings:
         Raises:
             StorageError: a file cannot be read, or they do not fit together.
         """
-        shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(_TYPES, (None,))
-        shapes |= {"hubs": (None, None, None), "offsets": (None, None)}
-        shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
-        arrays = {
-            name: np.asarray(
-                load_array(folder / f"postings.{name}.npy", shapes[name], kind, mapped=name in _MAPPED)
-            )
-            for name, kind in _TYPES.items()
-        }
-        made = cls(count=count, **arrays)
-        (blocks, _, block), span = made.hubs.shape, int(made.span[0])
-        fits = (
-            min(block, span) > 0
-            and block % 256 == 0 == span % block
-            and blocks == -(-count // block)
-            and len(made.starts) - 1 == len(made.offsets) == -(-count // span)
-            and len(made.documents) == len(made.codes) == made.starts[-1]
-        )
-        if not fits:
-            raise StorageError(
-                f"the postings in {folder} are not those of {count:,} documents", "build the index again"
-            )
-        return made
+        return cls(count=count, **read_arrays(folder, count, width))

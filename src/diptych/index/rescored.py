@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.arrays import load_ids
@@ -86,6 +86,12 @@ class RescoredIndex(SlotIndex):
             chosen = np.arange(start, min(len(asked), start + size))
             call = self._call(asked, chosen, k, options)
             slots, found = self._candidates(call(), len(chosen), k)
+            if slots.min(initial=0) < 0 or slots.max(initial=0) >= len(self):
+                raise StorageError(
+                    f"the {self.engine_name} engine names item {slots.max()}, the index holds {len(self):,}: "
+                    "its files are damaged",
+                    "build the index again",
+                )
             part = slice(start, start + len(chosen))
             load_kernels().rescore(
                 *self._rows.arrays,

@@ -51,8 +51,13 @@ class Segment:
 
     @classmethod
     def build(cls, rows: csr_array, hub_share: float) -> Segment:
-        """A segment of canonical rows."""
+        """A segment of canonical rows.
+
+        Raises:
+            StorageError: they come from a damaged file.
+        """
         kept = SparseRows(rows)
+        kept.check_columns()
         return cls(kept, Postings.build(kept, hub_share))
 
     def __len__(self) -> int:

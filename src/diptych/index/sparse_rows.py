@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
+from diptych.core.errors import StorageError
 from diptych.index.arrays import load_array
 
 __all__ = ["SparseRows"]
@@ -38,6 +39,19 @@ class SparseRows:
         """``indptr``, ``columns`` and ``weights``, as kernels take them."""
         return self.indptr, self.columns, self.weights
 
+    def check_columns(self) -> None:
+        """Read all columns, which opening does not: before they are used as places in other arrays.
+
+        Raises:
+            StorageError: one is not that of a term, so the mapped file is damaged.
+        """
+        if len(self.columns) and not 0 <= self.columns.min() <= self.columns.max() < self.width:
+            raise StorageError(
+                f"the rows hold columns from {self.columns.min()} to {self.columns.max()}, those of "
+                f"{self.width:,} terms expected: a file of the index is damaged",
+                "build the index again from its embeddings",
+            )
+
     def csr(self) -> csr_array:
         """The rows as SciPy has them."""
         kind = np.int32 if len(self.weights) <= np.iinfo(np.int32).max else np.int64
@@ -63,6 +77,8 @@ class SparseRows:
             StorageError: a file cannot be read, or they do not fit together.
         """
         indptr = load_array(folder / "indptr.npy", (count + 1,), np.int64, mapped=False)
+        if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
+            raise StorageError(f"{folder / 'indptr.npy'}: row starts must ascend from 0", "build the index again")
         size = (int(indptr[-1]),)
         rows = object.__new__(cls)
         rows.width = width

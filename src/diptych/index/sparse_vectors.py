@@ -31,15 +31,16 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
         what: the word for a row in messages: ``"query"``, ``"item"``.
 
     Raises:
-        UsageError: not two-dimensional.
+        UsageError: not two-dimensional, or not of numbers.
         MismatchError: of another width.
-        DataError: not numbers, or a weight is negative; the message names its row.
+        DataError: row starts or columns are not those of such rows, or a weight is negative.
         NumericalError: a weight is not finite or too large; the message names its row.
     """
     given = vectors if issparse(vectors) else np.asarray(vectors)
     check_width(given, width, what)
     if given.dtype.kind not in "fiub":
         raise UsageError(f"{what} vectors must be real numbers, got {given.dtype}")
+    _check_structure(given, what)
     matrix = csr_array(given)
     smallest = matrix.data.min(initial=0)
     largest = matrix.data.max(initial=0)
@@ -55,6 +56,22 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
         named = _first(matrix, matrix.data > LARGEST_WEIGHT, names, what)
         raise NumericalError(f"{named} has a weight above {LARGEST_WEIGHT:g}", "scale the weights")
     return canonical_rows(matrix, what)
+
+
+def _check_structure(vectors: Any, what: str) -> None:
+    """SciPy takes row starts and columns on trust; compiled code would read and write elsewhere in memory."""
+    form = getattr(vectors, "format", None)
+    if form not in ("csr", "csc"):
+        return
+    lines, width = vectors.shape if form == "csr" else vectors.shape[::-1]
+    starts, columns = vectors.indptr, vectors.indices
+    sound = len(starts) == lines + 1 and starts[0] == 0 and bool((starts[1:] >= starts[:-1]).all())
+    sound = sound and starts[-1] <= min(len(columns), len(vectors.data))
+    if not sound or (len(columns) and not 0 <= columns.min() <= columns.max() < width):
+        raise DataError(
+            f"{what} vectors: the starts or columns are not those of a sparse array of shape {vectors.shape}",
+            "make the array from (weights, (rows, columns)), which SciPy checks",
+        )
 
 
 def _first(matrix: csr_array, bad: np.ndarray, names: Sequence[str] | None, what: str) -> str:

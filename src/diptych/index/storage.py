@@ -150,4 +150,8 @@ def read_header(folder: Path | str) -> tuple[Path, Header]:
             raise StorageError(
                 f"{path} is damaged: {name!r} is {said.get(name)!r}, not of type {kind.__name__}", _REBUILD
             )
+    if said["width"] < 1 or said["items"] < 0:
+        raise StorageError(
+            f"{path} is damaged: {said['items']} items of width {said['width']} cannot be", _REBUILD
+        )
     return where, Header(**{name: said[name] for name in _TYPES})

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.sparse import issparse
 
 from diptych.core.draws import draw_uniform
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, UsageError
 
 if TYPE_CHECKING:
     from diptych.sparse.options import ExpansionOptions
@@ -40,7 +41,8 @@ def allowed_terms(in_caption: Any, caption_draw: Any, word_draws: Any = None, fo
         (B, |V|) boolean, of the kind of ``in_caption``.
 
     Raises:
-        UsageError: a form that is neither.
+        UsageError: a form that is neither, or a sparse matrix.
+        MismatchError: draws of another shape.
     """
     if form not in ("prose", "printed"):
         raise UsageError(f"form {form!r} of EXPAND", "prose or printed")
@@ -48,9 +50,11 @@ def allowed_terms(in_caption: Any, caption_draw: Any, word_draws: Any = None, fo
     expansion = _boolean(caption_draw, own)
     if expansion.ndim == 1:
         expansion = expansion[:, None]
+    _check_shape("caption draws", expansion, own, (), (len(own), 1))
     if word_draws is None:
         return own | expansion
     words = _boolean(word_draws, own)
+    _check_shape("word draws", words, own, tuple(own.shape[-1:]))
     if form == "prose":
         return own | (expansion & words)
     return (own | expansion) & words
@@ -58,11 +62,21 @@ def allowed_terms(in_caption: Any, caption_draw: Any, word_draws: Any = None, fo
 
 def _boolean(values: Any, like: Any) -> Any:
     """Where values are not 0, in the library and on the device of ``like``."""
+    if issparse(values) or issparse(like):
+        raise UsageError("EXPAND takes no sparse matrices", "give rows.toarray()")
     if isinstance(like, np.ndarray | Sequence):
         return np.asarray(values) != 0
     import torch
 
     return torch.as_tensor(values, device=like.device) != 0
+
+
+def _check_shape(what: str, values: Any, like: Any, *shapes: tuple[int, ...]) -> None:
+    if tuple(values.shape) not in (tuple(like.shape), *shapes):
+        raise MismatchError(
+            f"{what} of shape {tuple(values.shape)} for captions of shape {tuple(like.shape)}",
+            "give one per batch or caption, and per term or caption and term",
+        )
 
 
 def expand(
@@ -74,8 +88,13 @@ def expand(
         sparse_text: (B, |V|) weights, NumPy or torch; gradients pass.
         in_caption, caption_draw, word_draws, form: see :func:`allowed_terms`; NumPy or torch, whatever the
             weights are.
+
+    Raises:
+        UsageError: a form that is neither, or a sparse matrix.
+        MismatchError: captions or draws of another shape.
     """
     own = _boolean(in_caption, sparse_text)
+    _check_shape("captions", own, sparse_text)
     return sparse_text * allowed_terms(own, caption_draw, word_draws, form)
 
 

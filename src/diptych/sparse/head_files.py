@@ -158,7 +158,7 @@ def read_head_files(name_or_folder: str | Path) -> HeadFiles:
     except ValidationError as error:
         first = error.errors()[0]
         raise StorageError(
-            f"{folder / CONFIG_FILE}: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            f"{folder / CONFIG_FILE}: {'.'.join(map(str, first['loc'])) or 'options'}: {first['msg']}",
             "it was written by another version: train the head again",
         ) from None
     heads, vocabulary = _heads(folder, weights, options.head.eps), TermVocabulary.load(folder)

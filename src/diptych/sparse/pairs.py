@@ -43,6 +43,7 @@ def check_pairs(
         DataError: other numbers of captions than rows, or a caption of a picture that is not there.
         NumericalError: a row is not finite.
     """
+    caption_image = np.asarray(caption_image)
     for what, of_images, of_texts in (
         ("width", images.width, texts.width),
         ("encoder", images.encoder, texts.encoder),
@@ -58,9 +59,17 @@ def check_pairs(
             f"{len(texts):,} rows of captions, {len(captions):,} captions, {len(caption_image):,} pictures of them",
             "give the captions that were embedded, in their order",
         )
-    if len(caption_image) and not 0 <= int(caption_image.min()) <= int(caption_image.max()) < len(images):
+    if caption_image.ndim != 1 or caption_image.dtype.kind not in "iu":
         raise DataError(
-            f"a caption is of picture {int(caption_image.max())}, there are {len(images):,} rows of pictures"
+            f"pictures of captions are {caption_image.dtype} of shape {caption_image.shape}",
+            "give one whole number per caption",
+        )
+    strange = np.flatnonzero((caption_image < 0) | (caption_image >= len(images)))
+    if len(strange):
+        raise DataError(
+            f"caption {strange[0]} is of picture {caption_image[strange[0]]}, there are {len(images):,} rows of "
+            "pictures",
+            "number pictures from 0, in the order of their rows",
         )
     images.check_finite()
     texts.check_finite()

@@ -183,7 +183,7 @@ class SparseMeasures:
             return found
         arrays = path.with_suffix(".npz")
         try:
-            with np.load(arrays, allow_pickle=False) as stored:
+            with open(arrays, "rb") as handle, np.load(handle, allow_pickle=False) as stored:
                 found.values.update({name: stored[name] for name in stored.files})
         except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise StorageError(

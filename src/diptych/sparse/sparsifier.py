@@ -103,10 +103,15 @@ class Sparsifier:
 
         Raises:
             MismatchError: rows of another width than the head's.
-            DataError: caption terms of another shape than the result.
+            DataError: rows that are no numbers, or caption terms of another shape than the result.
             NumericalError: a row is not finite.
-            UsageError: captions' own terms are needed and not given.
+            UsageError: captions' own terms are needed and not given, another kind, or a batch size below 1.
         """
+        if kind not in _NAMES or batch_size < 1:
+            raise UsageError(f"kind {kind!r}, batch_size {batch_size}", "image or text, and at least 1")
+        rows = np.asarray(rows)
+        if rows.dtype.kind not in "fiu":
+            raise DataError(f"{kind} rows are {rows.dtype}, not numbers", "give dense rows of an encoder")
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise MismatchError(
                 f"the head takes rows of width {self.width}, these have shape {rows.shape}",
@@ -154,12 +159,7 @@ class Sparsifier:
         return columns.cpu().numpy().astype(np.int32), weights, counts
 
     def _checked_terms(self, terms: csr_array | None, rows: int) -> csr_array:
-        """Captions' own terms, canonical.
-
-        Raises:
-            UsageError: there are none.
-            DataError: they are of another shape.
-        """
+        """Captions' own terms, canonical; refused where there are none, or they are of another shape."""
         if terms is None:
             why = "expand=False" if self.expands else "this head was trained without expansion"
             raise UsageError(

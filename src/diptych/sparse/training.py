@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import recover_folder
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.pretrained import pick_device
@@ -73,7 +73,8 @@ def train_sparsifier(
     if options.training.select == "best" and validation is None:
         raise UsageError("training.select = best needs validation rows", "give them, or select the last")
     if validation is not None:
-        check_pairs(validation.images, validation.texts, validation.captions, validation.caption_image)
+        _check_validation(validation, texts)
+    caption_image = np.asarray(caption_image)
     kept = HeadFolder(folder)
     device = pick_device(None if accelerator == "auto" else accelerator)
     with training_lock(kept.path):
@@ -113,6 +114,28 @@ def train_sparsifier(
         )
         loop.go()
         return Sparsifier.load(kept.head, device=str(device))
+
+
+def _check_validation(validation: ValidationRows, texts: Embeddings) -> None:
+    """See that validation rows belong together, and to the rows that are learned from.
+
+    Raises:
+        MismatchError: rows of another width, encoder or similarity.
+        DataError, NumericalError: as of ``check_pairs``; or there are no rows.
+    """
+    check_pairs(validation.images, validation.texts, validation.captions, validation.caption_image)
+    if not len(validation.images) or not len(validation.texts):
+        raise DataError(
+            f"validation on {len(validation.images)} pictures and {len(validation.texts)} captions",
+            "give rows, or leave validation out",
+        )
+    for what in ("width", "encoder", "similarity"):
+        taught, held = getattr(texts, what), getattr(validation.texts, what)
+        if taught != held:
+            raise MismatchError(
+                f"validation rows have {what} {held}, those that are learned from {taught}",
+                "embed both with the same encoder: diptych embed",
+            )
 
 
 def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: Path) -> TermVocabulary:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
 from diptych.core.files import read_json, write_json, write_text
+from diptych.core.progress import task
 from diptych.encoders.sparse_embeddings import term_fingerprint
 from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer, read_tokenizer, source_tokenizer
 from diptych.sparse.wordpiece import CONTINUATION, learn_pieces, word_counts
@@ -59,7 +60,8 @@ class TermVocabulary:
         if strange or len(np.unique(rows)) != len(rows):
             raise DataError(
                 f"{len(rows)} source rows of a vocabulary of {len(names)} terms: "
-                + (f"row {strange[0]} is none of them" if strange else "one occurs twice")
+                + (f"row {strange[0]} is none of them" if strange else "one occurs twice"),
+                "give rows that the tokenizer has, each once",
             )
         self.source_rows = rows
         self.terms: tuple[str, ...] = tuple(names[int(row)] for row in rows)
@@ -134,17 +136,28 @@ class TermVocabulary:
         Args:
             captions: may be empty, which gives an empty row.
             compat: ``published`` counts [CLS] and [SEP], and [UNK] where there is one, as terms too.
+
+        Raises:
+            CaptionError: a caption is not a text; its place is named.
         """
+        if isinstance(captions, str):
+            raise CaptionError(f"captions are one text, {captions[:40]!r}", "give a list of texts")
+        for place, caption in enumerate(captions):
+            if not isinstance(caption, str):
+                raise CaptionError(f"caption {place} is no text but {caption!r:.40}", "give a list of texts")
         indices: list[np.ndarray] = []
         counts = [0]
-        for start in range(0, len(captions), _BLOCK):
-            for encoding in self._tokenizer.encode_batch_fast(list(captions[start : start + _BLOCK])):
-                columns = np.unique(self._columns[encoding.ids])
-                columns = columns[columns >= 0]
-                if compat is None:
-                    columns = columns[~self._is_special[columns]]
-                indices.append(columns)
-                counts.append(len(columns))
+        with task("reading captions as terms", len(captions), "captions") as bar:
+            for start in range(0, len(captions), _BLOCK):
+                block = self._tokenizer.encode_batch_fast(list(captions[start : start + _BLOCK]))
+                for encoding in block:
+                    columns = np.unique(self._columns[encoding.ids])
+                    columns = columns[columns >= 0]
+                    if compat is None:
+                        columns = columns[~self._is_special[columns]]
+                    indices.append(columns)
+                    counts.append(len(columns))
+                bar.advance(len(block))
         flat = np.concatenate(indices).astype(np.int32) if indices else np.zeros(0, dtype=np.int32)
         starts = np.cumsum(counts).astype(np.int32)
         rows = csr_array(

@@ -12,6 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+from diptych.core.progress import track
+
 __all__ = ["CONTINUATION", "learn_pieces", "word_counts"]
 
 CONTINUATION = "##"
@@ -26,7 +28,7 @@ def word_counts(captions: Iterable[str]) -> Counter[str]:
     normalise = normalizers.BertNormalizer(lowercase=True)
     split = pre_tokenizers.BertPreTokenizer()
     counts: Counter[str] = Counter()
-    for caption in captions:
+    for caption in track(captions, "words of captions", unit="captions"):
         counts.update(word for word, _ in split.pre_tokenize_str(normalise.normalize_str(caption)))
     return counts
 

@@ -46,7 +46,12 @@ def _made(file: Path) -> bool:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open(file, "x", encoding="utf-8") as handle:
-                handle.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
+                try:
+                    handle.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n")
+                    handle.flush()
+                except OSError:
+                    file.unlink(missing_ok=True)  # a lock that names nobody would be respected for ever
+                    raise
         except FileExistsError:
             return False
     except OSError as error:

@@ -28,7 +28,8 @@ class CascadeIndex(InvertedIndex):
     """The inverted index, asked for ``candidates`` by a part of each query, which the whole query then ranks.
 
     An item that shares none of the first stage's terms is not found, and scores of the first stage are
-    whole-number sums; the scores of hits are the exact engine's.
+    whole-number sums; the scores of hits are the exact engine's. With as many candidates as items every item that
+    shares one of the first stage's terms (127 at most) is among them.
     """
 
     engine_name = "cascade"
@@ -92,7 +93,9 @@ def _best_of_candidates(
     depth = min(candidates, len(segment))
     room = segment.postings.room(depth)
     for chosen in batches(len(asked), room):
-        first = segment.postings.candidates(begun, chosen, depth, alive, room=room, final=True)
+        first = segment.postings.candidates(
+            begun, chosen, depth, alive, room=room, final=True, whole=depth == len(segment)
+        )
         part = slice(int(chosen[0]), int(chosen[-1]) + 1)
         found.found[part] = first.found
         segment.rescore(asked, part.start, first.slots, Found(*(array[part] for array in found)), k)

@@ -55,6 +55,7 @@ class PisaIndex(RescoredIndex):
         self._names = np.arange(self.width).astype(str).astype(object)
         numbers = self._rows.weights.astype(np.float64) * float(self.options["scale"])
         self._known = np.zeros(self.width, dtype=np.bool_)
+        self._rows.check_columns()
         self._known[self._rows.columns[numbers >= 1]] = True
         self._retriever: Any = None
         if folder is not None:

@@ -17,7 +17,7 @@ def load_kernels() -> Any:
     Importing it is what compiles, so it is not to be imported at the top of a file.
     """
     name = "diptych.index.kernels.compiled"
-    if name not in sys.modules:
-        with task("compiling the sparse engine (once per machine)"):
-            importlib.import_module(name)
-    return sys.modules[name]
+    if name in sys.modules:
+        return importlib.import_module(name)  # which waits where another thread is still compiling
+    with task("compiling the sparse engine (once per machine)"):
+        return importlib.import_module(name)

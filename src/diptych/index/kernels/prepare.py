@@ -14,6 +14,7 @@ _CAPACITY = 65_535  # of a sum
 _LEAST = 256  # the weight with which the smallest 8-bit code still adds 1
 _STRONG = 127  # so many terms can have the least weight and leave half of the capacity
 _MOST = 16_000  # more terms leave no room for their roundings
+_SPACING = 2.0**-149  # of the smallest float32 scores
 
 
 @jit(types.void, int64[::1], uint16[::1], int64, int64, uint16[::1])
@@ -81,8 +82,9 @@ def prepare(
 
         score / unit - n  <  sum  <  score / unit + Σ_t q·step_t / unit + n,
 
-    and the window is the distance of both ends and two more, for the rounding of scores. The unit is such that no
-    sum and no Q reaches 2^16; then the window is at most 260 + 2n.
+    and the window is the distance of both ends and two more, for the rounding of scores (and the distance of two
+    scores where that is larger, below 1e-38). The unit is such that no sum and no Q reaches 2^16; then the window
+    is otherwise at most 260 + 2n.
 
     A document can share a term and have the sum 0. With ``whole`` it cannot: every Q is at least 256. What that
     adds, up to 255 for a term, widens the window, so it is for queries that few documents answer.
@@ -125,7 +127,8 @@ def prepare(
                 list_weights[listed] = np.uint32(weight)
                 listed += 1
         units[query] = unit
-        windows[query] = np.int64(np.ceil(total / unit + 2.0 * count + raised)) + 2
+        rounding = min(_SPACING / unit, np.float64(_CAPACITY))
+        windows[query] = np.int64(np.ceil(total / unit + 2.0 * count + raised + rounding)) + 2
         _strongest_first(hub_rows, hub_weights, hub_ends[query - 1] if query else 0, hubs, rests[query])
         hub_ends[query] = hubs
         list_ends[query] = listed

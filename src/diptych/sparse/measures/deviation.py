@@ -45,7 +45,7 @@ def leading_terms(
         (n, k) int64 columns, -1 where a place is empty.
 
     Raises:
-        UsageError: k below 1.
+        UsageError: k below 1, or a column to be left out that there is not.
         DataError: a weight below 0.
     """
     if k < 1:
@@ -54,6 +54,10 @@ def leading_terms(
     if np.any(rows.data < 0):
         raise DataError(f"a weight is {rows.data.min()}, weights are at least 0")
     out = np.zeros(rows.shape[1], dtype=bool)
+    if any(not 0 <= column < len(out) for column in left_out):
+        raise UsageError(
+            f"columns {sorted(left_out)} of {len(out)} are to be left out", "give columns there are"
+        )
     out[list(left_out)] = True
     out_any = bool(out.any())
     found = np.full((rows.shape[0], k), -1, dtype=np.int64)
