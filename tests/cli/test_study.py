@@ -80,6 +80,18 @@ def test_a_study_is_run_and_judged_on_other_data(
     assert "C^B" in counted.out
 
 
+@pytest.mark.parametrize("columns", ["80", "160"])
+def test_no_number_is_cut(diptych: Command, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    """Ten columns have no room on a narrow line: the rest of them follow below."""
+    monkeypatch.setenv("COLUMNS", columns)
+    done = diptych("study", "show", "d2s.table-3.6")
+    assert done.code == 0, done.err
+    for number in ("13277", "9739", "183.42", "193.46", ">700.00", "D2S, HNSW"):
+        assert number in done.out
+    assert "search.engine" in " ".join(done.out.split()) or columns == "80"  # what sets a row apart
+    assert max(len(line) for line in done.out.splitlines() if "13277" in line) <= int(columns)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

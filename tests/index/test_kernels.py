@@ -163,3 +163,66 @@ def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(monkeypatch):
         return 2 * number
 
     assert twice(21) == 42
+
+
+def test_a_full_disk_is_no_reason_not_to_search(monkeypatch):
+    import numba
+
+    from diptych.index.kernels.jit import jit
+
+    plain = numba.njit
+
+    def without_space(*signature, cache=False, **options):
+        if cache:
+            raise OSError(28, "No space left on device")
+        return plain(*signature, **options)
+
+    monkeypatch.setattr(numba, "njit", without_space)
+
+    @jit(numba.int64, numba.int64)
+    def thrice(number):
+        return 3 * number
+
+    assert thrice(14) == 42
+
+
+def test_kernels_kept_from_before_a_change_are_forgotten(tmp_path):
+    """Numba keeps a function compiled with those it calls, and does not look at the files these are in."""
+    from diptych.index.kernels.jit import forget_stale
+
+    kept = tmp_path / "__pycache__" / "scan.scan-1.nbi"
+    kept.parent.mkdir()
+    for source in ("scan.py", "simd.py"):
+        (tmp_path / source).touch()
+        os.utime(tmp_path / source, (1000, 1000))
+    kept.touch()
+    os.utime(kept, (2000, 2000))
+    forget_stale(tmp_path)
+    assert kept.exists()
+    os.utime(tmp_path / "simd.py", (3000, 3000))
+    forget_stale(tmp_path)
+    assert not kept.exists()
+
+
+THREADS = """
+import sys
+import threading
+from diptych.index.kernels import load_kernels
+got = []
+
+def ask():
+    got.append(load_kernels().scan)
+
+first = threading.Thread(target=ask)
+first.start()
+while "diptych.index.kernels.compiled" not in sys.modules:
+    pass
+ask()  # the other thread has begun with it and is not done
+first.join()
+assert len(got) == 2, got
+"""
+
+
+def test_a_thread_waits_where_another_compiles():
+    source = os.pathsep.join(path for path in sys.path if path)
+    subprocess.run([sys.executable, "-c", THREADS], env=os.environ | {"PYTHONPATH": source}, check=True)

@@ -6,8 +6,9 @@ import resource
 import numpy as np
 import pytest
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import DataError, StorageError
 from diptych.index import build_index, open_index
+from diptych.index.arrays import load_array
 
 ENGINES = ["cascade", "impacts", "inverted"]
 
@@ -85,3 +86,66 @@ def test_a_full_disk_leaves_the_older_index_whole(make_bags, tmp_path):
     assert len(open_index(folder, verify=True)) == 50
     large.save(folder)
     assert len(open_index(folder)) == 20_000
+
+
+def changed(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("postings.place_of", lambda array: changed(array, 0, 10_000)),
+        ("postings.place_of", lambda array: changed(array, 0, -10_000)),
+        ("postings.starts", lambda array: changed(array, 0, -8)),
+        ("postings.starts", lambda array: changed(array, 1, array[1] + 5)),
+        ("postings.offsets", lambda array: changed(array, (0, 1), 1 << 30)),
+        ("postings.offsets", lambda array: changed(array, (1, 0), -3)),
+        ("postings.offsets", lambda array: np.asfortranarray(array)),
+        ("postings.steps", lambda array: changed(array, 3, np.nan)),
+        ("postings.span", lambda array: changed(array, 0, 1024 * 3)),
+        ("postings.span", lambda array: changed(array, 0, 1 << 40)),
+        ("indptr", lambda array: changed(array, 5, 1 << 40)),
+        ("indptr", lambda array: changed(array, 0, -1)),
+    ],
+)
+def test_numbers_that_lead_out_of_an_array_are_refused(name, change, make_bags, tmp_path):
+    """Kernels check no bounds, and the fingerprints of a stranger's index say only that it is the stranger's."""
+    folder = build_index(make_bags(count=9000), hub_share=0.2).save(tmp_path / "index")
+    np.save(folder / f"{name}.npy", change(np.load(folder / f"{name}.npy")))
+    header = json.loads((folder / "index.json").read_text())
+    header["files"] = {}
+    (folder / "index.json").write_text(json.dumps(header))
+    with pytest.raises(StorageError, match=r"not those of 9,000 documents|must ascend|expected, got"):
+        open_index(folder)
+
+
+def test_damaged_columns_are_not_copied_into_another_index(make_bags, tmp_path):
+    folder = build_index(make_bags(count=300)).save(tmp_path / "index")
+    columns = np.load(folder / "columns.npy", mmap_mode="r+")
+    columns[7] = 1 << 30
+    columns.flush()
+    index = open_index(folder)  # by size only
+    index.delete(["image-100"])
+    with pytest.raises(StorageError, match="those of 40 terms expected"):
+        index.save(tmp_path / "other")
+    with pytest.raises(DataError, match="not those of a sparse array"):
+        index.rebuild()
+
+
+@pytest.mark.parametrize(("field", "value"), [("items", -1), ("width", 0)])
+def test_sizes_that_are_none(field, value, make_bags, tmp_path):
+    folder = build_index(make_bags()).save(tmp_path / "index")
+    header = json.loads((folder / "index.json").read_text()) | {field: value}
+    (folder / "index.json").write_text(json.dumps(header))
+    with pytest.raises(StorageError, match=r"items of width \d+ cannot be"):
+        open_index(folder)
+
+
+@pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00\x08\x00{'descr'\n", b"PK\x05\x06" + bytes(18)])
+def test_files_that_are_no_arrays(content, tmp_path):
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(StorageError, match=r"a\.npy (cannot be opened|is no array)"):
+        load_array(tmp_path / "a.npy", (None,), np.int64, mapped=False)

@@ -54,3 +54,36 @@ def test_refused():
         sparse_vectors([[1, 0], [0, 1e16]], 2, ["a", "b"], "item")
     with pytest.raises(UsageError, match="query vectors are sparse, the engine takes dense ones"):
         dense_vectors(csr_array(ROWS), 3, "query")
+
+
+@pytest.mark.parametrize(
+    ("starts", "columns"),
+    [
+        ([0, 2, 3], [0, 1, 7]),
+        ([0, 2, 3], [0, -1, 2]),
+        ([0, 2, 3], [0, 1, 400_000_000]),
+        ([0, 4, 3], [0, 1, 2]),
+    ],
+)
+@pytest.mark.parametrize("kind", [csr_array, csc_array])
+def test_columns_and_starts_that_lead_elsewhere_in_memory(kind, starts, columns):
+    """SciPy does not look at them; compiled code would read, and write, where they lead."""
+    parts = (
+        np.ones(3, dtype=np.float32),
+        np.array(columns, dtype=np.int32),
+        np.array(starts, dtype=np.int32),
+    )
+    shape = (2, 3) if kind is csr_array else (3, 2)
+    with pytest.raises(DataError, match="not those of a sparse array of shape"):
+        sparse_vectors(kind(parts, shape=shape), shape[1], None, "query")
+
+
+def test_rows_changed_behind_scipys_back():
+    rows = csr_array(np.array(ROWS, dtype=np.float32))
+    rows.data = rows.data[:1]
+    with pytest.raises(DataError, match="not those of a sparse array"):
+        sparse_vectors(rows, 3, None, "query")
+
+
+def test_half_precision():
+    assert sparse_vectors(np.array(ROWS, dtype=np.float16), 3, None, "query").data.tolist() == [2, 1, 3]

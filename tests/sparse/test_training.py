@@ -314,3 +314,11 @@ def test_pictures_of_captions_are_places(change: Any, words: str, tmp_path: Path
     data = small_pairs()
     with pytest.raises(DataError, match=words):
         trained(tmp_path / "t", data=replace(data, caption_image=change(data.caption_image)))
+
+
+def test_a_model_that_cannot_be_opened_leaves_the_folder_free(tmp_path: Path) -> None:
+    nowhere = options(vocabulary={"source": str(tmp_path / "nothing")})
+    with pytest.raises(UsageError):
+        trained(tmp_path / "a", nowhere)
+    assert not (tmp_path / "a" / "options.json").exists()
+    trained(tmp_path / "a")

@@ -181,6 +181,29 @@ def test_a_row_that_the_paper_quotes_stands_beside_ours(dataset: str, r_at_1: fl
     assert judgement.status == status
 
 
+@pytest.mark.parametrize(
+    ("dataset", "images", "captions", "status"),
+    [("coco", 5_000, 25_010, "fails"), ("flickr30k", 1_000, 5_000, "not run")],
+)
+def test_a_claim_about_one_dataset_is_not_judged_on_another(
+    dataset: str, images: int, captions: int, status: str
+) -> None:
+    """Table 3.1 of D2S names shares of its numbers on MS-COCO; Flickr30k's are no others."""
+    study = STUDIES.get("d2s.table-3.1")
+    (row,) = (
+        row
+        for row in study.published[0].rows
+        if row.config == "d2s-1e-5-c+w" and row.on.key == f"{dataset}-blip"
+    )
+    values = {name: cell.value for name, cell in row.cells.items()}
+    measured = Measurement(values, Measured(dataset, "test", images, captions), "protocol")
+    entry = Entry(study.name, "d2s-1e-5-c+w", 0, "paper", (measured,), "k", "run", dataset, (200, 9), 1.0)
+    comparison = compare(study, Results(study.name, (entry,)))
+    judged = {claim.name: judgement.status for claim, judgement, _ in comparison.claims}
+    assert judged["named shares"] == status
+    assert judged["baselines"] == "holds"
+
+
 def test_rows_that_were_not_run_say_why() -> None:
     all_of_it = made_up(TABLE_1)
     some = Results(

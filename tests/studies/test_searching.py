@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.core.errors import RecipeError
+from diptych.core.errors import RecipeError, UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import Hits
 from diptych.studies import STUDIES, Choices, Results, compare, searching
 from diptych.studies.page import render_study
 from diptych.studies.runner import run_study
-from diptych.studies.search_items import _with_copies
+from diptych.studies.search_items import with_copies
 from diptych.studies.searching import SearchOptions, best_ids, recall_of, time_search
 
 TABLE = STUDIES.get("d2s.table-3.6")
@@ -23,7 +23,7 @@ ROWS = ["hnsw-dense", "hnsw-dense-equal", "pisa-1e-3", "inverted-1e-3", "cascade
 
 def test_copies_are_pictures_with_noise_of_their_length() -> None:
     rows = np.random.default_rng(0).normal(size=(5, 400)).astype(np.float32) * 3
-    made = np.concatenate(list(_with_copies(rows, 12, 0.5)))
+    made = np.concatenate(list(with_copies(rows, 12, 0.5)))
     assert made.shape == (12, 400)
     assert np.array_equal(made[:5], rows)
     copies = made[5:10]
@@ -31,8 +31,8 @@ def test_copies_are_pictures_with_noise_of_their_length() -> None:
     cosines = np.sum(copies * rows, axis=1) / np.sum(rows * rows, axis=1)
     assert np.allclose(cosines, 1 / np.sqrt(1 + 0.5**2), atol=0.05)
     assert not np.allclose(made[10], made[5])  # a second copy has noise of its own
-    assert np.array_equal(np.concatenate(list(_with_copies(rows, 12, 0.5))), made)
-    assert np.allclose(np.concatenate(list(_with_copies(rows, 12, 0.0)))[5:10], rows, rtol=1e-6)
+    assert np.array_equal(np.concatenate(list(with_copies(rows, 12, 0.5))), made)
+    assert np.allclose(np.concatenate(list(with_copies(rows, 12, 0.0)))[5:10], rows, rtol=1e-6)
 
 
 def listed(*lists: list[str]) -> Hits:
@@ -161,9 +161,13 @@ def test_an_option_that_no_search_has_is_an_error(scenes_folder: Path, tmp_path:
         chosen = Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
         return options_of_search(Wanted(TABLE, TABLE.row("hnsw-dense"), 0, "quick", chosen, tmp_path))
 
-    assert options(**{"search.options.ef_search": 64}).options == {
-        "m": 32, "ef_construction": 40, "ef_search": 64,
+    assert options(**{"search.options.threads": 1}).options == {
+        "m": 32, "ef_construction": 40, "ef_search": 16, "threads": 1,
     }  # fmt: skip
+    # All rows would be the same, whatever they are called.
+    for key in ("search.engine", "search.options.ef_search"):
+        with pytest.raises(UsageError, match="is what sets hnsw-dense apart"):
+            options(**{key: 64})
     for key in ("search.nonsense", "search.nonsense.more"):
         with pytest.raises(RecipeError, match="nonsense"):
             options(**{key: 1})

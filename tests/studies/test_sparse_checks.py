@@ -203,3 +203,17 @@ def judged(study: str, claim: str) -> dict[str, str]:
 )
 def test_where_the_thesis_is_not_what_it_says(study: str, claim: str, failing: set[str]) -> None:
     assert {key for key, status in judged(study, claim).items() if status == "fails"} == failing
+
+
+def test_a_bound_is_no_number() -> None:
+    """D2S (η = 1e-5) by PISA has less than one query a second at every cut-off: how much less is not printed."""
+    from diptych.studies import STUDIES, judged_in_the_paper
+
+    study = STUDIES.get("d2s.table-3.6")
+    evidence = printed_evidence(study.published, "coco-123k")
+    assert evidence.figure("pisa-1e-5", "FLOPs") is not None
+    assert evidence.figure("pisa-1e-5", "throughput @10") is None
+    (few,) = (
+        found["coco-123k"] for claim, found in judged_in_the_paper(study) if claim.name == "few pictures"
+    )
+    assert held(list(few.findings)) == [True, True, None]

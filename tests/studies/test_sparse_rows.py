@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from diptych.core.errors import RecipeError, UnknownNameError, UsageError
+from diptych.core.errors import DiptychError, RecipeError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices
 from diptych.studies.making import Wanted
 from diptych.studies.rows import base_of, recipe_of, why_left_out
-from diptych.studies.runner import plan_of
+from diptych.studies.runner import plan_of, run_study
 from diptych.studies.sparse_rows import ETAS, EXPANSIONS, head_name
 from diptych.studies.sparsified import options_of
 from diptych.studies.study import SettingName
@@ -27,8 +29,6 @@ GIVEN = {"dense": "embeddings"}
 
 
 def wanted(row: str, setting: SettingName = "quick", table: int = 2, **values: object) -> Wanted:
-    from pathlib import Path
-
     study = TABLES[table]
     return Wanted(study, study.row(row), 0, setting, Choices(values=values), Path("out") / study.name)
 
@@ -93,6 +93,38 @@ def test_what_a_person_sets_reaches_the_rows_that_it_is_about() -> None:
 def test_what_no_head_has_is_an_error(key: str) -> None:
     with pytest.raises(RecipeError):
         options_of(wanted("d2s-1e-3-c", **{key: 1}))
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "key", "value"),
+    [
+        (2, "d2s-1e-3-c", "sparsify.loss.eta", 0.1),
+        (2, "d2s-1e-3-c", "sparsify", 3),
+        (2, "d2s-1e-3-c", "sparsify.training.epochs", 0),
+        (2, "d2s-1e-3-c", "measure.wrods", "glove.npz"),
+        (2, "d2s-1e-3-c", "measure", "glove.npz"),
+        (2, "d2s-1e-3-c", "measure.words", "words.npz"),
+        (6, "pisa-1e-3", "search.items", 0),
+        (6, "pisa-1e-3", "search.engine", "inverted"),
+    ],
+)
+def test_wrong_values_are_errors_before_anything_is_trained(
+    table: int, row: str, key: str, value: object, tmp_path: Path
+) -> None:
+    study = TABLES[table]
+    told: list[str] = []
+    choices = Choices(setting="quick", values={key: value})
+    with pytest.raises(DiptychError, match=key.split(".")[-1]):
+        run_study(study, tmp_path / study.name, choices, rows=[row], tell=told.append)
+    assert told == []
+    assert not list(tmp_path.rglob("seed-*"))
+
+
+@pytest.mark.parametrize("given", [None, "", 3])
+def test_rows_that_are_given_have_a_name(given: object, tmp_path: Path) -> None:
+    choices = Choices(setting="quick", values={"dense": given})
+    with pytest.raises(UsageError, match="dense is "):
+        run_study(TABLES[1], tmp_path / "study", choices, rows=["dense"])
 
 
 def test_keys_of_other_studies_stay_errors() -> None:

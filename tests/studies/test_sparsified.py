@@ -143,6 +143,7 @@ def test_terms_are_shown_with_their_pictures(studies: Path, tiny: Choices) -> No
     assert shown == 6
     page = render_study(compare(EXAMPLES, results))
     assert page.count('<img src="data:image/jpeg;base64,') == 6
+    assert '<b class="own">' in page
     assert "its picture" in page
     file = studies / BASE.name / "rows" / "d2s-1e-3-c" / "seed-0" / "measured" / "examples.json"
     first = json.loads(file.read_text())[0]
@@ -274,6 +275,21 @@ def test_embeddings_of_other_data_are_refused(
         )
 
 
+def test_given_rows_of_other_data_are_refused(
+    trained: tuple[Path, Results], tiny: Choices, tmp_path: Path
+) -> None:
+    """The encoder is the same, what it has embedded is not: nothing that was measured stands for it."""
+    from diptych.data.scenes import make_scenes
+
+    folder = tmp_path / BASE.name
+    run = trained[0] / "rows" / "dense" / "seed-0"
+    given = replace(tiny, values={**HEADS, "dense": str(run)})
+    run_study(BASE, folder, given, rows=["dense"], accelerator="cpu")
+    other = make_scenes(tmp_path / "other", 8, 4, 16, size=32, seed=1, workers=1)
+    with pytest.raises(UsageError, match="has rows with data"):
+        run_study(BASE, folder, replace(given, data={"path": str(other)}), rows=["dense"], accelerator="cpu")
+
+
 def test_further_judgements_are_refused(studies: Path, tiny: Choices) -> None:
     with pytest.raises(UsageError, match="own pairs"):
         run_study(
@@ -304,3 +320,9 @@ def test_terms_are_held_against_the_vectors_that_are_named(
     assert "co-occurrence in 240 training captions" in before.protocol
     assert before.values["Exact@20"] == after.values["Exact@20"]
     assert after.values["Semantic@20"] > before.values["Semantic@20"]
+    # What is kept for one is not the other's.
+    for one in (plain, results):
+        kept = per_query_of(one.evidence(), "d2s-1e-3-c+w", "Semantic@20")
+        assert kept is not None
+        measured = one.of("d2s-1e-3-c+w")[0].measurements[0].values["Semantic@20"]
+        assert kept[0].mean() == pytest.approx(measured)

@@ -24,7 +24,7 @@ from diptych.cli.study_tables import say_claims, say_comparison, say_published
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.studies import Comparison, Results
+    from diptych.studies import Comparison, Results, Row
 
 __all__ = ["study"]
 
@@ -74,14 +74,20 @@ def show(name: Name) -> None:
     for setting_name, setting in one.settings.items():
         say(f"setting {setting_name}: {setting.description}; {setting.time}")
     rows = [
-        (row.name, row.label, _changes(row.changes), row.base or "", row.home or "")
-        for row in (*one.bases, *one.rows)
+        (row.name, row.label, _apart(row), row.base or "", row.home or "") for row in (*one.bases, *one.rows)
     ]
     print_table("rows (--rows)", ("name", "label", "what sets it apart", "starts from", "runs in"), rows)
     say_claims([(claim, None, printed) for claim, printed in judged_in_the_paper(one)])
     for note in notes_of(one):
         say(f"note: {note}")
     next_step(f"diptych study run {name} --quick, or: diptych study run {name} --data DATASET")
+
+
+def _apart(row: Row) -> str:
+    """What sets a row apart: of its recipe, or of what stands in a recipe's place."""
+    sections = {"sparsify": row.sparsify, "search": row.search}
+    own = {f"{name}.{key}": value for name, keys in sections.items() for key, value in (keys or {}).items()}
+    return _changes({**row.changes, **own})
 
 
 def _changes(changes: Any) -> str:

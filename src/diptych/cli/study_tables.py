@@ -17,6 +17,10 @@ __all__ = ["say_claims", "say_comparison", "say_published"]
 WIDE = 120
 """Characters per line that a table of ten columns with spreads and labels takes."""
 
+_GAP = 3  # between columns
+_LABEL = 12  # characters that a row's name has at least
+_SEVERAL = 2  # evaluations of the paper beyond which claims have one column for all
+
 
 def say_published(study: Study) -> None:
     """The table as it is printed."""
@@ -41,7 +45,7 @@ def say_published(study: Study) -> None:
             legend.append(f"{row.row}  {row.label}")
         title = f"{table.paper.key} {table.name}: {table.title}"
         first = ("row", "") if wide else ("row",)
-        print_table(title, (*first, *headers), rows, numbers=(*headers, "row"), caption=on.describe())
+        _print_numbers(title, first, headers, rows, on.describe(), "row")
         for line in () if wide else legend:
             say(line)
 
@@ -63,7 +67,7 @@ def say_comparison(comparison: Comparison) -> None:
         caption += " ± sample standard deviation over seeds" if wide else f"s; spreads from {WIDE} columns on"
         if wide and study.published[0].spread == "variance":
             caption += " (printed: variance)"
-        print_table(study.name, ("row", "", *headers), rows, numbers=headers, caption=caption)
+        _print_numbers(study.name, ("row", ""), headers, rows, caption)
         say_protocols(block)
     for remark in comparison.remarks:
         say(remark)
@@ -78,7 +82,12 @@ def say_protocols(block: Block) -> None:
         if row.seeds:
             minutes = row.cpu_seconds / 60
             seeds = ", ".join(str(seed) for seed in row.seeds)
-            say(f"{row.row.name}: seeds {seeds}; {minutes:.1f} processor minutes; {'; '.join(row.commands)}")
+            parts = [
+                f"seeds {seeds}",
+                *([f"{minutes:.1f} processor minutes"] if minutes else []),
+                *row.commands,
+            ]
+            say(f"{row.row.name}: {'; '.join(parts)}")
     protocol = next((row.protocol for row in block.rows if row.protocol), "")
     if protocol:
         say(f"protocol of the first: {protocol}")
@@ -97,13 +106,13 @@ def say_claims(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judg
         row = [claim.name, claim.text]
         if here is not None:
             row += [f"{MARKS[here.status]} {here.status}", here.figure]
-        row += [_in_paper(printed[key].status) for key in keys]
+        row += _in_papers(printed, keys)
         if not ours:
             failed = [f"{key}: {printed[key].figure}" for key in keys if printed[key].status == "fails"]
             row.append("; ".join(failed))
         rows.append(row)
     here_columns = ("here", "the figure that decides") if ours else ()
-    in_paper = tuple(f"in the paper, {key}" for key in keys)
+    in_paper = ("in the paper",) if len(keys) > _SEVERAL else tuple(f"in the paper, {key}" for key in keys)
     last = () if ours else ("why it fails",)
     print_table("claims", ("claim", "text", *here_columns, *in_paper, *last), rows)
 
@@ -112,6 +121,53 @@ def _in_paper(status: str) -> str:
     from diptych.studies.page import MARKS
 
     return "not printed" if status == "not run" else f"{MARKS[status]} {status}"
+
+
+def _in_papers(printed: Mapping[str, Judgement], keys: Sequence[str]) -> list[str]:
+    """A cell per evaluation, or of many one cell that names those with each outcome."""
+    said = {key: _in_paper(printed[key].status) for key in keys}
+    if len(keys) <= _SEVERAL:
+        return list(said.values())
+    outcomes = dict.fromkeys(said.values())
+    if len(outcomes) == 1:
+        return list(outcomes)
+    return ["; ".join(f"{one}: {', '.join(key for key in keys if said[key] == one)}" for one in outcomes)]
+
+
+def _print_numbers(
+    title: str,
+    first: Sequence[str],
+    headers: Sequence[str],
+    rows: Sequence[tuple[str, ...]],
+    caption: str,
+    *numbers: str,
+) -> None:
+    """Columns of numbers behind the ``first`` ones; in several tables where a line has no room for all of
+    them, for a number that is cut is another number.
+
+    ``numbers`` are those of the first columns that must not be broken either.
+    """
+    wanted = []
+    for place, header in enumerate(headers, len(first)):
+        cells = [*header.split("\n"), *(row[place] for row in rows)]
+        wanted.append(_GAP + max(len(cell) for cell in cells))
+    room = console().width - _GAP * len(first) - (_LABEL if len(first) > 1 else 0)
+    room -= max(max(map(len, column)) for column in ([row[len(first) - 1] for row in rows], first))
+    parts: list[list[int]] = [[]]
+    for column, width in enumerate(wanted):
+        if parts[-1] and sum(wanted[one] for one in parts[-1]) + width > room:
+            parts.append([])
+        parts[-1].append(column)
+    for number, part in enumerate(parts, 1):
+        shown = [headers[column] for column in part]
+        cut = [(*row[: len(first)], *(row[len(first) + column] for column in part)) for row in rows]
+        print_table(
+            title if number == 1 else "",
+            (*first, *shown),
+            cut,
+            numbers=(*shown, *numbers),
+            caption=caption if number == len(parts) else "",
+        )
 
 
 def _headers(study: Study) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def load_array(
     """
     try:
         array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, TokenError) as error:
         raise StorageError(f"{path} cannot be opened: {error}", "build the index again") from None
     if not isinstance(array, np.ndarray):
         raise StorageError(f"{path} is no array", "build the index again")

@@ -1,8 +1,7 @@
 """Index: the one contract behind which every way of searching stands.
 
-Dense or sparse, exact or approximate, in this process or on a server: an engine is one file in
-``engines/`` with a subclass of :class:`Index` (most build on :class:`diptych.index.slots.SlotIndex`)
-and one declared :class:`diptych.index.engine.Engine`.
+Dense or sparse, exact or approximate, here or on a server: an engine is a file in ``engines/`` with a subclass of
+:class:`Index` (usually of :class:`diptych.index.slots.SlotIndex`) and a :class:`diptych.index.engine.Engine`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from diptych.core.errors import UsageError
 from diptych.index.kernels import load_kernels
 from diptych.index.postings_files import MAPPED, TYPES, read_arrays
 from diptych.index.sparse_rows import SparseRows
@@ -144,16 +145,25 @@ class Postings:
             room: how many candidates a query may have, see :meth:`room`.
             final: give exactly the k largest sums instead, equal ones by slot.
             whole: give every document that shares a term a sum above 0, at the price of more candidates.
+
+        Raises:
+            UsageError: sums are to be final and a query has more terms than can be summed.
         """
         kernels = load_kernels()
         count = len(chosen)
+        longest = int(np.diff(queries.indptr)[chosen].max())
+        if final and longest > kernels.MOST_TERMS:
+            raise UsageError(
+                f"a query has {longest:,} terms, sums of 8-bit weights hold {kernels.MOST_TERMS:,}",
+                "search with the inverted engine, or keep the strongest terms of each query",
+            )
         terms = int(np.sum(queries.indptr[chosen + 1] - queries.indptr[chosen]))
         hub_rows, hub_weights = np.empty(terms, dtype=np.int64), np.empty(terms, dtype=np.uint16)
         lists, list_weights = np.empty(terms, dtype=np.int32), np.empty(terms, dtype=np.uint32)
         hub_ends, list_ends, windows = (np.empty(count, dtype=np.int64) for _ in range(3))
         units, certain = np.empty(count, dtype=np.float64), np.empty(count, dtype=np.bool_)
         # Room for the last, shorter round of the longest query.
-        rests = np.empty((count, 1 + int(np.diff(queries.indptr)[chosen].max()) // 8), dtype=np.uint16)
+        rests = np.empty((count, 1 + longest // 8), dtype=np.uint16)
         prepared = (hub_rows, hub_weights, hub_ends, rests, lists, list_weights, list_ends)
         kernels.prepare(
             *queries.arrays,

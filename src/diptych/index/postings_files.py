@@ -62,7 +62,9 @@ def _blocks_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
 def _lists_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
     starts, offsets, postings = arrays["starts"], arrays["offsets"], len(arrays["documents"])
     spans = -(-count // int(arrays["span"][0]))
-    if not (len(starts) - 1 == len(offsets) == spans and offsets.shape[1] and postings == len(arrays["codes"])):
+    if not (
+        len(starts) - 1 == len(offsets) == spans and offsets.shape[1] and postings == len(arrays["codes"])
+    ):
         return False
     begin = starts[0] == 0 and not offsets[:, 0].any()
     ascending = np.array_equal(np.diff(starts), offsets[:, -1]) and (offsets[:, 1:] >= offsets[:, :-1]).all()

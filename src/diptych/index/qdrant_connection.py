@@ -18,7 +18,7 @@ __all__ = ["CONNECTION_OPTIONS", "Connection", "models"]
 CONNECTION_OPTIONS = (
     Option("url", "", "the server, e.g. https://host:6333 (https: TLS); empty: in this process"),
     Option("collection", "diptych", "the collection's name on the server"),
-    Option("key_variable", "QDRANT_API_KEY", "environment variable that holds the API key"),
+    Option("key_variable", "QDRANT_API_KEY", "environment variable with the API key, QDRANT_…"),
     Option("timeout", 60, "seconds the server may take to answer", 1),
     Option("batch", 256, "items or queries in one request", 1),
     Option("shards", 1, "parts the collection is split into", 1),
@@ -48,7 +48,7 @@ class Connection:
 
     Raises:
         MissingExtraError: qdrant-client is not installed.
-        UsageError: the address is none, or holds a key or a password.
+        UsageError: the address is none, or holds a key or a password; the key cannot be one.
     """
 
     def __init__(self, options: Mapping[str, OptionValue]) -> None:
@@ -59,15 +59,15 @@ class Connection:
             self._client = client.QdrantClient(":memory:")
             return
         local = _check_address(self.url)
-        key = os.environ.get(self._variable) if self._variable else None
-        self._has_key = bool(key)
+        key = _key(self._variable)
+        self._has_key = key is not None
         with warnings.catch_warnings():
             if local:  # the client warns of keys over http, which between programs of one machine is well
                 warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
             self._client = client.QdrantClient(
                 url=self.url,
                 port=None if urlsplit(self.url).port else 6333,
-                api_key=key or None,
+                api_key=key,
                 timeout=self._timeout,
                 check_compatibility=False,  # it would ask the server from a thread of its own
             )
@@ -138,11 +138,36 @@ class Connection:
         )
 
 
+def _key(variable: str) -> str | None:
+    """The key that the variable holds, if any; it stands in no message.
+
+    Options come with a saved index, and it may be a stranger's: no other secret of the environment is sent to the
+    server that it names.
+    """
+    if variable and not variable.startswith("QDRANT_"):
+        raise UsageError(
+            f"key_variable={variable!r}: only variables named QDRANT_… are sent to a server as a key",
+            "put the key into such a variable",
+        )
+    key = os.environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(
+            f"the environment variable {variable} holds characters that no key can have",
+            "set it to the key and nothing else",
+        )
+    return key or None
+
+
 def _check_address(url: str) -> bool:
     """Whether ``url`` is this machine."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{url!r} is not the address of a server", "url=https://host:6333")
+    try:
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number
+        good = False
+    if not good:
+        shown = "the url given" if "@" in url else repr(url)  # before an @ a password may stand
+        raise UsageError(f"{shown} is not the address of a server", "url=https://host:6333")
     if parts.username or parts.password or parts.query or parts.fragment:
         # Not shown: it may be a key, and options are printed and saved.
         raise UsageError(

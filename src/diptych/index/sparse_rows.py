@@ -78,7 +78,9 @@ class SparseRows:
         """
         indptr = load_array(folder / "indptr.npy", (count + 1,), np.int64, mapped=False)
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
-            raise StorageError(f"{folder / 'indptr.npy'}: row starts must ascend from 0", "build the index again")
+            raise StorageError(
+                f"{folder / 'indptr.npy'}: row starts must ascend from 0", "build the index again"
+            )
         size = (int(indptr[-1]),)
         rows = object.__new__(cls)
         rows.width = width

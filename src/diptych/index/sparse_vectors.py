@@ -37,6 +37,8 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
         NumericalError: a weight is not finite or too large; the message names its row.
     """
     given = vectors if issparse(vectors) else np.asarray(vectors)
+    if given.dtype == np.float16:  # SciPy has no such arrays
+        given = given.astype(np.float32)
     check_width(given, width, what)
     if given.dtype.kind not in "fiub":
         raise UsageError(f"{what} vectors must be real numbers, got {given.dtype}")

@@ -90,6 +90,8 @@ def train_sparsifier(
             "data": pairs_fingerprint(images, texts, captions, caption_image),
             "validation": None if validation is None else validation.fingerprint,
         }
+        if not kept.begun and options.vocabulary.source is not None:
+            TermVocabulary.pretrained(options.vocabulary.source)  # what cannot be opened binds no folder
         kept.begin(options, about)
         if kept.finished:
             return Sparsifier.load(kept.head, device=str(device))

@@ -119,14 +119,14 @@ def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]
     keys = [on.key for on in study.published[0].evaluated_on if on.positives == "own"]
     evidence = {key: printed_evidence(study.published, key) for key in keys}
     return [
-        (claim, {key: _judged(claim, key, given) for key, given in evidence.items()})
+        (claim, {key: _judged(claim, [key], given) for key, given in evidence.items()})
         for claim in study.claims
     ]
 
 
-def _judged(claim: Claim, key: str, evidence: Evidence) -> Judgement:
-    """Judge a claim on one of the paper's evaluations; one that is not about it is not run."""
-    if claim.on and key not in claim.on:
+def _judged(claim: Claim, keys: list[str], evidence: Evidence) -> Judgement:
+    """Judge a claim on what the paper calls ``keys``; one that is about none of them is not run."""
+    if claim.on and not set(keys) & set(claim.on):
         return Judgement("not run", (missing(claim.text, ", ".join(claim.on)),))
     return judge(claim, evidence)
 
@@ -150,7 +150,11 @@ def compare(study: Study, results: Results) -> Comparison:
     evidence = results.evidence()
     if is_the_papers and not blocks[0].differences:
         evidence = _with_quoted(evidence, study, keys[0])
-    claims = tuple((claim, judge(claim, evidence), in_paper) for claim, in_paper in printed)
+    # On other data than the paper's a claim is judged whatever it is about.
+    claims = tuple(
+        (claim, _judged(claim, keys, evidence) if is_the_papers else judge(claim, evidence), in_paper)
+        for claim, in_paper in printed
+    )
     label = label_of(study, results, blocks[0], changed, as_published)
     remarks = () if study.remarks is None else tuple(study.remarks(evidence))
     return Comparison(study, results, label, reproduces, blocks, claims, remarks)

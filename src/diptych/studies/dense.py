@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json, write_json
+from diptych.core.fingerprint import fingerprint
 from diptych.studies.encoding import encoded_split, kept_split
 from diptych.studies.making import Made, Wanted
 from diptych.studies.rows import recipe_of
@@ -53,6 +54,11 @@ class DenseRows:
     source: str
     encoded: Callable[[str], EncodedCollection]
 
+    @property
+    def splits(self) -> tuple[str, str, str]:
+        """What is trained on, validated and tested on."""
+        return self.data.train, self.data.validation, self.data.test
+
 
 def dense_rows(wanted: Wanted, collections: Collections, machine: Machine) -> DenseRows:
     """The dense rows of a row that is there."""
@@ -77,23 +83,32 @@ def make_given(wanted: Wanted, collections: Collections, machine: Machine) -> Ma
     """Take what the person gives.
 
     Raises:
-        UsageError: the folder has other rows, or was trained; recipe keys that no recipe would get.
+        UsageError: the folder has other rows, or those of other data, or was trained; recipe keys that no
+            recipe would get.
         MismatchError: embeddings of another collection.
     """
     refuse_recipe_keys(wanted.study, wanted.row, wanted.choices.values)
     rows = _given(wanted, collections)
     test = rows.encoded(rows.data.test)
-    fingerprint = test.images.encoder
+    captions = [rows.collection.split(split).text_fingerprint for split in rows.splits]
+    about = {"fingerprint": test.images.encoder, "data": fingerprint(test.about["data"], captions)}
     file = rows.folder / _FILE
-    there = read_json(file)["fingerprint"] if file.is_file() else None
-    if there not in (None, fingerprint) or (rows.folder / "run.json").is_file():
-        have = "the rows of a training" if there is None else f"rows of encoder {there}"
-        raise UsageError(f"{rows.folder} has {have}, not those of {rows.source}", wanted.elsewhere)
+    there = read_json(file) if file.is_file() else None
+    if there is None and (rows.folder / "run.json").is_file():
+        raise UsageError(
+            f"{rows.folder} has the rows of a training, not those of {rows.source}", wanted.elsewhere
+        )
+    for key, value in about.items():
+        if there is not None and there.get(key) != value:
+            raise UsageError(
+                f"{rows.folder} has rows with {key} {there.get(key)}, those of {rows.source} have {value}",
+                wanted.elsewhere,
+            )
     if there is None:
-        write_json(file, {"source": rows.source, "fingerprint": fingerprint})
+        write_json(file, {"source": rows.source, **about})
     machine.tell(f"{wanted.what}: {'there already' if there else 'given'}")
     subject = Subject(rows, rows.collection, machine.features_root, wanted.choices.positives)
-    return Made(subject, (fingerprint,), changed=(wanted.row.given,), given=rows.source)
+    return Made(subject, tuple(about.values()), changed=(wanted.row.given,), given=rows.source)
 
 
 def refuse_given(wanted: Wanted) -> None:

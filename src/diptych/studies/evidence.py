@@ -119,7 +119,10 @@ class Evidence:
 
 
 def printed_evidence(tables: Sequence[PublishedTable], key: str) -> Evidence:
-    """The numbers that tables print for one dataset; where two print the same cell, the first."""
+    """The numbers that tables print for one dataset; where two print the same cell, the first.
+
+    A printed bound is no number: its distance from others is not known.
+    """
     figures: dict[str, dict[str, Figure]] = {}
     for table in tables:
         for row in table.rows:
@@ -128,5 +131,6 @@ def printed_evidence(tables: Sequence[PublishedTable], key: str) -> Evidence:
             for column, cell in row.cells.items():
                 # A row quoted from elsewhere is known by its printed name.
                 known = figures.setdefault(row.config or row.row, {})
-                known.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
+                if not cell.bound:
+                    known.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
     return Evidence(figures)

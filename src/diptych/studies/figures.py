@@ -57,7 +57,7 @@ def comparison_figure(
         axes = drawing.axes
         places = range(len(rows) - 1, -1, -1)
         for place, (label, cell) in zip(places, rows, strict=True):
-            if cell.published is not None:
+            if cell.published is not None and not cell.published.bound:  # a bound is no point
                 axes.errorbar(
                     cell.published.value,
                     place + 0.13,

@@ -20,7 +20,7 @@ from diptych.studies.evidence import Evidence
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["examples", "keep", "per_query", "per_query_of"]
+__all__ = ["examples", "is_kept", "keep", "per_query", "per_query_of"]
 
 _VALUES, _EXAMPLES, _CLUSTER = "per_query.npz", "examples.json", "cluster"
 
@@ -48,6 +48,11 @@ def keep(
         np.savez_compressed(handle, allow_pickle=False, **{_CLUSTER: cluster}, **values)
     if shown is not None:
         write_json(folder / _EXAMPLES, shown)
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether a measurement's values are there."""
+    return (folder / _VALUES).is_file()
 
 
 def per_query(folder: Path, column: str) -> tuple[np.ndarray, np.ndarray] | None:

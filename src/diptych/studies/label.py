@@ -23,7 +23,6 @@ _OF_THE_MACHINE = (
     "dense",
     "sparsify.vocabulary.source",
     "sparsify.training.checkpoint_minutes",
-    "search.",
     "measure.",
 )
 """Keys that say where things are or how often a run is saved: setting them makes no other training.

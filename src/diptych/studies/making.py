@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.errors import UsageError
 from diptych.studies.rows import (
     BASE_SEED,
     FINE_TUNE,
@@ -19,13 +21,13 @@ from diptych.studies.rows import (
 from diptych.studies.start import start_of
 from diptych.studies.study import Row, SettingName, Study, Subject
 from diptych.studies.trained import Collections, Machine, trained
-from diptych.studies.ways import Way, not_of_recipes, way_of
+from diptych.studies.ways import Way, measuring_of, not_of_recipes, way_of
 
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
     from diptych.training.run import Run
 
-__all__ = ["Made", "Wanted", "changed_keys", "make"]
+__all__ = ["Made", "Wanted", "changed_keys", "check", "make"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,45 @@ def make(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
         UsageError: what is there is another one, or is being made by another process.
     """
     return _maker(wanted.way)(wanted, collections, machine)
+
+
+def check(wanted: Wanted) -> None:
+    """See that a row without a recipe can be made and measured as asked, before its base is trained for it.
+
+    Raises:
+        UsageError: what is given has no name; further judgements, which heads are not measured by; a key
+            that sets the row apart.
+        UnknownNameError, RecipeError: an option that there is not, or an impossible value.
+        StorageError, DataError: word vectors that cannot be opened.
+    """
+    choices = wanted.choices
+    if wanted.way == "given":
+        key = wanted.row.given
+        if not isinstance(choices.values[key], str) or not choices.values[key]:
+            raise UsageError(f"{key} is {choices.values[key]!r}", f"--set {key}=RUN, ENCODER or EMBEDDINGS")
+    if wanted.way in ("head", "search") and choices.positives is not None:
+        raise UsageError(
+            f"--positives {choices.positives}: {wanted.row.name} is measured on the collection's own pairs",
+            "leave --positives out",
+        )
+    if wanted.way == "head":
+        from diptych.studies.sparsified import options_of
+
+        options_of(wanted)
+        _open_words(measuring_of(choices.values).get("words"))
+    elif wanted.way == "search":
+        from diptych.studies.searched import options_of_search
+
+        options_of_search(wanted)
+
+
+@cache
+def _open_words(named: str | None) -> None:
+    """See that word vectors can be opened; heads are trained before they are measured by them."""
+    if named is not None:
+        from diptych.sparse.measures import StaticEmbedding
+
+        StaticEmbedding.open(named)
 
 
 def _maker(way: Way) -> Making:

@@ -23,7 +23,8 @@ from diptych.core.files import cache_root, read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.studies.collect import STUDY, entries_of
-from diptych.studies.making import Wanted, make
+from diptych.studies.kept import is_kept
+from diptych.studies.making import Wanted, check, make
 from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import (
     BASE_SEED,
@@ -133,12 +134,16 @@ def run_study(
     if not run_rows:
         row, why = next(iter(left_out.items()))
         raise UsageError(f"no row of {study.name} can be run: {row} {why}", "choose other rows with --rows")
-    _claim(folder, study, setting, command)
     seeds = study.settings[setting].seeds if seeds is None else seeds
-    for job in plan_of(study, run_rows, seeds, setting, choices):
+    plan = [
+        (job, Wanted(study, job.row, job.seed, setting, choices, folder, f"{job.place}: {job.row.label}"))
+        for job in plan_of(study, run_rows, seeds, setting, choices)
+    ]
+    for _, wanted in plan:
+        check(wanted)
+    _claim(folder, study, setting, command)
+    for job, wanted in plan:
         with task(f"{job.place}: {job.row.name}", 1, "trainings") as bar:
-            what = f"{job.place}: {job.row.label}"
-            wanted = Wanted(study, job.row, job.seed, setting, choices, folder, what)
             _do(wanted, job.shown, collections, machine)
             bar.advance(1)
         if should_stop():
@@ -197,4 +202,4 @@ def _do(wanted: Wanted, shown: bool, collections: Collections, machine: Machine)
 def _is_whole(entry: Entry, key: str) -> bool:
     """Whether an entry is of this measurement, with all that it keeps."""
     kept = entry.kept()
-    return entry.key == key and (kept is None or kept.is_dir())
+    return entry.key == key and (kept is None or is_kept(kept))

@@ -81,7 +81,7 @@ def options_of_search(wanted: Wanted) -> SearchOptions:
     for key, value in section_of(wanted.row, chosen, wanted.choices.values, "search").items():
         section, dot, name = key.partition(".")
         if dot and section != "options":
-            raise RecipeError(f"searches have no section {section!r}", "e.g. search.options.ef_search=64")
+            raise RecipeError(f"searches have no section {section!r}", "e.g. search.items=20000")
         (nested["options"] if dot else nested)[name or section] = value
     try:
         return SearchOptions.model_validate(nested)
@@ -177,6 +177,9 @@ def _flops(there: Items, chosen: SearchOptions) -> float:
 
 
 def _protocol(there: Items, chosen: SearchOptions, index: Index, efforts: list[str]) -> str:
+    from diptych.encoders.sparse_embeddings import SparseEmbeddings
+
+    by = "all terms" if isinstance(there.items, SparseEmbeddings) else "the dense rows"
     threads = os.environ.get("OMP_NUM_THREADS", "all cores")
     parts = [
         there.told,
@@ -186,6 +189,7 @@ def _protocol(there: Items, chosen: SearchOptions, index: Index, efforts: list[s
         ", ".join(f"{name} {value}" for name, value in index.options.items()),
         ", ".join(efforts),
         f"processor time of one thread (matrix products: OMP_NUM_THREADS {threads})",
-        "batches of 64; recall of the exactly best by all terms, on 200 captions or as many as there was time for",
+        "batches of 64, of 8 where a query takes a quarter of a second",
+        f"recall of the exactly best by {by}, on 200 captions or as many as there was time for",
     ]
     return "; ".join(part for part in parts if part)

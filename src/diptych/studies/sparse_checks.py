@@ -153,7 +153,7 @@ def significantly(pairs: Sequence[tuple[str, str]], columns: Sequence[str], p: f
             if test.corrected is None:
                 findings.append(missing(said, "values per query that differ"))
             else:
-                detail = f"p = {test.corrected:.1e}" if test.corrected else "p below 1e-300"
+                detail = f"p = {test.corrected:.2g}" if test.corrected else "p below 1e-300"
                 holds = test.corrected < p and test.difference > 0
                 findings.append(Finding(said, holds, detail, p - test.corrected))
         return findings

@@ -96,8 +96,10 @@ def _of_head(subject: Subject, head: Head, about: dict[str, Any]) -> Measurement
         head.dense.encoded(split),
         head.sparsified(split),
     )
-    folder = head.folder / _FOLDER
     words = subject.measuring.get("words")
+    # Other words are another measurement, and studies may differ in them.
+    kept = _FOLDER if words is None else f"{_FOLDER}/{fingerprint(words)}"
+    folder = head.folder / kept
     key = fingerprint(about, head.sparsifier.fingerprint, encoded.about["data"], words)
     file = folder / "values.json"
     if not file.is_file() or read_json(file)["key"] != key:
@@ -120,7 +122,7 @@ def _of_head(subject: Subject, head: Head, about: dict[str, Any]) -> Measurement
         on=Measured(part.name, split, part.n_images, part.n_captions),
         protocol=there["protocol"],
         commands=(),
-        kept=_FOLDER,
+        kept=kept,
     )
 
 

@@ -13,6 +13,7 @@ refused.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,11 +94,8 @@ def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Mad
     folder = HeadFolder(wanted.target / "training")
     doing = "there already" if folder.finished else "goes on" if folder.begun else "training"
     machine.tell(f"{wanted.what}: {doing}")
-    if folder.finished:
-        _train(wanted, dense, options, machine)  # sees that it is the same
-    else:
-        with cost_of(wanted.target):
-            _train(wanted, dense, options, machine)
+    # Of a finished one it sees that it is the same.
+    _train(wanted, dense, options, machine, nullcontext() if folder.finished else cost_of(wanted.target))
     head = head_of(wanted, collections, machine)
     epochs = options.training.epochs
     best = int(folder.about.get("best_epoch", epochs)) if options.training.select == "best" else epochs
@@ -128,23 +126,31 @@ def _dense(wanted: Wanted, collections: Collections, machine: Machine) -> DenseR
     return dense_rows(base, collections, machine)
 
 
-def _train(wanted: Wanted, dense: DenseRows, options: SparsifyOptions, machine: Machine) -> None:
+def _train(
+    wanted: Wanted,
+    dense: DenseRows,
+    options: SparsifyOptions,
+    machine: Machine,
+    cost: AbstractContextManager[None],
+) -> None:
+    """Train the head; dense rows that are embedded for the first time are no part of its ``cost``."""
     from diptych.sparse.training import ValidationRows, train_sparsifier
 
     splits = dense.data.train, dense.data.validation
     train, validation = (dense.encoded(split) for split in splits)
     captions, others = (dense.collection.split(split).captions for split in splits)
     try:
-        train_sparsifier(
-            train.images,
-            train.texts,
-            captions,
-            train.caption_image,
-            options,
-            wanted.target / "training",
-            validation=ValidationRows.of(validation, others),
-            accelerator=machine.accelerator,
-            should_stop=machine.should_stop,
-        )
+        with cost:
+            train_sparsifier(
+                train.images,
+                train.texts,
+                captions,
+                train.caption_image,
+                options,
+                wanted.target / "training",
+                validation=ValidationRows.of(validation, others),
+                accelerator=machine.accelerator,
+                should_stop=machine.should_stop,
+            )
     except MismatchError as error:
         raise UsageError(error.message, wanted.elsewhere) from None

@@ -1,6 +1,6 @@
 """How a row is made: by a recipe, from what a person gives, as a head on its base's rows, as a search of them.
 
-What a person sets for one way has no meaning for the others: ``--set sparsify.loss.eta=1e-4`` reaches the
+What a person sets for one way has no meaning for the others: ``--set sparsify.training.epochs=40`` reaches the
 heads of a study, ``--set search.items=20000`` its searches, ``--set dense=ENCODER`` the row that can be
 given, ``--set measure.words=FILE`` how heads are measured; every other key the recipes.
 """
@@ -43,7 +43,7 @@ def way_of(row: Row, values: Mapping[str, Any]) -> Way:
         return "search"
     if row.sparsify is not None:
         return "head"
-    return "given" if row.given and values.get(row.given) is not None else "recipe"
+    return "given" if row.given and row.given in values else "recipe"
 
 
 def given_keys(study: Study) -> set[str]:
@@ -64,8 +64,7 @@ def measuring_of(values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UnknownNameError: a key that nothing is measured by.
     """
-    start = f"{_MEASURE}."
-    own = {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
+    own = _below(_MEASURE, values)
     for key in own:
         if key not in _MEASURED_BY:
             raise UnknownNameError("key of measure", key, _MEASURED_BY)
@@ -75,15 +74,31 @@ def measuring_of(values: Mapping[str, Any]) -> dict[str, Any]:
 def section_of(
     row: Row, chosen: Setting, values: Mapping[str, Any], name: Literal["sparsify", "search"]
 ) -> dict[str, Any]:
-    """A row's dotted options: the setting's, the row's, the setting's for that row, then what a person sets."""
-    start = f"{name}."
-    own = {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
-    return {
-        **getattr(chosen, name),
-        **(getattr(row, name) or {}),
-        **chosen.changes.get(row.name, {}),
-        **own,
-    }
+    """A row's dotted options: the setting's, the row's, the setting's for that row, then what a person sets.
+
+    Raises:
+        UsageError: a person sets what rows are called after: all of them would be the same.
+    """
+    apart = getattr(row, name) or {}
+    own = _below(name, values)
+    for key in own.keys() & apart.keys():
+        raise UsageError(
+            f"{name}.{key} is what sets {row.name} apart: {apart[key]}",
+            "leave it out, and choose rows with --rows",
+        )
+    return {**getattr(chosen, name), **apart, **chosen.changes.get(row.name, {}), **own}
+
+
+def _below(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person set in a section, by the rest of the keys.
+
+    Raises:
+        UsageError: the section itself is set.
+    """
+    if section in values:
+        raise UsageError(f"{section} is a section, not a value", f"set its keys: --set {section}.KEY=VALUE")
+    start = f"{section}."
+    return {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
 
 
 def refuse_recipe_keys(study: Study, row: Row, values: Mapping[str, Any]) -> None:

@@ -74,3 +74,12 @@ def test_first_stage_queries_refused(make_bags):
         index.search(np.eye(3), 1, first=np.ones((3, 2)))
     with pytest.raises(DataError, match="first-stage query.*negative"):
         index.search(np.eye(3), 1, first=-np.eye(3))
+
+
+def test_with_all_items_as_candidates_it_is_exact_search(make_bags):
+    """Terms so weak that the first stage's whole-number sums would be 0 are found too."""
+    rng = np.random.default_rng(4)
+    bags = make_bags(count=400)
+    queries = 10.0 ** rng.uniform(-20, 5, (20, 40)) * (rng.random((20, 40)) < 0.4)
+    index = build_index(bags, "cascade", first_terms=40, candidates=400)
+    assert list(index.search(queries, 400)) == list(index.search_exact(queries, 400))

@@ -72,3 +72,11 @@ def test_it_is_smaller(make_bags, tmp_path):
         folder = build_index(bags, name).save(tmp_path / name)
         sizes[name] = sum(path.stat().st_size for path in folder.glob("*.npy"))
     assert sizes["impacts"] < 0.5 * sizes["inverted"]
+
+
+def test_more_terms_than_can_be_summed_are_refused(make_bags):
+    """Not answered with nothing; the exact engine takes them."""
+    bags = make_bags(np.ones((3, 16_001)))
+    with pytest.raises(UsageError, match="16,001 terms, sums of 8-bit weights hold 16,000"):
+        build_index(bags, "impacts", sample=np.eye(1, 16_001)).search(bags.rows, 2)
+    assert build_index(bags).search(bags.rows[:1], 2).ids == [["image-0", "image-1"]]

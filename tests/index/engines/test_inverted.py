@@ -150,3 +150,35 @@ def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_pa
         array.flush()
     hits = open_index(folder).search(np.ones((3, 60)), 10)  # nonsense, but no crash; verify=True refuses it
     assert len(hits) == 3
+
+
+def pair_scores(rows, query):
+    """The stated sum: in double precision, four running sums over a document's terms, rounded once."""
+    scores = []
+    for start, end in pairwise(rows.indptr.tolist()):
+        products = rows.data[start:end].astype(np.float64) * query[rows.indices[start:end]].astype(np.float64)
+        sums, whole = [0.0] * 4, (end - start) // 4 * 4
+        for place, product in enumerate(products.tolist()):
+            sums[place % 4 if place < whole else 0] += product
+        scores.append(np.float32((sums[0] + sums[1]) + (sums[2] + sums[3])))
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 2.0])
+@pytest.mark.parametrize(
+    ("items", "asked"),
+    [((-30, 15), (-3, 3)), ((0, 0), (-5, 5)), ((-24, -19), (-25, -20)), ((-30.1, -30), (-14.2, -14))],
+    ids=["45 orders", "equal weights", "scores near the smallest", "scores of a few bits"],
+)
+def test_bit_for_bit_whatever_the_weights(make_bags, share, items, asked):
+    rng = np.random.default_rng(5)
+    rows, queries = (
+        csr_array((10.0 ** rng.uniform(*powers, (count, 12)) * (rng.random((count, 12)) < 0.3)).astype("f4"))
+        for count, powers in ((3000, items), (6, asked))
+    )
+    index = build_index(make_bags(rows), hub_share=share)
+    for k in (1, 10, 3000):
+        for mine, query in zip(index.search(queries, k), queries.toarray(), strict=True):
+            scores = pair_scores(rows, query)
+            order = [slot for slot in np.argsort(-scores, kind="stable").tolist() if scores[slot] > 0][:k]
+            assert mine == [(f"image-{slot}", scores[slot].item()) for slot in order]

@@ -232,3 +232,14 @@ def test_without_the_library_its_line_is_named(engine, monkeypatch):
     monkeypatch.setitem(sys.modules, LIBRARIES[engine], None)
     with pytest.raises(MissingExtraError, match=r"pip install 'diptych\[engines\]'"):
         build_index(bags(random_rows(5)), engine)
+
+
+def test_items_that_are_not_there_are_not_scored(engine, monkeypatch):
+    """What a damaged file of the library may name."""
+    rows = random_rows(20)
+    index = build_index(bags(rows), engine)
+    monkeypatch.setattr(
+        type(index), "_candidates", lambda *_: (np.full((1, 2), 10**9, dtype=np.int32), np.array([2]))
+    )
+    with pytest.raises(StorageError, match="names item 1000000000, the index holds 20"):
+        index.search(rows[:1], 2)

@@ -265,8 +265,8 @@ def test_an_index_of_this_process_is_saved_whole_and_without_pickles(make_embedd
 
 def test_an_index_on_a_server_is_saved_as_where_it_is(server, make_embeddings, tmp_path, monkeypatch):
     server.key = "secret"
-    monkeypatch.setenv("SHOP_KEY", "secret")
-    options = {"url": server.url, "collection": "shop", "key_variable": "SHOP_KEY"}
+    monkeypatch.setenv("QDRANT_SHOP_KEY", "secret\n")  # as read from a file
+    options = {"url": server.url, "collection": "shop", "key_variable": "QDRANT_SHOP_KEY"}
     index = build_index(make_embeddings(np.eye(4)), "qdrant", **options)
     folder = index.save(tmp_path / "index")
     assert [path.name for path in folder.iterdir()] == ["index.json"]
@@ -400,6 +400,25 @@ def test_a_server_that_refuses_the_key(server, make_embeddings, monkeypatch):
     assert not server.store.collection_exists("diptych")
 
 
+@pytest.mark.parametrize("key", ["sec\nret", "secr\u00e9t"])
+def test_keys_that_are_none_are_not_shown(server, make_embeddings, monkeypatch, key):
+    monkeypatch.setenv("QDRANT_API_KEY", key)
+    with pytest.raises(UsageError, match="QDRANT_API_KEY holds characters that no key can have") as caught:
+        build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
+    assert "sec" not in str(caught.value)
+
+
+def test_no_other_secret_is_sent_to_the_server_of_a_strangers_index(
+    server, make_embeddings, tmp_path, monkeypatch
+):
+    folder = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url).save(tmp_path / "index")
+    monkeypatch.setenv("CLOUD_SECRET", "secret")
+    header = folder / "index.json"
+    header.write_text(header.read_text().replace("QDRANT_API_KEY", "CLOUD_SECRET"))
+    with pytest.raises(UsageError, match="key_variable='CLOUD_SECRET': only variables named QDRANT_"):
+        open_index(folder)
+
+
 def test_a_collection_that_vanished_or_is_shared(server, make_embeddings):
     index = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
     server.store.upsert("diptych", [_point([9.0, 0, 0, 0], {"other": 1})])
@@ -422,6 +441,8 @@ def _point(vector, payload):
     [
         ("host:6333", "is not the address of a server"),
         ("ftp://host", "is not the address of a server"),
+        ("user:secret@host:6333", "is not the address of a server"),
+        ("https://host:port", "is not the address of a server"),
         ("https://user:secret@host:6333", "the url of the server at host holds more than an address"),
         ("https://host:6333?key=secret", "the url of the server at host holds more than an address"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 from diptych.core.progress import task
@@ -20,4 +21,6 @@ def load_kernels() -> Any:
     if name in sys.modules:
         return importlib.import_module(name)  # which waits where another thread is still compiling
     with task("compiling the sparse engine (once per machine)"):
+        jit: Any = importlib.import_module("diptych.index.kernels.jit")
+        jit.forget_stale(Path(__file__).parent)
         return importlib.import_module(name)

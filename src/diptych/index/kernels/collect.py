@@ -138,7 +138,7 @@ def collected(
                 continue
             if size >= limits[query]:
                 size = _pruned(values, slots, size, k, 0 if final else window, bins, thresholds, query)
-                if size > capacity - (capacity >> 2):
+                if size > capacity - (capacity >> 2) and capacity < count:
                     if not final:
                         return -1
                     size = settled(values, slots, size, k, window, final, thresholds, query)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba import types
 
-__all__ = ["jit", "mapped"]
+__all__ = ["forget_stale", "jit", "mapped"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,13 +27,25 @@ def jit(*signature: Any, inline: bool = False) -> Callable[[F], F]:
         options = {"nogil": True, "error_model": "numpy", "inline": "always" if inline else "never"}
         try:
             return numba.njit(*wanted, cache=True, **options)(function)  # type: ignore[no-any-return]
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
+        except (OSError, RuntimeError) as error:
+            # Neither the package's folder nor the person's cache folder can be written, or a disk is full.
+            if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
                 raise
-            # Neither the package's folder nor the person's cache folder can be written.
-            return numba.njit(*wanted, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(*wanted, **options)(function)  # type: ignore[no-any-return]
 
     return compile_it
+
+
+def forget_stale(folder: Path) -> None:
+    """Delete what Numba keeps of the kernels in ``folder`` when one of them has changed since.
+
+    Numba itself compares only the file that a function is in, not those of the functions it calls.
+    """
+    newest = max(path.stat().st_mtime for path in folder.glob("*.py"))
+    for kept in (folder / "__pycache__").glob("*.nbi"):
+        with suppress(OSError):  # another process was first, or an installed folder cannot be written
+            if kept.stat().st_mtime < newest:
+                kept.unlink()
 
 
 def mapped(kind: Any, dimensions: int = 1) -> Any:

@@ -8,12 +8,14 @@ from numba import boolean, float32, float64, int32, int64, types, uint16, uint32
 from diptych.index.kernels.jit import jit, mapped
 from diptych.index.kernels.simd import ROUND
 
-__all__ = ["prepare"]
+__all__ = ["MOST_TERMS", "prepare"]
+
+MOST_TERMS = 16_000
+"""Terms of a query that can be summed: more leave no room for their roundings."""
 
 _CAPACITY = 65_535  # of a sum
 _LEAST = 256  # the weight with which the smallest 8-bit code still adds 1
 _STRONG = 127  # so many terms can have the least weight and leave half of the capacity
-_MOST = 16_000  # more terms leave no room for their roundings
 _SPACING = 2.0**-149  # of the smallest float32 scores
 
 
@@ -106,10 +108,10 @@ def prepare(
         certain[query] = count == 0 or (whole and count <= _STRONG)
         spare = (_LEAST + 2) * count if certain[query] else 2 * count
         unit = 1.0
-        if count and count <= _MOST:
+        if count and count <= MOST_TERMS:
             unit = max(255.0 * total / (_CAPACITY - spare), 256.0 * largest / (_CAPACITY - 1))
         raised = 0.0
-        for position in range(start, end if count <= _MOST else start):
+        for position in range(start, end if count <= MOST_TERMS else start):
             place = place_of[columns[position]]
             if place == -1:
                 continue
