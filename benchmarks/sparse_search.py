@@ -61,7 +61,7 @@ def measure(documents: int = 123_000) -> list[Line]:
         for weights, made in _sets(documents):
             rows = {row.name: row for row in _rows(made)}
             lines += [
-                Line(f"{weights}: {row.name}", row.line(), "(stated)", True, _how(made))
+                Line(f"sparse search, {weights}: {row.name}", row.line(), "(stated)", True, _how(made))
                 for row in rows.values()
             ]
             lines += _aims(weights, rows)
@@ -70,10 +70,10 @@ def measure(documents: int = 123_000) -> list[Line]:
 
 def _sets(documents: int) -> Iterator[tuple[str, SparseSet]]:
     for weights in ("flat", "peaked"):
-        yield weights, d2s_like(documents, _FAST, weights=weights)
+        yield f"generated, {weights}", d2s_like(documents, _FAST, weights=weights)
     real = given_set(documents, _FAST)
     if real is not None:
-        yield "real", real
+        yield "a trained head's vectors", real
 
 
 def _how(made: SparseSet) -> str:
@@ -98,7 +98,7 @@ def _aims(weights: str, rows: dict[str, _Row]) -> Iterator[Line]:
             for k, ratio in zip(_DEPTHS, ratios, strict=True)
         )
         yield Line(
-            f"{weights}: inverted ÷ {name}",
+            f"sparse search, {weights}: inverted ÷ {name}",
             said,
             f"≥ {aim:g}×",
             min(ratios) >= aim,
@@ -107,7 +107,7 @@ def _aims(weights: str, rows: dict[str, _Row]) -> Iterator[Line]:
     ratios = [ours.speed[k] / graph.speed[k] for k in _DEPTHS]
     said = ", ".join(f"@{k} {ratio:.2f}×" for k, ratio in zip(_DEPTHS, ratios, strict=True))
     yield Line(
-        f"{weights}: inverted ÷ dense {graph.name}",
+        f"sparse search, {weights}: inverted ÷ dense {graph.name}",
         said,
         "≥ 1×",
         min(ratios) >= 1,
