@@ -164,6 +164,8 @@ def _command(source: str, options: SparsifyOptions, folder: Path) -> str:
         for key, value in said.items()
         if value != plain[section][key]
     ]
+    if options.seed:
+        changed.append(f"--set seed={options.seed}")
     return " ".join(["diptych sparsify", source, *changed, f"--out {folder}"])
 
 
