@@ -140,6 +140,31 @@ def test_index_and_search_sparse_rows(diptych: Command, sparse_folder: Path, tmp
     assert diptych("explain", tmp_path, "a red star").code == 2
 
 
+def test_a_sentence_searches_with_its_own_terms(
+    diptych: Command, run_folder: Path, sparse_folder: Path, tmp_path: Path
+) -> None:
+    """Alone it finds nothing by terms it lacks; of a cascade only the first stage is so, and scores are whole."""
+    for engine in ("inverted", "cascade"):
+        assert diptych("index", sparse_folder, "--engine", engine, "--out", tmp_path / engine).code == 0
+    nothing = "zzz"  # no term of it is in the vocabulary
+    for engine in ("inverted", "cascade"):
+        done = diptych("search", tmp_path / engine, nothing, "-k", 2, "--own-terms")
+        assert done.code == 0, done.err
+        assert "1 of 1 queries have fewer (the fewest: 0)" in done.out
+
+    def best(engine: str, *more: str) -> str:
+        done = diptych("search", tmp_path / engine, "a red star", "-k", 1, *more)
+        assert done.code == 0, done.err
+        return done.out.split("caption")[1].split("\n")[2].split()[1]
+
+    assert float(best("inverted", "--own-terms")) < float(best("inverted"))
+    assert float(best("cascade", "--own-terms")) > float(best("inverted", "--own-terms"))
+    assert diptych("index", run_folder, "--out", tmp_path / "dense").code == 0
+    refused = diptych("search", tmp_path / "dense", "a red star", "--own-terms")
+    assert refused.code == 2
+    assert "a dense encoder" in refused.err
+
+
 def test_an_index_of_another_head_is_refused(
     diptych: Command, run_folder: Path, sparse_folder: Path, tmp_path: Path
 ) -> None:

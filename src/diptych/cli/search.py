@@ -16,7 +16,11 @@ from diptych.cli.sources import Origin, check_still_there
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.report import Retrieved
+    from diptych.sparse import SparseEncoder
 
 __all__ = ["search"]
 
@@ -40,6 +44,13 @@ def search(
             show_default=False,
         ),
     ] = None,
+    own_terms: Annotated[
+        bool,
+        typer.Option(
+            "--own-terms",
+            help="A sentence searches with its own terms alone (sparse rows); of a cascade the first stage does.",
+        ),
+    ] = False,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,6 +66,8 @@ def search(
       [bold]diptych search runs/flickr8k/index-images-exact "two dogs play in the snow" --sheet dogs.png[/bold]
 
       [bold]diptych search runs/flickr8k/index-texts-exact holiday.jpg -k 5[/bold]
+
+      [bold]diptych search runs/flickr8k/sparse/index-images-cascade "a red kayak" --own-terms[/bold]
     """
     from diptych.data.images import read_image
     from diptych.index import open_index
@@ -77,6 +90,12 @@ def search(
             encoder.encode_images([read_image(Path(query))]) if is_picture else encoder.encode_texts([query])
         )
         options = parse_values(option, "--option")
+        if own_terms:
+            own = _own_terms(encoder, query, is_picture)
+            if opened.engine().two_stages:
+                options["first"] = own
+            else:
+                rows = own
         if where:
             if not opened.engine().filters:
                 raise UsageError(
@@ -100,6 +119,18 @@ def search(
     elif opened.about["kind"] == "image":
         more = f", or diptych explain {index} {query!r}" if opened.engine().vectors == "sparse" else ""
         next_step(f"diptych search {index} {query!r} --sheet found.png{more}")
+
+
+def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: bool) -> csr_array:
+    """The sparse row of a sentence without expansion terms."""
+    from diptych.encoders.dual_encoder import DualEncoder
+
+    if is_picture or isinstance(encoder, DualEncoder):
+        raise UsageError(
+            f"--own-terms with {'a picture' if is_picture else 'a dense encoder'}: it has no terms of its own",
+            "leave it out, or search an index of what diptych sparsify made with a sentence",
+        )
+    return encoder.encode_texts([query], expand=False)
 
 
 def _retrieved(found: list[tuple[str, float]], kind: str, origin: Origin | None) -> list[Retrieved]:

@@ -86,6 +86,7 @@ class Engine:
         can_add: whether items can be added after the build.
         can_delete: whether items can be deleted.
         filters: whether ``build`` takes ``records``, items' metadata, and ``search`` a ``where`` about it.
+        two_stages: whether ``search`` takes ``first``, the vectors that its first stage searches with.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Engine:
     can_add: bool = True
     can_delete: bool = True
     filters: bool = False
+    two_stages: bool = False
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
         """Every option's value: the given ones checked, the others at their default.

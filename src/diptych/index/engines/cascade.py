@@ -139,5 +139,6 @@ CASCADE = ENGINES.add(
             ),
         ),
         vectors="sparse",
+        two_stages=True,
     )
 )
