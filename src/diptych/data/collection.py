@@ -20,7 +20,10 @@ from diptych.data.regions import RegionSource
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Collection", "ImageSource"]
+__all__ = ["Centric", "Collection", "ImageSource"]
+
+Centric = Literal["scene", "object"]
+"""What the pictures of a collection show."""
 
 
 class ImageSource(Protocol):
@@ -53,6 +56,8 @@ class Collection:
         records: per image, what else is known (title, attributes, category path, facts).
         caption_records: per caption, what else is known (the facts it states).
         notes: what the reader did that a reader of numbers should know, one line each.
+        centric: what its pictures show: ``"scene"``, several objects and how they relate, or ``"object"``,
+            one object described in detail (thesis ch. 2); None where nobody said.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Collection:
     records: Sequence[Mapping[str, Any]] | None = None
     caption_records: Sequence[Mapping[str, Any]] | None = None
     notes: tuple[str, ...] = field(default=())
+    centric: Centric | None = None
 
     def __post_init__(self) -> None:
         n_images, n_captions = len(self.image_ids), len(self.captions)
@@ -202,6 +208,7 @@ class Collection:
             records=pick(self.records, images),
             caption_records=pick(self.caption_records, captions),
             notes=self.notes,
+            centric=self.centric,
         )
 
     @cached_property
@@ -223,6 +230,7 @@ class Collection:
         )
         splits = ", ".join(f"{name} {size:,}" for name, size in self.split_sizes.items())
         images = "images" if self.holds == "pictures" else "images as region features"
+        images = f"{self.centric}-centric {images}" if self.centric else images
         return (
             f"{self.name}: {self.n_images:,} {images}, {self.n_captions:,} captions ({per_image}); {splits}"
         )

@@ -1,0 +1,53 @@
+"""MatchingEncoder: a dual encoder whose model also has a head that reads picture and text together.
+
+The head is slow, so it is only asked about the few candidates that the rows of the dual encoder chose;
+see :mod:`diptych.encoders.rerank`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+__all__ = ["MatchingEncoder", "PairInputs"]
+
+PairInputs = dict[str, np.ndarray]
+"""What the head needs of each item, by name: arrays whose first dimension is the item. Every item's part
+has the same shape and type in every call, so that they can be kept on disk."""
+
+
+class MatchingEncoder(ABC):
+    """What a :class:`~diptych.encoders.dual_encoder.DualEncoder` with a matching head can do besides."""
+
+    adds_contrastive: ClassVar[bool]
+    """Whether the final score is matching + contrastive (BLIP), or the matching score alone."""
+
+    @abstractmethod
+    def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
+        """What the head reads of pictures: the image encoder's output tokens.
+
+        Raises:
+            ImageError: an item is no picture; the message names its position.
+        """
+
+    @abstractmethod
+    def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
+        """What the head reads of texts: the text encoder's states, or token ids, and their mask.
+
+        Raises:
+            CaptionError: an item is not a text; the message names its position.
+        """
+
+    @abstractmethod
+    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
+        """Score pairs: item i of ``images`` with item i of ``texts``.
+
+        Returns:
+            (n,) float32: the head's raw output for "they belong together".
+
+        Raises:
+            NumericalError: an output is NaN or infinite.
+        """
