@@ -3,8 +3,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_file
+from diptych.core.fingerprint import (
+    fingerprint,
+    fingerprint_arrays,
+    fingerprint_bytes,
+    fingerprint_file,
+    fingerprint_lists,
+)
 
 
 def test_equal_values_have_equal_fingerprints_and_others_have_not() -> None:
@@ -28,3 +36,16 @@ def test_a_file_counts_with_its_bytes_not_its_name(tmp_path: Path) -> None:
     assert fingerprint_file(tmp_path / "a") == fingerprint_file(tmp_path / "b")
     (tmp_path / "b").write_bytes(b"other")
     assert fingerprint_file(tmp_path / "a") != fingerprint_file(tmp_path / "b")
+
+
+def test_bytes_count_like_the_file_that_holds_them(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"same" * (1 << 19))
+    assert fingerprint_bytes(b"same" * (1 << 19)) == fingerprint_file(tmp_path / "a")
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=4), st.integers(), st.dictionaries(st.text(max_size=2), st.none())))
+)
+def test_lists_that_are_gone_through_count_like_lists(values: list[object]) -> None:
+    many = values * 800
+    assert fingerprint_lists(iter(values), iter(many), []) == fingerprint(values, many, [])

@@ -83,3 +83,56 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, object], messa
 def test_the_fingerprint_is_of_content() -> None:
     assert collection().text_fingerprint == collection(name="other").text_fingerprint
     assert collection().text_fingerprint != collection(captions=["a0", "a1", "c1"]).text_fingerprint
+
+
+def with_captions(counts: list[int]) -> Collection:
+    images = [f"image{i}" for i in range(len(counts))]
+    return collection(
+        image_ids=images,
+        captions=[f"{name} {k}" for name, n in zip(images, counts, strict=True) for k in range(n)],
+        caption_ids=[f"{name}#{k}" for name, n in zip(images, counts, strict=True) for k in range(n)],
+        caption_image=np.repeat(np.arange(len(counts)), counts),
+        splits=["test", "train"] * (len(counts) // 2) + ["test"] * (len(counts) % 2),
+        source_rows=np.arange(len(counts)),
+        records=None,
+    )
+
+
+def test_random_captions_are_a_function_of_seed_and_image() -> None:
+    whole = with_captions([5, 0, 1, 2, 7] * 40)
+    one = whole.random_captions(seed=3)
+    assert one.image_ids == whole.image_ids
+    assert one.captions_per_image.tolist() == [1, 0, 1, 1, 1] * 40
+    assert one.notes == ("1 caption of each image, drawn with seed 3",)
+    assert one.captions == whole.random_captions(1, seed=3).captions
+    assert one.captions != whole.random_captions(1, seed=4).captions
+    # The same draw in a part, and in another order.
+    turned = whole.subset(np.arange(whole.n_images)[::-1]).random_captions(seed=3)
+    assert sorted(turned.captions) == sorted(one.captions)
+    assert one.split("test").captions == whole.split("test").random_captions(seed=3).captions
+
+
+def test_several_random_captions_stay_in_order_without_repeats() -> None:
+    whole = with_captions([5, 1, 3] * 30)
+    some = whole.random_captions(2, seed=0)
+    assert some.captions_per_image.tolist() == [2, 1, 2] * 30
+    assert len(set(some.captions)) == some.n_captions
+    places = [int(name.rsplit("#", 1)[1]) for name in some.caption_ids]
+    for image in range(some.n_images):
+        drawn = places[some.caption_start[image] : some.caption_start[image + 1]]
+        assert drawn == sorted(drawn)
+    assert whole.random_captions(9, seed=0).captions == whole.captions
+
+
+def test_every_caption_is_drawn_about_as_often() -> None:
+    whole = with_captions([5] * 2000)
+    places = [int(name.rsplit("#", 1)[1]) for name in whole.random_captions(seed=1).caption_ids]
+    counts = np.bincount(places, minlength=5)
+    # 400 expected each, standard deviation 18: five of them.
+    assert np.all(np.abs(counts - 400) < 90)
+
+
+def test_what_the_pictures_show_is_said_and_kept() -> None:
+    three = collection(centric="object")
+    assert three.describe().endswith("; train 2, test 1; object-centric")
+    assert three.split("train").random_captions(seed=0).centric == "object"

@@ -111,7 +111,9 @@ def test_missing_file_and_huge_file_are_named(tmp_path: Path) -> None:
         read_image(tmp_path / "huge.png")
 
 
-@pytest.mark.parametrize("name", ["../x.png", "/etc/x.png", "a/../../x.png", "C:x.png"])
+@pytest.mark.parametrize(
+    "name", ["../x.png", "/etc/x.png", "a/../../x.png", "C:x.png", "..\\x.png", "x\0.png"]
+)
 def test_names_cannot_leave_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(ImageError, match="points outside"):
         FolderSource(tmp_path, [name])

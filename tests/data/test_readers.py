@@ -208,3 +208,18 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     karpathy(tmp_path / "k", [entry("a.png", "test", "one")], "dataset_two.json")
     with pytest.raises(DataError, match="2 candidates"):
         read_collection(tmp_path / "k")
+
+
+def test_what_pictures_show_is_known_or_given(tmp_path: Path, scenes_folder: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("image,caption\na.png,one\n")
+    assert read_collection(tmp_path).centric is None
+    assert read_collection(tmp_path, centric="object").centric == "object"
+    karpathy(tmp_path / "k", [entry("a.png", "test", "one")])
+    assert read_collection(tmp_path / "k").centric is None
+    document = {"dataset": "flickr8k", "images": [entry("a.png", "test", "one")]}
+    (tmp_path / "k" / "dataset_tiny.json").write_text(json.dumps(document))
+    assert read_collection(tmp_path / "k").centric == "scene"
+    assert read_collection(tmp_path / "k", centric="object").centric == "object"
+    with pytest.raises(UsageError, match="centric is 'both', it is scene or object"):
+        read_collection(tmp_path / "k", centric="both")
+    assert read_collection(scenes_folder).centric == "scene"

@@ -220,6 +220,40 @@ def test_progress_counts_pictures(tmp_path: Path) -> None:
     assert reporter.steps == reporter.total == 67
 
 
+def test_one_object_per_picture_is_object_centric(tmp_path: Path) -> None:
+    made = read_scenes(make_scenes(tmp_path / "one", 70, 0, 6, size=32, objects=1, workers=2))
+    assert made.centric == "object"
+    assert made.notes[0].endswith("1 object per image")
+    assert made.records is not None
+    assert made.caption_records is not None
+    others = ("second", "third", "fourth", "relation", "count")
+    for record in made.records:
+        assert not [key for key in record["facts"] if key.startswith(others)]
+        assert set(record["facts"]) == {
+            *("main.shape", "main.colour", "main.size", "main.material", "main.place"),
+            *("background", "light", "tint", "frame"),
+        }
+    for caption, record in zip(made.captions, made.caption_records, strict=True):
+        assert not [key for key in record["states"] if key.startswith(others)]
+        assert not [word for word in ("beside", "objects", "things", "group", " and a ") if word in caption]
+    assert len({tuple(sorted(record["facts"].items())) for record in made.records}) == 76
+    mixed = read_scenes(make_scenes(tmp_path / "mixed", 40, 0, 0, size=32, objects=(1, 3), workers=1))
+    assert mixed.records is not None
+    assert {record["facts"].get("count") for record in mixed.records} == {None, "2", "3"}
+    assert mixed.centric is None
+
+
+def test_the_usual_number_of_objects_goes_without_saying(small: Path, tmp_path: Path) -> None:
+    """Scenes of before there was another number are the same, byte for byte, and are found again."""
+    said = make_scenes(tmp_path / "said", 140, 6, 6, seed=3, k=3, size=32, objects=[2, 4], workers=1)
+    assert every_byte(said) == every_byte(small)
+    assert "objects" not in json.loads((small / "dataset.json").read_text())
+    assert make_module._Parameters(140, 6, 6, 3, 3, 32).fingerprint() == "d3a9da74bf2d4b32"
+    assert read_scenes(small).centric == "scene"
+    with pytest.raises(UsageError, match=r"objects=\(2, 4\).*objects=\(1, 1\) was asked"):
+        make_scenes(small, 140, 6, 6, seed=3, k=3, size=32, objects=1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -228,6 +262,10 @@ def test_progress_counts_pictures(tmp_path: Path) -> None:
         ({"k": 0}, "k=1 or more"),
         ({"size": 8}, "size=32 to 1024"),
         ({"workers": 0}, "workers=1 or more"),
+        ({"objects": 0}, "objects=1 to 4"),
+        ({"objects": (3, 2)}, "3 to 2 objects"),
+        ({"objects": (1, 5)}, "1 to 5 objects"),
+        ({"objects": (1, 2, 3)}, "the least and the most"),
     ],
 )
 def test_impossible_wishes(options: dict[str, int], message: str, tmp_path: Path) -> None:

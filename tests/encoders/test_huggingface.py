@@ -30,8 +30,8 @@ from diptych.encoders.huggingface import HuggingFaceEncoder
 
 from .tiny_pretrained import CAPTIONS, WORDS, pictures, transformers_folder, transformers_model
 
-KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2"]
-PADDED = {"siglip": 12, "align": 64}
+KINDS = ["clip", "siglip", "siglip2", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2"]
+PADDED = {"siglip": 12, "siglip2": 64, "align": 64}
 """Kinds whose texts are always padded to a length."""
 
 
@@ -72,7 +72,7 @@ def test_rows_are_those_of_the_library(kind: str, shelf: Callable[[str], Path]) 
     limit = PADDED.get(kind, 16)
     padding = "max_length" if kind in PADDED else True
     tokens = tokenizer(CAPTIONS, padding=padding, truncation=True, max_length=limit, return_tensors="pt")
-    if kind == "siglip":
+    if kind.startswith("siglip"):
         tokens = {"input_ids": tokens["input_ids"]}
     with torch.no_grad():
         texts = unit(model.get_text_features(**tokens).pooler_output)
@@ -153,6 +153,29 @@ def test_cut_at_characters(clip: HuggingFaceEncoder) -> None:
         clip.cut_texts_at(0)
 
 
+def test_prefix(clip: HuggingFaceEncoder, tmp_path: Path) -> None:
+    """The cut is of the caption; the prefix comes before what is left."""
+    photo = clip.cut_texts_at(5).prefix_texts_with("a photo of a ")
+    np.testing.assert_array_equal(
+        photo.encode_texts(["a dog and a cat", "cat"]),
+        clip.encode_texts(["a photo of a a dog", "a photo of a cat"]),
+    )
+    assert photo.texts_cut == 1
+    assert photo.fingerprint not in (clip.fingerprint, clip.cut_texts_at(5).fingerprint)
+    assert photo.prefix_texts_with("").cut_texts_at(None).fingerprint == clip.fingerprint
+    assert photo.describe()["text"]["prefix"] == "a photo of a "
+    assert "prefix" not in clip.describe()["text"]
+    again = DualEncoder.load(photo.save(tmp_path / "saved"), device="cpu")
+    assert again.fingerprint == photo.fingerprint
+    assert photo.token_ids(["dog"])[0].tolist() == clip.token_ids(["a photo of a dog"])[0].tolist()
+    # The prefix counts: the text has to make room for the ending, not the prefix.
+    whole, cut = photo.cut_texts_at(None).ended(["dog " * 8], ["1 2"])
+    assert cut == 1
+    assert whole[0].endswith(" 1 2")
+    with pytest.raises(CaptionError, match="text 0 is a NoneType"):
+        clip.prefix_texts_with(None)  # type: ignore[arg-type]
+
+
 def test_fingerprint_is_of_content(clip: HuggingFaceEncoder, copied: Path) -> None:
     before = clip.fingerprint
     clip.encode_texts(CAPTIONS, 2)  # tokenizers remember the last call's padding and length
@@ -200,7 +223,7 @@ def test_fingerprint_does_not_see_where_it_was_written(clip: HuggingFaceEncoder,
     assert HuggingFaceEncoder.open(str(copied), device="cpu").fingerprint == clip.fingerprint
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip", "align"])
+@pytest.mark.parametrize("kind", ["clip", "siglip", "siglip2", "align"])
 def test_save_and_load(kind: str, shelf: Callable[[str], Path], tmp_path: Path) -> None:
     encoder = HuggingFaceEncoder.open(str(shelf(kind)), device="cpu").cut_texts_at(40)
     folder = encoder.save(tmp_path / "saved")

@@ -84,6 +84,20 @@ def bert_tokenizer() -> Any:
     return BertTokenizer(vocab={name: place for place, name in enumerate(dict.fromkeys(names))})
 
 
+def letter_tokenizer(limit: int) -> Any:
+    """SigLIP 2's, which knows letters alone here; the library has a class of its own for it."""
+    from tokenizers import processors
+    from transformers import Siglip2Tokenizer
+
+    names = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "▁", *"abcdefghijklmnopqrstuvwxyz"]
+    vocabulary = {name: place for place, name in enumerate(names)}
+    tokenizer = Siglip2Tokenizer(vocab=vocabulary, merges=[], model_max_length=limit, padding_side="right")
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A <eos>", special_tokens=[("<eos>", 1)]
+    )
+    return tokenizer
+
+
 _TEXT = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 _VISION = {**_TEXT, "image_size": 32, "patch_size": 8}
 
@@ -146,10 +160,34 @@ def transformers_model(kind: str, seed: int = 0, limit: int = 16) -> tuple[Any, 
         text = {**_TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": 16}
         vision, names, options = {**_VISION}, {"chinese_clip": "ChineseCLIP"}, {"projection_dim": 24}
         processor = library.ChineseCLIPImageProcessorPil(size=crop, do_center_crop=False)
+    elif kind == "siglip2":
+        tokenizer = letter_tokenizer(64)
+        ids = {"bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0}
+        text = {**_TEXT, **ids, "vocab_size": len(tokenizer), "max_position_embeddings": 64}
+        vision = {**_TEXT, "patch_size": 8, "num_patches": 16}
+        names, options = {"siglip2": "Siglip2"}, {}
+        processor = library.Siglip2ImageProcessorPil(patch_size=8, max_num_patches=16)
+    elif kind == "blip":
+        tokenizer = bert_tokenizer()
+        # Two more than the tokenizer has: [DEC] and [ENC], which the library's checkpoints do not name.
+        text = {
+            **_TEXT,
+            "vocab_size": len(tokenizer) + 2,
+            "max_position_embeddings": 40,
+            "encoder_hidden_size": 24,
+            "bos_token_id": len(tokenizer),
+            "pad_token_id": tokenizer.pad_token_id,
+            "sep_token_id": tokenizer.sep_token_id,
+        }
+        vision = {**_VISION, "hidden_size": 24}
+        options = {"image_text_hidden_size": 20}
+        processor = library.BlipImageProcessorPil(size=crop)
+        names = {"blip": "Blip"}
     else:
         raise ValueError(kind)
     config = getattr(library, f"{names[kind]}Config")(text_config=text, vision_config=vision, **options)
-    model = getattr(library, f"{names[kind]}Model")(config).eval()
+    task = "ForImageTextRetrieval" if kind == "blip" else "Model"
+    model = getattr(library, f"{names[kind]}{task}")(config).eval()
     with torch.no_grad():
         # Larger weights than an untrained model has, so that different inputs give different rows.
         for name, weight in model.named_parameters():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from diptych.studies import STUDIES, published_papers, published_table
 from diptych.studies.arithmetic import arithmetic_faults
 from diptych.studies.published import PublishedTable
 from diptych.studies.shortcut_rows import MODELS, SETUPS, ifm_candidates, ltd_candidates
-from diptych.studies.verdict import cell_verdict
+from diptych.studies.verdict import Measured, cell_verdict, same_evaluation
 
 NAMES = [
     *(("metric-learning", f"table-{n}") for n in range(1, 5)),
@@ -20,6 +21,7 @@ NAMES = [
     *(("svl", f"table-4.{n}") for n in (1, 2)),
     *(("d2s", f"table-3.{n}") for n in range(1, 7)),
     ("d2s", "figure-3.2"),
+    *(("reproducibility", f"table-2.{n}") for n in (1, 2)),
 ]
 TABLES = [published_table(*name) for name in NAMES]
 
@@ -28,8 +30,8 @@ def names(table: PublishedTable) -> str:
     return f"{table.paper.key}.{table.name}"
 
 
-def test_there_are_five_papers() -> None:
-    assert published_papers() == ["convse", "d2s", "ltd", "metric-learning", "svl"]
+def test_there_are_six_papers() -> None:
+    assert published_papers() == ["convse", "d2s", "ltd", "metric-learning", "reproducibility", "svl"]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=names)
@@ -51,7 +53,10 @@ def test_every_cell_carries_where_it_is_from(table: PublishedTable) -> None:
                 row.row,
                 column,
             )
-            assert cell.on.images in (1_000, 5_000, 29_000, 113_287, 123_287)
+            if table.paper.key == "reproducibility":
+                assert cell.on.images in (1_000, 1_014, 2_856, 2_938, 5_000, 10_210, 29_789)
+            else:
+                assert cell.on.images in (1_000, 5_000, 29_000, 113_287, 123_287)
             assert cell.on.captions
             assert math.isfinite(cell.value)
             assert cell.value >= 0
@@ -90,6 +95,13 @@ def test_every_cell_carries_where_it_is_from(table: PublishedTable) -> None:
         ("d2s", "table-3.6", "4", "latency @1000", 54.05, None),
         ("d2s", "table-3.6", "5", "latency @100", 600.0, None),
         ("d2s", "figure-3.2", "1e-2", "t2i MRR@10", 58.5, None),
+        ("reproducibility", "table-2.1", "Orig. X-VLM, COCO", "t2i R@5", 82.7, None),
+        ("reproducibility", "table-2.1", "Repr. X-VLM, COCO", "t2i R@1", 42.79, None),
+        ("reproducibility", "table-2.1", "Repr. CLIP, Flickr30k", "i2t R@10", 96.84, None),
+        ("reproducibility", "table-2.1", "Orig. CLIP, Flickr30k", "rsum", 540.6, None),
+        ("reproducibility", "table-2.2", "X-VLM, Fashion200k", "i2t rsum", 9.84, None),
+        ("reproducibility", "table-2.2", "CLIP, ABO", "i2t R@5", 18.96, None),
+        ("reproducibility", "table-2.2", "X-VLM, CUB-200", "t2i R@10", 2.45, None),
     ],
 )
 def test_cells_read_by_hand(
@@ -118,8 +130,6 @@ def test_runs_behind_a_mean_are_kept(name: tuple[str, str]) -> None:
 
 def test_an_altered_cell_is_found() -> None:
     """The arithmetic can fail: one wrong digit in any recall of a row with a sum is noticed."""
-    from dataclasses import replace
-
     table = published_table("convse", "table-3")
     row = table.rows[0]
     for column in ("i2t R@1", "t2i R@10"):
@@ -129,7 +139,7 @@ def test_an_altered_cell_is_found() -> None:
 
 
 def test_unknown_names_list_those_there_are() -> None:
-    with pytest.raises(UnknownNameError, match="known: convse, d2s, ltd, metric-learning, svl"):
+    with pytest.raises(UnknownNameError, match="known: convse, d2s, ltd, metric-learning, reproducibility, svl"):
         published_table("nobody", "table-1")
     with pytest.raises(UnknownNameError, match="table-1"):
         published_table("ltd", "table-9")
@@ -173,6 +183,33 @@ def test_a_row_that_is_quoted_stands_beside_every_encoder() -> None:
     assert "rows of BLIP" in rows[0].on.describe()
 
 
+def test_a_wrong_digit_of_a_directions_sum_is_found() -> None:
+    table = published_table("reproducibility", "table-2.2")
+    row = table.rows[2]
+    cell = row.cells["t2i R@5"]
+    wrong = replace(row, cells={**row.cells, "t2i R@5": replace(cell, value=cell.value + 0.1)})
+    assert arithmetic_faults(replace(table, rows=(wrong,))) == [(row.row, "t2i rsum"), (row.row, "rsum")]
+
+
+def test_an_evaluation_says_who_made_it_and_what_was_re_ranked() -> None:
+    rows = {row.row: row.on for row in published_table("reproducibility", "table-2.1").rows}
+    assert {on.by for on in rows.values()} == {"original", "thesis"}
+    assert rows["Orig. X-VLM, COCO"].reranked == (256,)
+    clip, x_vlm = (rows[f"Repr. {model}, Flickr30k"] for model in ("CLIP", "X-VLM"))
+    assert "1,014 captions, full, the first of each image" in clip.describe()
+    assert "5,000 captions, full, 2 or 4 candidates re-ranked" in x_vlm.describe()
+    measured = Measured("flickr30k", "test", 1_000, 5_000, reranked=128)
+    assert same_evaluation(measured, rows["Orig. X-VLM, Flickr30k"]) == []
+    assert same_evaluation(measured, x_vlm) == ["128 candidates re-ranked, not 2 or 4"]
+    assert same_evaluation(measured, rows["Orig. CLIP, Flickr30k"]) == ["128 candidates re-ranked, not none"]
+    first = replace(measured, captions=1_000, chosen="first", reranked=0)
+    assert same_evaluation(first, clip) == [
+        "split test, not val",
+        "1,000 images, not 1,014",
+        "1,000 captions, not 1,014",
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "row", "column", "value", "wrong"),
     [
@@ -186,8 +223,6 @@ def test_a_row_that_is_quoted_stands_beside_every_encoder() -> None:
 def test_reciprocals_that_cannot_be_are_found(
     table: str, row: str, column: str, value: float, wrong: bool
 ) -> None:
-    from dataclasses import replace
-
     whole = published_table("d2s", table)
     found = next(one for one in whole.rows if one.row == row)
     changed = replace(found, cells={**found.cells, column: replace(found.cells[column], value=value)})

@@ -10,12 +10,14 @@ from diptych.cli import console
 from diptych.cli.audit import audit
 from diptych.cli.cocos import cocos
 from diptych.cli.compare import compare
+from diptych.cli.data import data
 from diptych.cli.demo import demo
 from diptych.cli.embed import embed
 from diptych.cli.evaluate import evaluate
 from diptych.cli.explain import explain
 from diptych.cli.index import index
 from diptych.cli.info import info
+from diptych.cli.protocol import protocol
 from diptych.cli.report import report
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
@@ -47,6 +49,7 @@ for verb in (
     train,
     embed,
     evaluate,
+    protocol,
     compare,
     cocos,
     audit,
@@ -60,6 +63,7 @@ for verb in (
 ):
     app.command(verb.__name__)(verb)
 app.add_typer(study)
+app.add_typer(data)
 
 
 def main() -> None:

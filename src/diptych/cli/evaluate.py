@@ -21,6 +21,7 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
+from diptych.cli.reranking import SecondStage
 from diptych.cli.sources import DataChoice, Origin, encoded_of, encoder_of
 from diptych.core.errors import UsageError
 
@@ -55,7 +56,32 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    ties: Annotated[str, typer.Option(help="expected, pessimistic, optimistic or compat.")] = "expected",
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            help="expected, pessimistic, optimistic or compat; expected by default, compat with "
+            "--unranked published.",
+            show_default=False,
+        ),
+    ] = None,
+    rerank: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="K",
+            help="Score the best K of each query again by the model's matching head, and measure both stages. "
+            "For ALBEF, X-VLM and BLIP. Scores are stored: a smaller K needs no model.",
+            show_default=False,
+        ),
+    ] = None,
+    unranked: Annotated[
+        str | None,
+        typer.Option(
+            help="What becomes of positives that are not among the K: miss (the default: they have no rank), "
+            "contrastive (they follow in the first stage's order), published (they tie at -100).",
+            show_default=False,
+        ),
+    ] = None,
     samples: Annotated[
         int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
     ] = 1000,
@@ -78,39 +104,45 @@ def evaluate(
       [bold]diptych evaluate embedded --measure R@1 --measure mAP@5[/bold]
 
       [bold]diptych evaluate runs/coco --positives cxc:crisscrossed/data --measure rsum --measure R-precision[/bold]
+
+      [bold]diptych evaluate blip:Salesforce/blip-itm-base-coco --data coco --rerank 256 --out blip[/bold]
+
+      [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
     from diptych.evaluation import DEFAULT_MEASURES
+    from diptych.training.reranked_testing import evaluate_encoded_reranked
     from diptych.training.testing import evaluate_encoded, positives_of
 
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    stage = SecondStage.asked(rerank, unranked, protocol)
     with progress():
         embeddings = None if out is None else out / "embeddings"
-        encoded, origin, folder = encoded_of(source, choice, split, embeddings)
+        look = None if stage is None else stage.look
+        encoded, origin, folder = encoded_of(source, choice, split, embeddings, look)
+        candidates = None if stage is None else stage.candidates(folder, encoded, origin)
         options = parse_values(positives_option, "--positives-option")
         name = f"{encoded.about['dataset']}-{origin.split or 'all'}"
         base = Path(source) / "evaluation" / name if out is None else out / "evaluation"
+        wanted = measure or DEFAULT_MEASURES
         found = []
         for kind, target in _targets(base, positives):
-            result = evaluate_encoded(
-                encoded,
-                target,
-                measure or DEFAULT_MEASURES,
-                positives=None if kind is None else positives_of(encoded, kind, **options),
-                protocol=protocol,
-                ties=ties,
-                samples=samples,
-            )
-            found.append((target, result))
-    for target, result in found:
-        _show(result, samples)
+            extended = None if kind is None else positives_of(encoded, kind, **options)
+            same: dict[str, Any] = {"positives": extended, "protocol": protocol, "samples": samples}
+            result = evaluate_encoded(encoded, target, wanted, ties=ties or "expected", **same)
+            found.append(("" if stage is None else "contrastive: the first stage alone", target, result))
+            if stage is not None and candidates is not None:
+                same |= {"k": stage.k, "unranked": stage.unranked, "ties": ties}
+                again = stage.target(target)
+                result = evaluate_encoded_reranked(encoded, candidates, again, wanted, **same)
+                found.append((stage.title, again, result))
+    for title, target, result in found:
+        _show(result, samples, title)
         say(result.protocol_line())
         say(f"with values per query and TREC files in {target}")
     if not positives:
-        measured = {"protocol": protocol, "ties": ties, "samples": samples}
+        measured = {"protocol": protocol, "ties": ties or "expected", "samples": samples}
         with progress():
-            both = _both_conditions(
-                source, origin, found[0][1], out or Path(source), measure or DEFAULT_MEASURES, measured
-            )
+            both = _both_conditions(source, origin, found[0][2], out or Path(source), wanted, measured)
         if both is not None:
             _show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
@@ -176,11 +208,11 @@ def _show_conditions(both: BothConditions) -> None:
     )
 
 
-def _show(result: Result, samples: int) -> None:
+def _show(result: Result, samples: int, title: str) -> None:
     ends = " (95 %)" if samples else ""
     columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
     print_table(
-        "",
+        title,
         columns,
         _rows(result),
         numbers=columns[1:],

@@ -54,7 +54,7 @@ ReaderName = Annotated[
     str | None,
     typer.Option(
         "--reader",
-        help="The data's format, where it is not recognised: karpathy, pairs, huggingface.",
+        help="The data's format, where it is not recognised; diptych info lists the readers.",
         show_default=False,
     ),
 ]
@@ -101,7 +101,7 @@ def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
 _PATHS = (
     *("warm_start", "fine_tune", "shortcuts.digits"),
     *("model.image.weights", "model.text.word_vectors", "reconstruction.targets.model"),
-    *("dense", "measure.words", "sparsify.vocabulary.source"),
+    *("dense", "clip", "x-vlm", "measure.words", "sparsify.vocabulary.source"),
 )
 """Recipe keys whose values can be files or folders."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,9 +124,20 @@ def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
 
 
 def encoded_of(
-    source: str, choice: DataChoice, split: str | None, out: Path | None = None
+    source: str,
+    choice: DataChoice,
+    split: str | None,
+    out: Path | None = None,
+    look: Callable[[DualEncoder], object] | None = None,
 ) -> tuple[EncodedCollection, Origin, Path]:
     """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now.
+
+    Args:
+        source: what was named.
+        choice: the data options.
+        split: the part of the data.
+        out: where embeddings go.
+        look: shown the encoder before anything is embedded, where one is loaded; it may raise.
 
     Returns:
         The embeddings, where they came from, and the folder they are in.
@@ -139,6 +151,8 @@ def encoded_of(
             raise UsageError(f"{source} is embedded already", "leave --data and --split out")
         return EncodedCollection.open(folder), given, folder
     encoder, run = encoder_of(source)
+    if look is not None:
+        look(encoder)
     origin = Origin(str(folder.resolve()) if folder.is_dir() else source, choice.section(run), None)
     collection = origin.collection()
     if split is None:

@@ -10,16 +10,9 @@ import typer
 
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import (
-    Data,
-    Images,
-    OutFolder,
-    ReaderName,
-    ReaderOptions,
-    SkipBadImages,
-    recipe_values,
-)
+from diptych.cli.options import OutFolder, SkipBadImages, recipe_values
 from diptych.cli.progress import progress
+from diptych.cli.study_data import DataChoices
 from diptych.cli.study_tables import say_claims, say_comparison, say_published
 from diptych.core.errors import UsageError
 
@@ -104,7 +97,14 @@ def _changes(changes: Any) -> str:
 @study.command()
 def run(
     name: Name,
-    data: Data = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            help="A dataset: folder or file. Studies of several take --data NAME=DATASET, repeated.",
+            show_default=False,
+        ),
+    ] = None,
     rows: Annotated[
         str | None,
         typer.Option(help="Names or the paper's numbers, with commas: 1.1,1.2.", show_default=False),
@@ -140,13 +140,35 @@ def run(
         list[str] | None,
         typer.Option(
             "--set",
-            help="KEY=VALUE for the recipes of all rows, e.g. model.image.weights=FILE. Repeatable.",
+            help="KEY=VALUE for the recipes of all rows, e.g. model.image.weights=FILE; or what a row is, "
+            "e.g. clip=ENCODER. Repeatable.",
             show_default=False,
         ),
     ] = None,
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
+    images: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--images",
+            help="Folder of pictures, where it is not beside the data; NAME=FOLDER of one of several.",
+            show_default=False,
+        ),
+    ] = None,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reader",
+            help="The data's format, where it is not recognised; NAME=READER of one of several.",
+            show_default=False,
+        ),
+    ] = None,
+    reader_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reader-option",
+            help="KEY=VALUE for the reader; NAME.KEY=VALUE of one of several. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     skip_bad_images: SkipBadImages = False,
     out: OutFolder = None,
     features: Annotated[
@@ -163,29 +185,31 @@ def run(
       [bold]diptych study run metric-learning.table-1 --data flickr8k --seeds 0,1,2 --rows 1.1,1.2,1.3,1.4[/bold]
 
       [bold]diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2[/bold]
+
+      [bold]diptych study run reproducibility.table-2.1 --data coco=COCO --data flickr30k=F30K --set x-vlm=FILE[/bold]
     """
-    from diptych.cli.sources import DataChoice
     from diptych.studies import STUDIES, Choices, run_study
 
     one = STUDIES.get(name)
     if quick and setting not in (None, "quick"):
         raise UsageError(f"--quick and --setting {setting}", "give one of them")
     chosen = "quick" if quick else setting
-    if data is None and chosen != "quick":
+    if not data and chosen != "quick":
         raise UsageError(
             f"no data given for {name}", "give a dataset with --data, or --quick for generated scenes"
         )
-    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    choice = DataChoices(data or (), images or (), reader or (), reader_option or (), skip_bad_images)
     folder = out or Path("studies") / name
     choices = Choices(
         setting=chosen,  # type: ignore[arg-type]
-        data=None if data is None else choice.section(None),
+        data=None if one.several else choice.one(),
+        collections=choice.several() if one.several else (),
         regions=None if regions is None else str(regions.resolve()),
         targets=targets,
         values=recipe_values(set_),
         positives=positives,
     )
-    command = _command(name, data, rows, seeds, chosen, targets, regions, positives, set_)
+    command = _command(name, choice, rows, seeds, chosen, targets, regions, positives, set_)
     with progress(), stop_on_signal() as should_stop:
         results = run_study(
             one,
@@ -271,7 +295,7 @@ def _seeds(given: str | None) -> list[int] | None:
 
 def _command(
     name: str,
-    data: Path | None,
+    data: DataChoices,
     rows: str | None,
     seeds: str | None,
     setting: str | None,
@@ -282,8 +306,15 @@ def _command(
 ) -> str:
     """What a person types to have the same."""
     parts = ["diptych", "study", "run", name]
+    for flag, given in (
+        ("--data", data.data),
+        ("--images", data.images),
+        ("--reader", data.reader),
+        ("--reader-option", data.reader_option),
+    ):
+        parts += [part for text in given for part in (flag, text)]
+    parts += ["--skip-bad-images"] if data.skip_bad_images else []
     for flag, value in (
-        ("--data", data),
         ("--rows", rows),
         ("--seeds", seeds),
         ("--setting", setting if setting != "quick" else None),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from diptych.cli.console import console, print_table, say
 
 if TYPE_CHECKING:
-    from diptych.studies import Claim, Comparison, Figure, Judgement, Study
+    from diptych.studies import Claim, Comparison, Figure, FurtherTable, Judgement, Study
     from diptych.studies.compare import Block, ComparedCell, ComparedRow
 
-__all__ = ["say_claims", "say_comparison", "say_published"]
+__all__ = ["say_claims", "say_comparison", "say_further", "say_published"]
 
 
 WIDE = 120
@@ -19,6 +19,7 @@ WIDE = 120
 
 _GAP = 3  # between columns
 _LABEL = 12  # characters that a row's name has at least
+_MANY = 6  # columns of a table of words; one of more has numbers, which are not broken
 _SEVERAL = 2  # evaluations of the paper beyond which claims have one column for all
 
 
@@ -56,11 +57,11 @@ def say_comparison(comparison: Comparison) -> None:
     headers, wide = _headers(study), _wide()
     say("")
     say(comparison.label)
-    for block in comparison.blocks:
+    for block in _shown(comparison):
         rows: list[tuple[str, ...]] = []
         for row in block.rows:
             rows += _lines(row, study, comparison.reproduces, wide)
-        caption = f"{'printed' if study.printed_keys() else 'measured on'}: {block.on.describe()}"
+        caption = f"{'printed' if block.is_printed else 'measured on'}: {block.describe()}"
         if block.differences:
             caption += f"; ours: {'; '.join(block.differences)}"
         caption += "; mean"
@@ -69,11 +70,31 @@ def say_comparison(comparison: Comparison) -> None:
             caption += " (printed: variance)"
         _print_numbers(study.name, ("row", ""), headers, rows, caption)
         say_protocols(block)
+    for further in comparison.tables:
+        say_further(further)
     for remark in comparison.remarks:
         say(remark)
     counts = comparison.counts()
     if comparison.reproduces and counts:
         say("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+
+
+def _shown(comparison: Comparison) -> list[Block]:
+    """Of several collections, those that were measured: the report shows what is printed of the others."""
+    if not comparison.study.several:
+        return list(comparison.blocks)
+    return [block for block in comparison.blocks if any(row.seeds for row in block.rows)]
+
+
+def say_further(further: FurtherTable) -> None:
+    """A table beside the published one."""
+    first = 2 if len(further.header) > _MANY else len(further.header)
+    if first == len(further.header):
+        print_table(further.title, further.header, further.rows, caption=further.note)
+    else:
+        _print_numbers(
+            further.title, further.header[:first], further.header[first:], further.rows, further.note
+        )
 
 
 def say_protocols(block: Block) -> None:

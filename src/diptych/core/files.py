@@ -21,9 +21,11 @@ __all__ = [
     "atomic_folder",
     "atomic_path",
     "cache_root",
+    "check_replaceable",
     "create_array",
     "read_json",
     "recover_folder",
+    "replace_folder",
     "write_bytes",
     "write_json",
     "write_text",
@@ -93,34 +95,57 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
         StorageError: the write failed; the old folder is untouched.
     """
     target = Path(target)
-    if marker is not None and target.exists() and not (target / marker).exists():
-        strange = not target.is_dir() or any(target.iterdir())
-        if strange:
-            raise UsageError(f"{target} holds other things (no {marker})", "give a new or empty folder")
+    if marker is not None:
+        check_replaceable(target, marker)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         recover_folder(target)
-        old = target.with_name(f".{target.name}.old")
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
     except OSError as error:
         raise _storage_error(target, error) from error
     try:
         yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _sync(file)
-        shutil.rmtree(old, ignore_errors=True)
-        if target.exists():
-            target.rename(old)
         temporary.chmod(0o755)
-        temporary.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
+        replace_folder(temporary, target)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise _storage_error(target, error) from error
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def check_replaceable(target: Path | str, marker: str) -> None:
+    """See that a folder is not there, is empty, or holds ``marker``, as every folder of its kind does.
+
+    Raises:
+        UsageError: it holds other things: it is somebody else's.
+    """
+    target = Path(target)
+    if target.exists() and not (target / marker).exists():
+        strange = not target.is_dir() or any(target.iterdir())
+        if strange:
+            raise UsageError(f"{target} holds other things (no {marker})", "give a new or empty folder")
+
+
+def replace_folder(source: Path | str, target: Path | str) -> None:
+    """Give a complete folder the name ``target``; an older one of that name is removed last.
+
+    Killed in between, :func:`recover_folder` puts the older one back.
+
+    Raises:
+        OSError: a file cannot be flushed, or a folder not be renamed.
+    """
+    source, target = Path(source), Path(target)
+    old = target.with_name(f".{target.name}.old")
+    for file in source.rglob("*"):
+        if file.is_file():
+            _sync(file)
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    source.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def recover_folder(target: Path | str) -> None:

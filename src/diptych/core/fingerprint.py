@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-__all__ = ["fingerprint", "fingerprint_arrays", "fingerprint_file"]
+__all__ = ["fingerprint", "fingerprint_arrays", "fingerprint_bytes", "fingerprint_file", "fingerprint_lists"]
 
 _DIGEST_BYTES = 8
+_BLOCK = 4096
 
 
 def _hasher() -> Any:
@@ -18,11 +20,39 @@ def _hasher() -> Any:
 
 
 def fingerprint(*values: Any) -> str:
-    """16 hexadecimal digits of JSON-able ``values``; equal values give equal fingerprints."""
+    """16 hexadecimal digits of JSON-able ``values``; equal values give equal fingerprints.
+
+    An iterator counts as the list of what it gives; it is gone through and never held.
+    """
     hasher = _hasher()
     for value in values:
-        hasher.update(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode())
+        if isinstance(value, Iterator):
+            _update_list(hasher, value)
+        else:
+            hasher.update(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode())
         hasher.update(b"\0")
+    return str(hasher.hexdigest())
+
+
+def fingerprint_lists(*lists: Iterable[Any]) -> str:
+    """The :func:`fingerprint` of lists of JSON-able values, which are gone through and never held."""
+    return fingerprint(*map(iter, lists))
+
+
+def _update_list(hasher: Any, values: Iterator[Any]) -> None:
+    hasher.update(b"[")
+    comma = ""
+    while block := list(islice(values, _BLOCK)):
+        text = json.dumps(block, sort_keys=True, ensure_ascii=False, default=str)
+        hasher.update((comma + text[1:-1]).encode())
+        comma = ", "
+    hasher.update(b"]")
+
+
+def fingerprint_bytes(content: bytes) -> str:
+    """Fingerprint of bytes: that of a file which holds them."""
+    hasher = _hasher()
+    hasher.update(content)
     return str(hasher.hexdigest())
 
 

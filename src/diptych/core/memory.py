@@ -11,10 +11,11 @@ from __future__ import annotations
 import ctypes
 import sys
 
-__all__ = ["keep_freed_memory"]
+__all__ = ["keep_freed_memory", "keeps_freed_memory"]
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _TWO_GB = 2**31 - 1
+_kept = False
 
 
 def keep_freed_memory() -> bool:
@@ -23,9 +24,16 @@ def keep_freed_memory() -> bool:
     A setting of the whole process, so the command line makes it and the library does not. Elsewhere
     than on Linux with glibc nothing happens.
     """
+    global _kept
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _TWO_GB))
+    _kept = bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _TWO_GB))
+    return _kept
+
+
+def keeps_freed_memory() -> bool:
+    """Whether :func:`keep_freed_memory` was asked and agreed to: processes that this one starts do likewise."""
+    return _kept

@@ -1,19 +1,23 @@
 """Collection: images, captions, and which caption describes which image.
 
-Everything that reads a dataset returns one; nothing in it loads a pixel until asked.
+Everything that reads a dataset returns one; nothing in it loads a pixel until asked. Ids, captions,
+splits and records are lists, or columns (:mod:`diptych.data.columns`) where there are too many to hold.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from diptych.core.draws import draw_uniform
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.core.fingerprint import fingerprint
+from diptych.core.fingerprint import fingerprint_lists
+from diptych.data.columns import Column, Labels, first_duplicate
 from diptych.data.overlay import OverlaidPicture, OverlaySource
 from diptych.data.regions import RegionSource
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 __all__ = ["Centric", "Collection", "ImageSource"]
+
+_BLOCK = 1 << 16
 
 Centric = Literal["scene", "object"]
 """What the pictures of a collection show."""
@@ -91,15 +97,14 @@ class Collection:
                 raise DataError(f"{self.name}: {want} {what} expected, got {have}")
         if n_captions:
             images = self.caption_image
-            if images[0] < 0 or images[-1] >= n_images or np.any(np.diff(images) < 0):
+            if images[0] < 0 or images[-1] >= n_images or _decreases(images):
                 raise DataError(
                     f"{self.name}: caption_image must not decrease and lie in [0, {n_images})",
                     "sort the captions by their image",
                 )
         for what, ids in (("image", self.image_ids), ("caption", self.caption_ids)):
-            if len(set(ids)) != len(ids):
-                seen: set[str] = set()
-                twice = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            twice = first_duplicate(ids)
+            if twice is not None:
                 raise DataError(f"{self.name}: {what} id {twice!r} occurs twice", "make ids unique")
 
     @property
@@ -163,6 +168,8 @@ class Collection:
     @property
     def split_sizes(self) -> dict[str, int]:
         """Images per split, in the order of first appearance."""
+        if isinstance(self.splits, Labels):
+            return self.splits.sizes()
         sizes: dict[str, int] = {}
         for name in self.splits:
             sizes[name] = sizes.get(name, 0) + 1
@@ -174,10 +181,13 @@ class Collection:
         Raises:
             UnknownNameError: there is no such split; the message lists those there are.
         """
-        rows = np.flatnonzero(np.asarray(self.splits, dtype=object) == name)
+        if isinstance(self.splits, Labels):
+            rows = self.splits.rows_of(name)
+        else:
+            rows = np.flatnonzero(np.asarray(self.splits, dtype=object) == name)
         if not len(rows):
             raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)
-        return self.subset(rows)
+        return self if len(rows) == self.n_images else self.subset(rows)
 
     def subset(self, rows: Sequence[int] | np.ndarray) -> Collection:
         """The images ``rows``, in that order, with all their captions."""
@@ -192,8 +202,25 @@ class Collection:
         keep = np.flatnonzero(position < k)
         return self._take(np.arange(self.n_images), keep, self.caption_image[keep])
 
+    def random_captions(self, k: int = 1, *, seed: int) -> Collection:
+        """The same images with at most ``k`` captions each, drawn without replacement (a protocol choice).
+
+        An image's draw is a function of the seed, its id and the places of its captions, so it is the
+        same in the whole collection, in a split and in any order. What is kept stays in order.
+        """
+        position = np.arange(self.n_captions) - self.caption_start[self.caption_image]
+        images = np.fromiter((zlib.crc32(name.encode()) for name in self.image_ids), np.int64, self.n_images)
+        draws = draw_uniform(seed, images[self.caption_image], position)
+        by_draw = np.lexsort((draws, self.caption_image))
+        keep = np.sort(by_draw[position < k])  # the k smallest draws of each image, in the captions' order
+        made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])
+        each = "1 caption" if k == 1 else f"{k} captions"
+        return replace(made, notes=(*made.notes, f"{each} of each image, drawn with seed {seed}"))
+
     def _take(self, images: np.ndarray, captions: np.ndarray, caption_image: np.ndarray) -> Collection:
-        def pick(values: Sequence[Any] | None, rows: np.ndarray) -> list[Any] | None:
+        def pick(values: Sequence[Any] | None, rows: np.ndarray) -> Sequence[Any] | None:
+            if isinstance(values, Column):
+                return values.take(rows)
             return None if values is None else [values[row] for row in rows.tolist()]
 
         return Collection(
@@ -214,12 +241,11 @@ class Collection:
     @cached_property
     def text_fingerprint(self) -> str:
         """Fingerprint of ids, captions and who describes whom; pictures' bytes are not read."""
-        return fingerprint(
-            list(self.image_ids), list(self.captions), list(self.caption_ids), self.caption_image.tolist()
-        )
+        whose = map(int, self.caption_image)
+        return fingerprint_lists(self.image_ids, self.captions, self.caption_ids, whose)
 
     def describe(self) -> str:
-        """One line: name, sizes, captions per image, splits."""
+        """One line: name, sizes, captions per image, splits, what the pictures show."""
         counts = self.captions_per_image
         per_image = (
             "no captions"
@@ -230,7 +256,14 @@ class Collection:
         )
         splits = ", ".join(f"{name} {size:,}" for name, size in self.split_sizes.items())
         images = "images" if self.holds == "pictures" else "images as region features"
-        images = f"{self.centric}-centric {images}" if self.centric else images
+        centric = f"; {self.centric}-centric" if self.centric else ""
         return (
-            f"{self.name}: {self.n_images:,} {images}, {self.n_captions:,} captions ({per_image}); {splits}"
+            f"{self.name}: {self.n_images:,} {images}, {self.n_captions:,} captions ({per_image}); "
+            f"{splits}{centric}"
         )
+
+
+def _decreases(values: np.ndarray) -> bool:
+    """Whether a value is smaller than the one before; looked at in blocks, for there may be many."""
+    starts = range(0, len(values) - 1, _BLOCK)
+    return any(bool(np.any(np.diff(values[start : start + _BLOCK + 1]) < 0)) for start in starts)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 
-__all__ = ["picture_contents"]
+__all__ = ["each_picture_content", "picture_contents"]
 
 
-def picture_contents(collection: Collection) -> list[str]:
-    """One fingerprint per image, of its file's bytes; reads every file once, in parallel.
+def each_picture_content(collection: Collection) -> Iterator[str]:
+    """One fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
 
     Raises:
         ImageError: a picture's file is missing or cannot be read; the message names it.
     """
     found = read_ahead(lambda row: collection.source.content(int(row)), collection.source_rows)
-    return list(track(found, "reading pictures", collection.n_images, "pictures"))
+    yield from track(found, "reading pictures", collection.n_images, "pictures")
+
+
+def picture_contents(collection: Collection) -> list[str]:
+    """All of :func:`each_picture_content`."""
+    return list(each_picture_content(collection))

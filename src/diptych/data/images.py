@@ -19,13 +19,25 @@ from diptych.core.fingerprint import fingerprint_file
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["MAX_BYTES", "MAX_PIXELS", "FolderSource", "decode_image", "read_image", "to_rgb"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_PIXELS",
+    "PICTURE_ENDINGS",
+    "FolderSource",
+    "check_inside",
+    "decode_image",
+    "read_image",
+    "to_rgb",
+]
 
 MAX_PIXELS = 100_000_000
 """Pictures with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs."""
 
 MAX_BYTES = 500_000_000
 """Files larger than this are refused before they are read."""
+
+PICTURE_ENDINGS = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"})
+"""Endings of file names, in lower case, by which pictures are looked for."""
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
@@ -120,6 +132,17 @@ def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
     return decode_image(content, str(path), max_pixels)
 
 
+def check_inside(name: str, root: Path | str) -> None:
+    """See that a name from a file of somebody else stays below a folder.
+
+    Raises:
+        ImageError: it leads outside ``root``.
+    """
+    up = ".." in name and (".." in Path(name).parts or ".." in name.split("\\"))
+    if up or name.startswith(("/", "\\")) or name[1:2] == ":" or "\0" in name:
+        raise ImageError(f"{name!r} points outside {root}", "give names below the folder")
+
+
 class FolderSource:
     """Pictures that are files below one folder.
 
@@ -135,8 +158,7 @@ class FolderSource:
         self.root = Path(root)
         self.names = names
         for name in names:
-            if name.startswith(("/", "\\")) or ".." in Path(name).parts or (len(name) > 1 and name[1] == ":"):
-                raise ImageError(f"{name!r} points outside {self.root}", "give names below the folder")
+            check_inside(name, self.root)
 
     def path(self, row: int) -> Path:
         """The file of source row ``row``."""

@@ -63,6 +63,42 @@ class DualEncoder(ABC):
             NumericalError: an output is NaN or infinite; the message names its position.
         """
 
+    @property
+    def prepares(self) -> bool:
+        """Whether :meth:`prepared` makes of a picture the numbers that the network takes, all of one shape:
+        of such many can be held ahead, of pictures few."""
+        return False
+
+    def prepared(self, item: Any, position: int | str) -> Any:
+        """What can be done to one item of :meth:`encode_images` before the network sees it; the item
+        itself where nothing can.
+
+        Called from several threads at once, while the network computes.
+
+        Args:
+            item: as :meth:`encode_images` takes it.
+            position: what to call it in errors.
+
+        Raises:
+            ImageError: the item is not what this encoder takes; the message names it.
+        """
+        return item
+
+    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]) -> np.ndarray:
+        """The rest of :meth:`encode_images`, for one batch; the rows are the same.
+
+        Args:
+            prepared: what :meth:`prepared` gave.
+            positions: what to call each in errors.
+
+        Returns:
+            (n, d) float32 rows.
+
+        Raises:
+            NumericalError: an output is NaN or infinite; the message names it.
+        """
+        return self.encode_images(prepared, batch_size=max(1, len(prepared)))
+
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
         """``text + " " + ending`` for each pair, such that :meth:`encode_texts` reads the whole ending.
 

@@ -1,4 +1,11 @@
-"""Embeddings: rows on disk, memory-mapped, with their ids and where they came from."""
+"""Embeddings: rows on disk, memory-mapped, with their ids and where they came from.
+
+::
+
+    FOLDER/rows.npy              (n, d) float32
+    FOLDER/ids.utf8, ids.ends    one id per row; see diptych.data.string_table
+    FOLDER/embeddings.json       the rest; format 1 had the ids in ids.json
+"""
 
 from __future__ import annotations
 
@@ -11,11 +18,15 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, StorageError
 from diptych.core.files import atomic_folder, create_array, read_json, recover_folder, write_json
+from diptych.data.string_table import StringTable, write_strings
 
-__all__ = ["Embeddings"]
+__all__ = ["Embeddings", "describe_rows", "embeddings_header"]
 
-_FORMAT = 1
+_FORMAT = 2
+_OLD_FORMAT = 1
 _CHECK_ROWS = 65_536
+_HELD_IDS = 65_536
+"""So many ids are read into a list when embeddings are opened; of more each is read when asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +80,12 @@ class Embeddings:
                 )
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``rows.npy``, ``ids.json`` and ``embeddings.json``; all or nothing."""
+        """Write rows, ids and ``embeddings.json``; all or nothing."""
         folder = Path(folder)
         with atomic_folder(folder, "embeddings.json") as temporary:
             np.save(temporary / "rows.npy", np.ascontiguousarray(self.rows, dtype=np.float32))
-            write_json(temporary / "ids.json", list(self.ids))
-            _write_header(temporary, self.kind, self.encoder, self.data, self.about, self.similarity)
+            header = embeddings_header(self.kind, self.encoder, self.data, self.about, self.similarity)
+            describe_rows(temporary, self.ids, header)
         return folder
 
     @classmethod
@@ -87,9 +98,10 @@ class Embeddings:
         folder = Path(folder)
         recover_folder(folder)
         header = read_json(folder / "embeddings.json")
-        if header.get("format") != _FORMAT:
+        if header.get("format") not in (_OLD_FORMAT, _FORMAT):
             raise StorageError(
-                f"{folder} holds embeddings of format {header.get('format')}, this version reads {_FORMAT}",
+                f"{folder} holds embeddings of format {header.get('format')}, "
+                f"this version reads {_OLD_FORMAT} and {_FORMAT}",
                 "embed again with this version",
             )
         try:
@@ -97,7 +109,7 @@ class Embeddings:
         except (OSError, ValueError) as error:
             raise StorageError(f"{folder / 'rows.npy'} cannot be opened: {error}", "embed again") from None
         return cls(
-            ids=read_json(folder / "ids.json"),
+            ids=_read_ids(folder, header["format"]),
             rows=rows,
             encoder=header["encoder"],
             data=header["data"],
@@ -139,13 +151,30 @@ class Embeddings:
                 raise DataError(f"{len(ids)} rows expected, got {done}")
             rows.flush()  # type: ignore[attr-defined]
             del rows
-            write_json(temporary / "ids.json", list(ids))
-            _write_header(temporary, kind, encoder, data, about, similarity)
+            describe_rows(temporary, ids, embeddings_header(kind, encoder, data, about, similarity))
         return cls.open(folder)
 
 
-def _write_header(
-    folder: Path, kind: str, encoder: str, data: str, about: dict[str, Any], similarity: str
-) -> None:
+def embeddings_header(
+    kind: str, encoder: str, data: str, about: dict[str, Any], similarity: str
+) -> dict[str, Any]:
+    """What ``embeddings.json`` holds."""
     header = {"format": _FORMAT, "kind": kind, "encoder": encoder, "data": data, "about": about}
-    write_json(folder / "embeddings.json", {**header, "similarity": similarity})
+    return {**header, "similarity": similarity}
+
+
+def describe_rows(folder: Path, ids: Iterable[str], header: dict[str, Any]) -> None:
+    """Write beside ``rows.npy`` what makes it embeddings; ids are taken one at a time."""
+    write_strings(folder / "ids", ids)
+    write_json(folder / "embeddings.json", header)
+
+
+def _read_ids(folder: Path, version: int) -> Sequence[str]:
+    if version == _OLD_FORMAT:
+        ids: list[str] = read_json(folder / "ids.json")
+        return ids
+    try:
+        table = StringTable(folder / "ids")
+        return table if len(table) > _HELD_IDS else list(table)
+    except StorageError as error:
+        raise StorageError(error.message, "embed again") from None

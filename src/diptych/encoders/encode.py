@@ -1,51 +1,37 @@
-"""From a collection and an encoder to embeddings on disk, block by block.
+"""From a collection and an encoder to embeddings on disk.
 
-Encode once: evaluation, index and analysis work on what is stored here.
+Encode once: evaluation, index and analysis work on what is stored here. It is written block by block
+(:mod:`row_blocks`), so that a run that was killed goes on where it stopped, and can be shared by several
+processes (:mod:`processes`); the numbers are the same.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import ImageError, MismatchError, StorageError
-from diptych.core.files import atomic_path, read_json, write_json
+from diptych.core.errors import ImageError, Interrupted, MismatchError, StorageError, UsageError
+from diptych.core.files import atomic_path, check_replaceable, read_json, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task, track
+from diptych.core.progress import track
 from diptych.data.collection import Collection
-from diptych.data.contents import picture_contents
-from diptych.data.loading import batched, read_ahead
+from diptych.data.contents import each_picture_content
+from diptych.data.loading import read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.encoding import encode_blocks
 from diptych.encoders.given_rows import GivenRows
+from diptych.encoders.processes import encode_in_processes
+from diptych.encoders.sides import HALVES, Side, sides_of
 
 __all__ = ["EncodedCollection", "encode_collection", "without_bad_images"]
 
 logger = logging.getLogger(__name__)
-
-_IMAGE_BLOCK = 64
-_TEXT_BLOCK = 8192
-
-
-def _picture_blocks(encoder: DualEncoder, collection: Collection) -> Iterator[np.ndarray]:
-    pictures = read_ahead(collection.item, range(collection.n_images))
-    with task("embedding pictures", collection.n_images, "pictures") as bar:
-        for batch in batched(pictures, _IMAGE_BLOCK):
-            yield encoder.encode_images(batch)
-            bar.advance(len(batch))
-
-
-def _caption_blocks(encoder: DualEncoder, collection: Collection) -> Iterator[np.ndarray]:
-    with task("embedding captions", collection.n_captions, "captions") as bar:
-        for start in range(0, collection.n_captions, _TEXT_BLOCK):
-            texts = list(collection.captions[start : start + _TEXT_BLOCK])
-            yield encoder.encode_texts(texts)
-            bar.advance(len(texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +60,12 @@ class EncodedCollection:
         """Memory-map what :func:`encode_collection` wrote.
 
         Raises:
-            StorageError: the folder is not one, or its two halves were made by different weights.
+            StorageError: the folder is not one, is not finished, or its two halves were made by different
+                weights.
         """
         folder = Path(folder)
+        if not (folder / "about.json").is_file() and any(folder.glob("*.unfinished")):
+            raise StorageError(f"{folder} is not finished", "give the command that began it once more")
         about = read_json(folder / "about.json")
         images, texts = Embeddings.open(folder / "images"), Embeddings.open(folder / "texts")
         if images.encoder != texts.encoder:
@@ -89,30 +78,46 @@ class EncodedCollection:
                 f"{folder}: pictures are compared by {images.similarity}, captions by {texts.similarity}",
                 "embed again",
             )
-        caption_image = np.load(folder / "caption_image.npy", allow_pickle=False)
+        caption_image = np.load(folder / "caption_image.npy", mmap_mode="r", allow_pickle=False)
         return cls(images, texts, caption_image, about)
 
 
 def encode_collection(
-    encoder: DualEncoder, collection: Collection, folder: Path | str, split: str | None = None
+    encoder: DualEncoder,
+    collection: Collection,
+    folder: Path | str,
+    split: str | None = None,
+    *,
+    processes: int = 1,
+    accelerator: str = "auto",
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> EncodedCollection:
     """Embed pictures and captions into ``folder``, or open what is there when it is the same.
 
-    "The same" is: the same encoder fingerprint, ids, captions and bytes of pictures.
+    "The same" is: the same encoder fingerprint, ids, captions and bytes of pictures. Of the same, what an
+    interrupted call had finished is used.
 
     Args:
         encoder: makes the rows.
         collection: all of it is embedded; take a split first.
         folder: ``images/``, ``texts/``, ``caption_image.npy`` and ``about.json`` are written to it.
         split: what to call the part in ``about``.
+        processes: that share the work, each with an encoder of its own; on graphics cards one per card.
+            A script that asks for more than one needs ``if __name__ == "__main__":``.
+        accelerator: of several processes: ``cpu``, ``cuda`` or ``auto``; one uses the encoder as it is.
+        should_stop: asked after every block.
 
     Raises:
+        Interrupted: ``should_stop`` said so; the same call goes on.
+        UsageError: ``processes`` that the machine does not have, or a folder that holds other things.
         MismatchError: an encoder of pictures and a collection of region features, or the other way round.
         ImageError: a picture cannot be read; the message names it.
         NumericalError: a row is not finite.
         StorageError: the write failed.
     """
     folder = Path(folder)
+    if processes < 1:
+        raise UsageError(f"{processes} processes", "give 1 or more")
     if encoder.takes != collection.holds:
         raise MismatchError(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
@@ -120,7 +125,7 @@ def encode_collection(
         )
     # Of rows that are given the pictures need not be there.
     given = encoder if isinstance(encoder, GivenRows) else None
-    contents = picture_contents(collection) if given is None else given.fingerprint
+    contents = each_picture_content(collection) if given is None else given.fingerprint
     data = fingerprint(collection.text_fingerprint, contents)
     about = {
         "dataset": collection.name,
@@ -131,29 +136,67 @@ def encode_collection(
     }
     if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
         return EncodedCollection.open(folder)
+    for name in HALVES:
+        check_replaceable(folder / name, "embeddings.json")
     (folder / "about.json").unlink(missing_ok=True)
-    pictures = _picture_blocks(encoder, collection) if given is None else given.image_blocks(collection)
-    captions = _caption_blocks(encoder, collection) if given is None else given.text_blocks(collection)
-    for kind, ids, blocks in (
-        ("image", collection.image_ids, pictures),
-        ("text", collection.caption_ids, captions),
-    ):
-        Embeddings.stream(
-            folder / f"{kind}s",
-            ids,
-            encoder.width,
-            blocks,
-            encoder=encoder.fingerprint,
-            data=data,
-            kind=kind,
-            about=about,
-            similarity=encoder.similarity,
-        )
+    if given is not None:
+        _copy(given, collection, folder, data, about)
+    else:
+        sides = sides_of(encoder, collection, folder, data, about)
+        if processes == 1:
+            _in_this_process(encoder, collection, sides, should_stop)
+        else:
+            encode_in_processes(encoder, collection, sides, processes, accelerator, should_stop)
+        _finish(sides)
     with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
         np.save(handle, collection.caption_image)
     # Written last: a folder with it is complete.
     write_json(folder / "about.json", about)
     return EncodedCollection.open(folder)
+
+
+def _in_this_process(
+    encoder: DualEncoder, collection: Collection, sides: Sequence[Side], should_stop: Callable[[], bool]
+) -> None:
+    for side in sides:
+        missing = side.rows.missing().tolist()
+        with side.bar() as bar, side.rows as rows:
+            done = encode_blocks(
+                encoder, collection, rows, missing, tell=bar.advance, should_stop=should_stop
+            )
+        if not done:
+            return
+
+
+def _finish(sides: Sequence[Side]) -> None:
+    """Make embeddings of rows that are complete.
+
+    Raises:
+        Interrupted: some are missing.
+    """
+    if any(len(side.rows.missing()) for side in sides):
+        done = [f"{side.rows.done():,} of {side.rows.plan.count:,} {side.unit}" for side in sides]
+        raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", "the same command goes on")
+    for side in sides:
+        side.rows.finish(side.target, side.ids, side.header)
+
+
+def _copy(given: GivenRows, collection: Collection, folder: Path, data: str, about: dict[str, Any]) -> None:
+    for kind, ids, blocks in (
+        ("image", collection.image_ids, given.image_blocks(collection)),
+        ("text", collection.caption_ids, given.text_blocks(collection)),
+    ):
+        Embeddings.stream(
+            folder / f"{kind}s",
+            ids,
+            given.width,
+            blocks,
+            encoder=given.fingerprint,
+            data=data,
+            kind=kind,
+            about=about,
+            similarity=given.similarity,
+        )
 
 
 def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:

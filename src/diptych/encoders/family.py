@@ -28,6 +28,7 @@ class Family:
         prefix: ``PREFIX:rest`` names a source of this family; None when it has folders only.
         recognises: whether a folder without ``diptych.json`` is one of this family's.
         load: (source without prefix, device) to an encoder; imports the library it needs.
+        matches: whether its encoders also have a matching head; see :mod:`diptych.encoders.matching`.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Family:
     prefix: str | None
     recognises: Callable[[Path], bool]
     load: Callable[[str, str | None], DualEncoder]
+    matches: bool = False
 
 
 FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.families")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,17 +19,12 @@ import torch
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.overlay import Overlay
-from diptych.encoders.foreign import (
-    LOADING_ERRORS,
-    loading_failure,
-    saved_settings,
-    tokenizer_content,
-    without_keys,
-)
-from diptych.encoders.huggingface_files import NO_EFFECT, check_loaded, quiet, weights_format
-from diptych.encoders.overlaid import processed_pixels
+from diptych.encoders.direct_pixels import ProcessorPixels
+from diptych.encoders.foreign import tokenizer_content, without_keys
+from diptych.encoders.huggingface_files import NO_EFFECT, quiet
+from diptych.encoders.huggingface_loading import load_parts
 from diptych.encoders.pretrained import PretrainedEncoder
-from diptych.encoders.text_rules import TEXT_RULES
+from diptych.encoders.text_rules import TEXT_RULES, TextRule
 
 __all__ = ["NO_EFFECT", "HuggingFaceEncoder", "quiet"]
 
@@ -37,6 +33,9 @@ class HuggingFaceEncoder(PretrainedEncoder):
     """A CLIP-like model of transformers; make one with :meth:`open` or ``DualEncoder.load``."""
 
     family: ClassVar[str] = "huggingface"
+    rules: ClassVar[Mapping[str, TextRule]] = TEXT_RULES
+    """The model types that this class knows, and how they want their texts."""
+    what: ClassVar[str] = "an image–text dual encoder"
 
     def __init__(
         self,
@@ -47,17 +46,19 @@ class HuggingFaceEncoder(PretrainedEncoder):
         *,
         device: str | None = None,
         characters: int | None = None,
+        prefix: str = "",
     ) -> None:
-        self.rule = TEXT_RULES[model.config.model_type]
+        self.rule = self.rules[model.config.model_type]
         self.tokenizer = tokenizer
         self.image_processor = image_processor
         config = model.config.text_config
         limits = [config.max_position_embeddings - self.rule.reserved, tokenizer.model_max_length]
         limit = min(limits if self.rule.limit is None else [*limits, self.rule.limit])
         super().__init__(model, name, int(limit), device, characters)
+        self.prefix = prefix
         self._vocabulary_size = int(config.vocab_size)
-        self._can_paste = False
-        self._text_inputs = set(inspect.signature(model.get_text_features).parameters)
+        self._prepare_pixels = ProcessorPixels(image_processor)
+        self._text_inputs = self._accepted()
         if not self.rule.mask:
             self._text_inputs.discard("attention_mask")
 
@@ -65,63 +66,68 @@ class HuggingFaceEncoder(PretrainedEncoder):
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load from a folder, or by name from the hub or its cache.
 
-        Pictures are prepared with Pillow, as these models' published numbers were; the torchvision
-        variant of the same preprocessing gives slightly other pixels.
-
         Raises:
             UsageError: the hub cannot be reached or does not know the name; or not a dual encoder.
             StorageError: files are missing or damaged.
         """
+        parts = load_parts(source, cls.rules, cls.what, cls._check_config, cls._library_class)
+        return cls(
+            parts.model,
+            parts.tokenizer,
+            parts.image_processor,
+            parts.name,
+            device=device,
+            characters=parts.settings.get("characters"),
+            prefix=parts.settings.get("prefix", ""),
+        )
+
+    @classmethod
+    def _check_config(cls, config: Any) -> None:
+        """Refuse a configuration before its weights are read."""
+
+    @classmethod
+    def _library_class(cls) -> Any:
+        """Transformers' class of the model."""
         import transformers
 
-        given = Path(source).expanduser()
-        folder = given if given.is_dir() else None
-        where = str(folder) if folder else source
-        common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
-        settings = saved_settings(given) if folder else {}
-        safetensors = weights_format(folder) if folder else None
-        try:
-            with quiet(bars=folder is None):
-                config = transformers.AutoConfig.from_pretrained(where, **common)
-                if config.model_type not in TEXT_RULES:
-                    raise UsageError(
-                        f"{source} is a {config.model_type!r} model, not an image–text dual encoder",
-                        f"known: {', '.join(sorted(TEXT_RULES))}",
-                    )
-                model, loading = transformers.AutoModel.from_pretrained(
-                    where,
-                    config=config,
-                    dtype=torch.float32,
-                    use_safetensors=safetensors,
-                    weights_only=True,
-                    output_loading_info=True,
-                    ignore_mismatched_sizes=True,  # reported by _check, with names
-                    **common,
-                )
-                tokenizer = transformers.AutoTokenizer.from_pretrained(where, **common)
-                processor = transformers.AutoImageProcessor.from_pretrained(where, backend="pil", **common)
-        except LOADING_ERRORS as error:
-            fix = (
-                "download the model again, all files"
-                if folder
-                else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
-            )
-            raise loading_failure(source, folder, error, fix) from error
-        check_loaded(source, loading, tokenizer)
-        name = settings.get("name", folder.resolve().name if folder else source)
-        return cls(model, tokenizer, processor, name, device=device, characters=settings.get("characters"))
+        return transformers.AutoModel
 
-    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
-        inputs = self.image_processor(images=pictures, return_tensors="pt").to(self.device)
+    def _accepted(self) -> set[str]:
+        """The names of what the model takes of texts."""
+        return set(inspect.signature(self.model.get_text_features).parameters)
+
+    def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
+        """Rows of what the image processor made."""
         return _pooled(self.model.get_image_features(**inputs))
 
-    def _text_features(self, texts: list[str]) -> torch.Tensor:
+    def _token_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
+        """Rows of what the tokenizer made."""
+        return _pooled(self.model.get_text_features(**inputs))
+
+    def _wording(self, texts: list[str]) -> list[str]:
+        """What is tokenised of texts: they themselves, unless a model was trained on cleaned ones."""
+        return texts
+
+    def _tokenized(self, texts: list[str], padding: str) -> dict[str, torch.Tensor]:
+        """Token ids and whatever else the model takes of texts, cut to the limit and padded."""
         tokens = self.tokenizer(
-            texts, padding=self.rule.padding, truncation=True, max_length=self.text_limit, return_tensors="pt"
+            self._wording(texts),
+            padding=padding,
+            truncation=True,
+            max_length=self.text_limit,
+            return_tensors="pt",
         )
         self._check_known(int(tokens["input_ids"].max()))
-        inputs = {key: value.to(self.device) for key, value in tokens.items() if key in self._text_inputs}
-        return _pooled(self.model.get_text_features(**inputs))
+        return {key: value for key, value in tokens.items() if key in self._text_inputs}
+
+    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
+        return self._picture_rows(
+            **self.image_processor(images=pictures, return_tensors="pt").to(self.device)
+        )
+
+    def _text_features(self, texts: list[str]) -> torch.Tensor:
+        inputs = self._tokenized(texts, self.rule.padding)
+        return self._token_rows(**{key: value.to(self.device) for key, value in inputs.items()})
 
     def _check_known(self, largest: int) -> None:
         if largest >= self._vocabulary_size:
@@ -131,16 +137,19 @@ class HuggingFaceEncoder(PretrainedEncoder):
             )
 
     def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        pixels = processed_pixels(self.image_processor, picture, overlay, check=not self._can_paste)
-        self._can_paste |= overlay is not None
-        return pixels
+        return self._prepare_pixels(picture, overlay)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether the image processor gives pixels alone."""
+        return self._prepare_pixels.one_size
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""
-        return _pooled(self.model.get_image_features(pixel_values=pixels))
+        return self._picture_rows(pixel_values=pixels)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        tokens = self.tokenizer(texts, truncation=True, max_length=self.text_limit)
+        tokens = self.tokenizer(self._wording(texts), truncation=True, max_length=self.text_limit)
         ids = [np.asarray(row, dtype=np.int64) for row in tokens["input_ids"]]
         self._check_known(max(int(row.max(initial=0)) for row in ids))
         return ids
@@ -165,7 +174,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         if "attention_mask" in self._text_inputs:
             inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
             inputs["attention_mask"] = inside.long()
-        return _pooled(self.model.get_text_features(**inputs))
+        return self._token_rows(**inputs)
 
     def sides(self) -> tuple[list[str], list[str]]:
         """By name: ``vision_model``, ``visual_projection``; ``text_model``, ``text_projection``."""
@@ -175,7 +184,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     def _token_counts(self, texts: list[str]) -> list[int]:
         # One token more than the limit is enough to know that a text is longer.
-        tokens = self.tokenizer(texts, truncation=True, max_length=self.text_limit + 1)
+        tokens = self.tokenizer(self._wording(texts), truncation=True, max_length=self.text_limit + 1)
         return [len(ids) for ids in tokens["input_ids"]]
 
     def preprocessing(self) -> dict[str, Any]:
@@ -201,7 +210,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
                 "image": getattr(config.vision_config, "hidden_act", None),
                 "text": getattr(config.text_config, "hidden_act", None),
             },
-            "temperature": learned["temperature"],
+            "temperature": learned.get("temperature"),
             "bias": learned.get("bias"),
         }
 

@@ -121,7 +121,7 @@ class ImageTower(Tower):
             self.feature_width, self.base, config.hidden, config.dropout, config.bias, config.batch_norm
         )
 
-    def prepare(self, item: Any, position: int) -> np.ndarray:
+    def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
         errors call it.
 

@@ -20,7 +20,7 @@ MAX_ASPECT = 500
 the shorter side to 224 pixels would need gigabytes for one of them."""
 
 
-def as_picture(item: Any, position: int) -> Image:
+def as_picture(item: Any, position: int | str) -> Image:
     """Turn one item into a Pillow RGB picture.
 
     Args:
@@ -66,7 +66,7 @@ def as_picture(item: Any, position: int) -> Image:
     return to_rgb(item)
 
 
-def as_regions(item: Any, position: int, regions: int, width: int) -> np.ndarray:
+def as_regions(item: Any, position: int | str, regions: int, width: int) -> np.ndarray:
     """Turn one item into a (regions, width) float32 matrix of region features.
 
     Args:

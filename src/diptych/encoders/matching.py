@@ -51,3 +51,19 @@ class MatchingEncoder(ABC):
         Raises:
             NumericalError: an output is NaN or infinite.
         """
+
+    def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
+        """Score image ``rows[i]`` of ``images`` with text i; a head may read each picture only once for it.
+
+        Args:
+            images: m pictures.
+            rows: (n,) rows of them, not decreasing.
+            texts: n texts.
+
+        Returns:
+            (n,) float32, as of :meth:`match`.
+
+        Raises:
+            NumericalError: an output is NaN or infinite.
+        """
+        return self.match({name: values[rows] for name, values in images.items()}, texts)

@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from diptych.core.errors import StorageError
 from diptych.core.files import write_json
 from diptych.data.overlay import Overlay
+from diptych.encoders.direct_pixels import ComposedPixels
 from diptych.encoders.foreign import (
     LOADING_ERRORS,
     loading_failure,
@@ -26,7 +27,6 @@ from diptych.encoders.foreign import (
     without_keys,
 )
 from diptych.encoders.openclip_names import open_clip_library, quiet_logging, split_source
-from diptych.encoders.overlaid import composed_pixels
 from diptych.encoders.pretrained import PretrainedEncoder
 
 __all__ = ["OpenClipEncoder"]
@@ -62,6 +62,7 @@ class OpenClipEncoder(PretrainedEncoder):
     ) -> None:
         super().__init__(model, name, int(tokenizer.context_length), device, characters)
         self.preprocess = preprocess
+        self._prepare_pixels = ComposedPixels(preprocess)
         self.tokenizer = tokenizer
         self.config = config
 
@@ -104,12 +105,8 @@ class OpenClipEncoder(PretrainedEncoder):
             raise StorageError(f"{source} holds no tokenizer", "add the model's tokenizer.json")
         printed = settings.get("name", folder.resolve().name if folder else source)
         characters = settings.get("characters")
-        return cls(model, preprocess, tokenizer, config, printed, device=device, characters=characters)
-
-    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
-        pixels = torch.stack([self.preprocess(picture) for picture in pictures]).to(self.device)
-        rows: torch.Tensor = self.model.encode_image(pixels)
-        return rows
+        made = cls(model, preprocess, tokenizer, config, printed, device=device, characters=characters)
+        return made.prefix_texts_with(settings.get("prefix", ""))
 
     def _shown(self, texts: list[str]) -> list[str]:
         if not hasattr(self.tokenizer, "bpe"):
@@ -123,7 +120,7 @@ class OpenClipEncoder(PretrainedEncoder):
         return rows
 
     def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        return composed_pixels(self.preprocess, picture, overlay)
+        return self._prepare_pixels(picture, overlay)
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""

@@ -6,6 +6,7 @@ resize, paste, then the numbers. Without an overlay it stays the one call that i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from diptych.data.overlay import Overlay, pasted
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["composed_pixels", "processed_pixels"]
+__all__ = ["composed_parts", "composed_pixels", "processed_pixels"]
 
 
 def processed_pixels(
@@ -58,18 +59,39 @@ def composed_pixels(preprocess: Any, picture: Image, overlay: Overlay | None = N
     if overlay is None:
         pixels: np.ndarray = preprocess(picture).numpy()
         return pixels
+    parts = composed_parts(preprocess)
+    if parts is None:
+        raise _no_parts(type(preprocess).__name__)
+    cut, finish = parts
+    return finish(pasted(cut(picture), overlay))
+
+
+def composed_parts(
+    preprocess: Any,
+) -> tuple[Callable[[Image], np.ndarray], Callable[[np.ndarray], np.ndarray]] | None:
+    """A ``Compose`` in two: from picture to (height, width, 3) uint8, and on to (3, height, width) float32.
+
+    None where no step makes a tensor of a picture.
+    """
     steps = getattr(preprocess, "transforms", [])
     names = [type(step).__name__ for step in steps]
     place = next((row for row, name in enumerate(names) if name in ("MaybeToTensor", "ToTensor")), None)
     if place is None:
-        raise _no_parts(type(preprocess).__name__)
-    for step in steps[:place]:
-        picture = step(picture)
-    values: Any = _picture(pasted(np.asarray(picture), overlay))
-    for step in steps[place:]:
-        values = step(values)
-    overlaid: np.ndarray = values.numpy()
-    return overlaid
+        return None
+
+    def cut(picture: Image) -> np.ndarray:
+        for step in steps[:place]:
+            picture = step(picture)
+        return np.asarray(picture)
+
+    def finish(pixels: np.ndarray) -> np.ndarray:
+        values: Any = _picture(pixels)
+        for step in steps[place:]:
+            values = step(values)
+        found: np.ndarray = values.numpy()
+        return found
+
+    return cut, finish
 
 
 def _processed(processor: Any, picture: Image, **options: bool) -> np.ndarray:

@@ -10,10 +10,13 @@ prepared picture with its pixels replaced before they were normalised.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from diptych.encoders.byte_table import ByteTable
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -121,10 +124,7 @@ class Preprocessing(BaseModel):
 
     def _normalised(self, pixels: np.ndarray) -> np.ndarray:
         """(height, width, 3) uint8 → (3, height, width) float32."""
-        values = pixels.astype(np.float32)
-        scale = 1.0 / (255.0 * np.asarray(self.std, dtype=np.float32))
-        shift = np.asarray(self.mean, dtype=np.float32) / np.asarray(self.std, dtype=np.float32)
-        return np.ascontiguousarray((values * scale - shift).transpose(2, 0, 1))
+        return _table(self.mean, self.std)(pixels)
 
     def _with_overlay(self, pixels: np.ndarray, overlay: Overlay | None) -> np.ndarray:
         """Normalised ``pixels`` with the patches of ``overlay`` in their places."""
@@ -132,6 +132,15 @@ class Preprocessing(BaseModel):
             height, width = patch.shape[:2]
             pixels[:, top : top + height, left : left + width] = self._normalised(patch)
         return pixels
+
+
+@lru_cache(maxsize=16)
+def _table(mean: tuple[float, ...], std: tuple[float, ...]) -> ByteTable:
+    """What (byte / 255 − mean) / std is, in single precision, of each byte of each channel."""
+    scale = 1.0 / (255.0 * np.asarray(std, dtype=np.float32))
+    shift = np.asarray(mean, dtype=np.float32) / np.asarray(std, dtype=np.float32)
+    values = np.arange(256, dtype=np.uint8).astype(np.float32)[:, None]
+    return ByteTable((values * scale - shift).T)
 
 
 def randomly_cut(picture: Image, augmentation: Augmentation, random: np.random.Generator) -> Image:

@@ -62,9 +62,12 @@ class PretrainedEncoder(PretrainedParts):
         self.device = pick_device(device)
         super().__init__(model.eval().requires_grad_(False).to(self.device), name, text_limit, characters)
 
-    @abstractmethod
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
-        """(batch, d) rows of RGB ``pictures``, of any length."""
+        """(batch, d) rows of RGB ``pictures``, of any length, without :meth:`prepare`.
+
+        Only asked of models that need more than pixels of one shape (where :attr:`prepares` is false).
+        """
+        raise NotImplementedError(f"{type(self).__name__} prepares pictures one by one")
 
     @abstractmethod
     def _text_features(self, texts: list[str]) -> torch.Tensor:
@@ -90,6 +93,20 @@ class PretrainedEncoder(PretrainedParts):
         other.characters = characters
         return other
 
+    def prefix_texts_with(self, prefix: str) -> Self:
+        """The same model reading ``prefix`` before every text, after the cut to characters.
+
+        Another fingerprint, shared weights; the prefix counts among the model's tokens. Published evaluations
+        of CLIP begin captions with ``"a photo of a "``.
+
+        Raises:
+            CaptionError: ``prefix`` is not a text.
+        """
+        check_texts([prefix])
+        other = self._copy()
+        other.prefix = prefix
+        return other
+
     def to(self, device: torch.device) -> None:
         """Move the model."""
         self.model.to(device)
@@ -107,17 +124,19 @@ class PretrainedEncoder(PretrainedParts):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of weights, configuration, preprocessing, tokenizer and text cut."""
-        text = [self.text_limit, self.characters]
+        """Fingerprint of weights, configuration, preprocessing, tokenizer, text cut and prefix."""
+        text = [self.text_limit, self.characters, *([self.prefix] if self.prefix else [])]
         return fingerprint(self.family, self._weights, self.preprocessing(), text, self._content())
 
     def _settings(self) -> dict[str, Any]:
-        return {"name": self.name, "characters": self.characters}
+        settings = {"name": self.name, "characters": self.characters}
+        return settings | ({"prefix": self.prefix} if self.prefix else {})
 
     def describe(self) -> dict[str, Any]:
         """What has to be printed beside every number this encoder produced."""
         text = {"limit": self.text_limit, "unit": "tokens", "characters": self.characters}
         about = self._about()
+        text |= {"prefix": self.prefix} if self.prefix else {}
         about["text"] = text | about.get("text", {})
         return {
             "family": self.family,
@@ -130,32 +149,50 @@ class PretrainedEncoder(PretrainedParts):
             "fingerprint": self.fingerprint,
         }
 
-    @torch.inference_mode()
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """Encode Pillow pictures, with or without overlays, or (height, width, 3) uint8 arrays to (n, d)
         float32 unit rows."""
         _check_batch_size(batch_size)
-        self.model.eval()
         rows: list[np.ndarray] = []
         done = 0
         for batch in batched(track(images, "encoding images", unit="images"), batch_size):
-            rows.append(self._image_rows(batch, done))
+            positions = range(done, done + len(batch))
+            prepared = [self.prepared(item, position) for position, item in zip(positions, batch, strict=True)]
+            rows.append(self.encode_prepared(prepared, positions))
             done += len(batch)
         return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
 
-    def _image_rows(self, batch: list[Any], first: int) -> np.ndarray:
-        if any(isinstance(item, OverlaidPicture) for item in batch):
-            pixels = np.stack([self.prepare(item, position) for position, item in enumerate(batch, first)])
-            features = self.pixel_features(torch.from_numpy(pixels).to(self.device)).float().cpu().numpy()
+    @property
+    def prepares(self) -> bool:
+        """True, except for a model that takes pictures of different shapes."""
+        return True
+
+    def prepared(self, item: Any, position: int | str) -> Any:
+        """As :meth:`prepare`; the picture itself where the model needs more than pixels of one shape."""
+        if self.prepares or isinstance(item, OverlaidPicture):
+            return self.prepare(item, position)
+        return as_picture(item, position)
+
+    @torch.inference_mode()
+    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]) -> np.ndarray:
+        """Unit rows of one batch of prepared pictures.
+
+        Raises:
+            MismatchError: the model's two sides give rows of different width.
+            NumericalError: an output is NaN or infinite; the message names it.
+        """
+        self.model.eval()
+        if self.prepares:
+            pixels = torch.from_numpy(np.stack(prepared)).to(self.device)
+            features = self.pixel_features(pixels).float().cpu().numpy()
         else:
-            pictures = [as_picture(item, position) for position, item in enumerate(batch, first)]
-            features = self._image_features(pictures).float().cpu().numpy()
-        if features.shape != (len(batch), self.width):
+            features = self._image_features(list(prepared)).float().cpu().numpy()
+        if features.shape != (len(prepared), self.width):
             raise MismatchError(
                 f"{self.name} gives images rows of shape {features.shape}, texts of width {self.width}",
                 "the model's two sides do not share a space: it is no dual encoder",
             )
-        return unit_rows(features, "image", range(first, first + len(batch)))
+        return unit_rows(features, "image", positions)
 
     @torch.inference_mode()
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
@@ -169,12 +206,12 @@ class PretrainedEncoder(PretrainedParts):
         with task("encoding texts", len(texts), "texts") as bar:
             for start in range(0, len(texts), block):
                 whole = list(texts[start : start + block])
-                kept = [text[: self.characters] for text in whole]
+                kept = [self._read(text) for text in whole]
                 counts = np.asarray(self._token_counts(kept))
                 if not counts.all():
                     empty = int(np.flatnonzero(counts == 0)[0])
                     raise CaptionError(f"text {start + empty} ({kept[empty]!r}) has no tokens")
-                shortened = np.array([len(text) for text in whole]) > np.array([len(text) for text in kept])
+                shortened = np.array([len(text) for text in whole]) > (self.characters or np.inf)
                 cut += int(np.count_nonzero(shortened | (counts > self.text_limit)))
                 order = np.argsort(counts, kind="stable")
                 for low in range(0, len(order), batch_size):

@@ -39,6 +39,8 @@ class PretrainedParts(TrainableEncoder):
         characters: characters a text is cut to before it is tokenised; None cuts none.
 
     Attributes:
+        prefix: what stands before every text, after its characters were cut: ``"a photo of a "``; empty for
+            nothing.
         texts_seen: how many texts were encoded since loading.
         texts_cut: how many of them were longer than ``text_limit`` tokens or ``characters``.
         texts_shortened: how many texts were shortened for the sake of their endings.
@@ -49,6 +51,7 @@ class PretrainedParts(TrainableEncoder):
         self.name = name
         self.text_limit = text_limit
         self.characters = characters
+        self.prefix = ""
         self.texts_seen = 0
         self.texts_cut = 0
         self.texts_shortened = 0
@@ -130,7 +133,7 @@ class PretrainedParts(TrainableEncoder):
             self.model.logit_bias.fill_(bias)
         return other
 
-    def prepare(self, item: Any, position: int) -> np.ndarray:
+    def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """A picture, with or without an overlay, as (3, height, width) float32.
 
         Raises:
@@ -146,7 +149,7 @@ class PretrainedParts(TrainableEncoder):
         Raises:
             CaptionError: a text without tokens; the message names its position after ``first``.
         """
-        kept = [text[: self.characters] for text in texts]
+        kept = [self._read(text) for text in texts]
         with self._tokenizing:
             ids = self._ids(kept)
         for place, tokens in enumerate(ids):
@@ -173,7 +176,7 @@ class PretrainedParts(TrainableEncoder):
         asked = [place for place, ending in enumerate(endings) if ending]
         cut = 0
         with self._tokenizing:
-            counts = self._token_counts([whole[place] for place in asked]) if asked else []
+            counts = self._token_counts([self.prefix + whole[place] for place in asked]) if asked else []
             for place, count in zip(asked, counts, strict=True):
                 if count > self.text_limit or len(whole[place]) > (self.characters or math.inf):
                     whole[place] = shortened(texts[place], endings[place], self._is_read)
@@ -181,6 +184,11 @@ class PretrainedParts(TrainableEncoder):
             self.texts_shortened += cut
         return whole, cut
 
+    def _read(self, text: str) -> str:
+        """What is tokenised of a text: its first characters, after the prefix."""
+        return self.prefix + text[: self.characters]
+
     def _is_read(self, text: str) -> bool:
         """Whether all of a text is read."""
-        return len(text) <= (self.characters or math.inf) and self._token_counts([text])[0] <= self.text_limit
+        whole = self._token_counts([self.prefix + text])[0] <= self.text_limit
+        return len(text) <= (self.characters or math.inf) and whole

@@ -40,7 +40,7 @@ class PretrainedImages(nn.Module):
         self.backbone = nn.Module()
         _share(self, encoder.model, parts)
 
-    def prepare(self, item: Any, position: int) -> np.ndarray:
+    def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """A picture as the library prepares it, (3, height, width) float32; see the encoder's own."""
         return self._encoder.prepare(item, position)
 

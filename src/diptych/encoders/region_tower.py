@@ -153,7 +153,7 @@ class RegionTower(Tower):
         self.feature_width = config.feature_width
         self.head = RegionHead(config, self.base)
 
-    def prepare(self, item: Any, position: int) -> np.ndarray:
+    def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """A matrix of region features as (regions, feature_width) float32.
 
         Raises:

@@ -106,22 +106,35 @@ class TwoTowerEncoder(TrainableEncoder):
         """The same weights with another name and temperature; a bias has no place here and changes no rank."""
         return TwoTowerEncoder(self.model, self.source, name, temperature)
 
-    @torch.inference_mode()
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays), or of
         (regions, features) float matrices where the image tower takes regions."""
-        self.model.eval()
         blocks = []
         done = 0
-        prepare = self.model.image.prepare
         for batch in batched(images, batch_size):
-            arrays = np.stack([prepare(item, done + place) for place, item in enumerate(batch)])
-            layout = torch.channels_last if arrays.ndim == 4 else torch.contiguous_format
-            inputs = torch.from_numpy(arrays).to(self.device, memory_format=layout)
-            rows = self.model.image(inputs).float().cpu().numpy()
-            blocks.append(unit_rows(rows, "image", np.arange(done, done + len(batch))))
+            positions = range(done, done + len(batch))
+            prepared = [self.prepared(item, position) for position, item in zip(positions, batch, strict=True)]
+            blocks.append(self.encode_prepared(prepared, positions))
             done += len(batch)
         return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
+
+    @property
+    def prepares(self) -> bool:
+        """True."""
+        return True
+
+    def prepared(self, item: Any, position: int | str) -> np.ndarray:
+        """What the image tower takes of a picture, or of a matrix of regions."""
+        return self.model.image.prepare(item, position)
+
+    @torch.inference_mode()
+    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]) -> np.ndarray:
+        """(n, d) float32 unit rows of one batch."""
+        self.model.eval()
+        arrays = np.stack(prepared)
+        layout = torch.channels_last if arrays.ndim == 4 else torch.contiguous_format
+        inputs = torch.from_numpy(arrays).to(self.device, memory_format=layout)
+        return unit_rows(self.model.image(inputs).float().cpu().numpy(), "image", positions)
 
     @torch.inference_mode()
     def project_features(self, features: np.ndarray, batch_size: int = 4096) -> np.ndarray:

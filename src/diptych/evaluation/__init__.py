@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from diptych.evaluation.bootstrap import Bootstrap
+from diptych.evaluation.candidate_ranks import UNRANKED_RULES
 from diptych.evaluation.comparison import Comparison, Difference
 from diptych.evaluation.evaluate import evaluate, evaluate_scores, evaluate_sparse
+from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.evaluation.measuring import DEFAULT_MEASURES, MEASURES, Measure, Sum, measure
 from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
+from diptych.evaluation.protocol import Reranking
 from diptych.evaluation.ranks import Ranks, ranks_from_rows, ranks_from_scores
+from diptych.evaluation.reranked import UNSCORED, Candidates, Reranked
 from diptych.evaluation.result import BOTH, Protocol, Result, Score, TableRow
 from diptych.evaluation.seeds import Spread, spread_over_seeds
 from diptych.evaluation.significance import compare
@@ -25,7 +29,10 @@ __all__ = [
     "PARTITIONS",
     "SIMILARITIES",
     "TIE_RULES",
+    "UNRANKED_RULES",
+    "UNSCORED",
     "Bootstrap",
+    "Candidates",
     "Comparison",
     "Difference",
     "Direction",
@@ -35,6 +42,8 @@ __all__ = [
     "Positives",
     "Protocol",
     "Ranks",
+    "Reranked",
+    "Reranking",
     "Result",
     "Score",
     "Similarity",
@@ -44,6 +53,7 @@ __all__ = [
     "TieGroups",
     "compare",
     "evaluate",
+    "evaluate_reranked",
     "evaluate_scores",
     "evaluate_sparse",
     "measure",

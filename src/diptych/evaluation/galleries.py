@@ -13,7 +13,7 @@ from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.evaluation.measures.rank import best_ranks
 from diptych.evaluation.measuring import Measure, Sum, resolve
 from diptych.evaluation.partitioning import Fold, Partition
-from diptych.evaluation.protocol import protocol_of
+from diptych.evaluation.protocol import Reranking, protocol_of
 from diptych.evaluation.ranks import Ranks
 from diptych.evaluation.result import BOTH, Result, Score
 from diptych.evaluation.ties import check_rule, tie_groups
@@ -39,7 +39,13 @@ class _Found:
 
 
 def _evaluate_fold(
-    fold: Fold, number: int, ranked: dict[Direction, Ranks], plain: list[Measure], ties: str, how: Bootstrap
+    fold: Fold,
+    number: int,
+    ranked: dict[Direction, Ranks],
+    plain: list[Measure],
+    ties: str,
+    how: Bootstrap,
+    deepest: Mapping[Direction, int],
 ) -> _Found:
     groups = {name: tie_groups(ranked[name], ties) for name in DIRECTIONS}
     asked = {name: fold.ground_truth.queries(name) for name in DIRECTIONS}
@@ -52,7 +58,9 @@ def _evaluate_fold(
         best={name: best_ranks(groups[name]) for name in DIRECTIONS},
         values={key: aggregates[key].of(values[asked[key[0]]]) for key, values in per_query.items()},
         chances={
-            (name, member.name): member.chance(ranked[name].positives[asked[name]], ranked[name].gallery)
+            (name, member.name): member.chance(
+                ranked[name].positives[asked[name]], ranked[name].gallery, deepest.get(name)
+            )
             for name, member in cells
         },
         samples=resample(how, number, fold.ground_truth, per_query, aggregates) if how.samples else {},
@@ -68,6 +76,7 @@ def measure_galleries(
     bootstrap: Bootstrap | None,
     about: Mapping[str, Any] | None,
     similarity: str = "cosine",
+    reranking: Reranking | None = None,
 ) -> Result:
     """Rank and measure every gallery of a partition.
 
@@ -80,6 +89,8 @@ def measure_galleries(
         bootstrap: how intervals are made; none by default.
         about: what else the numbers depend on.
         similarity: what scores are, for the protocol.
+        reranking: the second stage, for the protocol. Where it leaves items unranked, chance levels are
+            those of a ranker that draws as many items at random and ranks no others.
 
     Raises:
         DataError: a test set that is not the partition's.
@@ -89,12 +100,15 @@ def measure_galleries(
     how = bootstrap or Bootstrap(samples=0)
     every = any(member.positives == "all" for member in plain)
     check_rule(ties)  # before the work, not after it
+    deepest: dict[Direction, int] = {}
+    if reranking is not None and reranking.unranked == "miss":
+        deepest = {name: reranking.k_test[name] for name in DIRECTIONS}
     found = [
-        _evaluate_fold(fold, number, rank(fold, every), plain, ties, how)
+        _evaluate_fold(fold, number, rank(fold, every), plain, ties, how, deepest)
         for number, fold in enumerate(chosen.folds(truth))
     ]
     return Result(
-        protocol_of(truth, chosen, ties, plain, how, about, similarity),
+        protocol_of(truth, chosen, ties, plain, how, about, similarity, reranking),
         _scores(found, plain, sums, how),
         {
             name: {

@@ -17,6 +17,7 @@ from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.evaluation.aggregates import MEAN, Aggregate
 from diptych.evaluation.ties import TieGroups, tied_throughout
+from diptych.evaluation.truncation import truncated_chance
 
 __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "Sum", "measure", "resolve"]
 
@@ -45,8 +46,8 @@ class Measure:
         kind: ``"share"`` in [0, 1], the more the better, printed in per cent; ``"rank"`` from 1, the
             less the better.
         aggregate: from values per query to the number.
-        chance_of: from positives per query and gallery size to the chance level, where that is not
-            the aggregate of the expectations per query.
+        chance_of: from positives per query, gallery size and how many items are ranked to the chance
+            level, where that is not the aggregate of the expectations per query.
         compat: whether it is a published convention rather than the plain definition.
         cutoff: k.
     """
@@ -58,7 +59,7 @@ class Measure:
     per_query: Callable[[TieGroups, int | None], np.ndarray] = field(repr=False)
     kind: Literal["share", "rank"] = "share"
     aggregate: Aggregate = MEAN
-    chance_of: Callable[[np.ndarray, int], float] | None = field(default=None, repr=False)
+    chance_of: Callable[[np.ndarray, int, int], float] | None = field(default=None, repr=False)
     compat: bool = False
     cutoff: int | None = None
 
@@ -89,16 +90,20 @@ class Measure:
             raise UsageError(f"{self.name} needs the ranks of all positives", "rank with every=True")
         return self.per_query(groups, self.cutoff)
 
-    def chance(self, relevant: np.ndarray, gallery: int) -> float:
+    def chance(self, relevant: np.ndarray, gallery: int, ranked: int | None = None) -> float:
         """The exact expectation when every order of the gallery is equally likely.
 
         Args:
             relevant: (n_queries,) positives of each query.
             gallery: size of the gallery.
+            ranked: how many items, drawn at random, are ranked at all; the whole gallery by default.
         """
+        ranked = gallery if ranked is None else min(ranked, gallery)
         if self.chance_of is not None:
-            return self.chance_of(relevant, gallery)
+            return self.chance_of(relevant, gallery, ranked)
         kinds, which = np.unique(relevant, return_inverse=True)
+        if ranked < gallery:
+            return self.aggregate.of(truncated_chance(self.values, kinds, gallery, ranked)[which])
         return self.aggregate.of(self.values(tied_throughout(kinds, gallery))[which])
 
     def show(self, value: float) -> str:

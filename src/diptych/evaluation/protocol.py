@@ -11,7 +11,52 @@ from diptych.evaluation.ground_truth import DIRECTIONS, GroundTruth
 from diptych.evaluation.measuring import Measure
 from diptych.evaluation.partitioning import Partition
 
-__all__ = ["Protocol", "protocol_of"]
+__all__ = ["Protocol", "Reranking", "protocol_of"]
+
+_REST = {
+    "miss": "which rank after the gallery",
+    "contrastive": "whose positives follow the candidates in contrastive order",
+    "published": "whose positives tie with all that was not scored, at -100",
+}
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """The second stage of a number: what was scored again, and what became of the rest.
+
+    Attributes:
+        k_test: per direction, how many candidates of each query were scored again.
+        gallery: per direction, how many items there were to choose from.
+        score: what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``.
+        unranked: what became of positives that are no candidates; see
+            :mod:`diptych.evaluation.candidate_ranks`.
+        queries: per direction, how many queries are asked.
+        without_ranked_positive: per direction, how many of them have positives, none of which is a candidate.
+    """
+
+    k_test: dict[str, int]
+    gallery: dict[str, int]
+    score: str
+    unranked: str
+    queries: dict[str, int]
+    without_ranked_positive: dict[str, int]
+
+    def line(self) -> str:
+        """One phrase for the protocol's line."""
+        whole = [name for name, k in self.k_test.items() if k == self.gallery[name]]
+        sizes = {
+            f"{k:,}" if len(set(self.k_test.values())) == 1 else f"{k:,} {name}": None
+            for name, k in self.k_test.items()
+        }
+        said = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
+        counts = " and ".join(
+            f"{count:,} of {self.queries[name]:,} {name}"
+            for name, count in self.without_ranked_positive.items()
+        )
+        return (
+            f"re-ranked k_test {', '.join(sizes)}{said} by {self.score} score, unranked {self.unranked}: "
+            f"{counts} queries have no ranked positive, {_REST[self.unranked]}"
+        )
 
 
 @dataclass(frozen=True)
@@ -36,6 +81,7 @@ class Protocol:
         about: dataset, split, fingerprints, training seed: whatever else the numbers depend on.
         similarity: ``"cosine"`` for inner products of rows and for given scores, or ``"order"``.
         asked: per direction, how many of its items are queries, where that is not all of them.
+        reranking: the second stage; None where there is one stage alone.
     """
 
     name: str
@@ -55,6 +101,7 @@ class Protocol:
     about: dict[str, Any] = field(default_factory=dict)
     similarity: str = "cosine"
     asked: dict[str, int] = field(default_factory=dict)
+    reranking: Reranking | None = None
 
     def line(self) -> str:
         """One line, to be printed with every number."""
@@ -68,6 +115,8 @@ class Protocol:
         parts += [f"{count:,} {direction} queries asked" for direction, count in self.asked.items()]
         if self.similarity == "order":
             parts.append("similarity order")
+        if self.reranking is not None:
+            parts.append(self.reranking.line())
         if self.galleries > 1:
             parts.append(f"mean of {self.galleries} galleries")
         if self.any_of_k:
@@ -97,6 +146,7 @@ def protocol_of(
     how: Bootstrap,
     about: Mapping[str, Any] | None,
     similarity: str,
+    reranking: Reranking | None = None,
 ) -> Protocol:
     """The protocol of one evaluation."""
 
@@ -108,6 +158,8 @@ def protocol_of(
         return len(truth.queries(direction)), truth.positives(direction).n_queries
 
     published = ["ties"] if ties == "compat" else []
+    if reranking is not None and reranking.unranked == "published":
+        published.append("unranked")
     return Protocol(
         name=chosen.name,
         n_images=truth.n_images,
@@ -126,4 +178,5 @@ def protocol_of(
         about=dict(about or {}),
         similarity=similarity,
         asked={name: size(name)[0] for name in DIRECTIONS if size(name)[0] < size(name)[1]},
+        reranking=reranking,
     )

@@ -11,58 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.ground_truth import Direction
+from diptych.core.errors import StorageError
+from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.evaluation.candidates import PARTS, Candidates
+from diptych.evaluation.ground_truth import DIRECTIONS, Direction
 
-__all__ = ["UNSCORED", "Candidates", "Reranked"]
+__all__ = ["MARKER", "UNSCORED", "Candidates", "Reranked"]
+
+MARKER = "reranked.json"
+"""The file that marks a folder as stored candidates; written last."""
+
+_FORMAT = 1
 
 UNSCORED = -100.0
 """What the published evaluations write into the cells that were not scored."""
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """One direction: the candidates of every query, best contrastive score first.
-
-    Attributes:
-        items: (n_queries, k) int64 rows of the gallery.
-        contrastive: (n_queries, k) float32 contrastive scores, not increasing along a row.
-        matching: (n_queries, k) float32 scores of the matching head.
-    """
-
-    items: np.ndarray
-    contrastive: np.ndarray
-    matching: np.ndarray
-
-    def __post_init__(self) -> None:
-        if not self.items.shape == self.contrastive.shape == self.matching.shape or self.items.ndim != 2:
-            raise DataError(
-                f"candidates of shape {self.items.shape}, contrastive scores {self.contrastive.shape}, "
-                f"matching scores {self.matching.shape}",
-                "all three are (queries, k)",
-            )
-
-    @property
-    def k(self) -> int:
-        """How many candidates each query has."""
-        return int(self.items.shape[1])
-
-    def first(self, k: int) -> Candidates:
-        """The ``k`` best of the first stage alone, as if no more had been chosen.
-
-        Raises:
-            UsageError: more than there are, or less than one.
-        """
-        if not 1 <= k <= self.k:
-            raise UsageError(
-                f"k = {k}, but {self.k} candidates of each query were scored",
-                f"choose 1 to {self.k}, or re-rank more",
-            )
-        return Candidates(self.items[:, :k], self.contrastive[:, :k], self.matching[:, :k])
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,3 +95,79 @@ class Reranked:
         table = np.full((len(one.items), gallery), fill, dtype=np.float32)
         np.put_along_axis(table, one.items, self.final(direction), axis=1)
         return table
+
+    def check(self) -> None:
+        """Read everything once: items in range and once per query, scores finite, best candidate first.
+
+        Raises:
+            DataError, NumericalError: what :meth:`Candidates.check` raises; the message has the place.
+        """
+        self.i2t.check(self.n_texts, "i2t")
+        self.t2i.check(self.n_images, "t2i")
+
+    def save(self, folder: Path | str) -> Path:
+        """Write six .npy files and ``reranked.json``; all or nothing.
+
+        Raises:
+            DataError, NumericalError: what :meth:`check` finds.
+            StorageError: the write failed; an older version in ``folder`` is untouched.
+        """
+        self.check()
+        folder = Path(folder)
+        with atomic_folder(folder, MARKER) as temporary:
+            for name in DIRECTIONS:
+                for part, kind in PARTS.items():
+                    values = np.ascontiguousarray(getattr(self.candidates(name), part), dtype=kind)
+                    np.save(temporary / f"{name}_{part}.npy", values)
+            write_json(temporary / MARKER, self.header())
+        return folder
+
+    def header(self) -> dict[str, Any]:
+        """What ``reranked.json`` holds."""
+        return {
+            "format": _FORMAT,
+            "adds_contrastive": self.adds_contrastive,
+            "shape": {name: list(self.candidates(name).items.shape) for name in DIRECTIONS},
+            "about": dict(self.about),
+        }
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Reranked:
+        """Memory-map what :meth:`save` wrote.
+
+        Raises:
+            StorageError: the folder is not one, of another version, or a file is damaged.
+        """
+        folder = Path(folder)
+        recover_folder(folder)
+        header = read_json(folder / MARKER)
+        if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            found = header.get("format") if isinstance(header, dict) else type(header).__name__
+            raise StorageError(
+                f"{folder} holds re-ranked candidates of format {found}, this version reads {_FORMAT}",
+                "re-rank again with this version",
+            )
+        try:
+            shapes = {name: tuple(header["shape"][name]) for name in DIRECTIONS}
+            adds, about = bool(header["adds_contrastive"]), dict(header["about"])
+        except (KeyError, TypeError, ValueError):
+            raise StorageError(f"{folder / MARKER} is incomplete", "re-rank again") from None
+        sides = {name: Candidates(**_mapped(folder, name, shapes[name])) for name in DIRECTIONS}
+        return cls(sides["i2t"], sides["t2i"], adds, about)
+
+
+def _mapped(folder: Path, name: str, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    arrays = {}
+    for part, kind in PARTS.items():
+        file = folder / f"{name}_{part}.npy"
+        try:
+            arrays[part] = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise StorageError(f"{file} cannot be opened: {error}", "re-rank again") from None
+        if arrays[part].shape != shape or arrays[part].dtype != kind:
+            raise StorageError(
+                f"{file} holds {arrays[part].dtype} numbers of shape {arrays[part].shape}, "
+                f"{MARKER} says {np.dtype(kind)} of {shape}",
+                "the files are of different candidates: re-rank again",
+            )
+    return arrays

@@ -13,7 +13,7 @@ from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, read_json, write_json
 from diptych.evaluation.ground_truth import DIRECTIONS
 from diptych.evaluation.measuring import measure
-from diptych.evaluation.protocol import Protocol
+from diptych.evaluation.protocol import Protocol, Reranking
 
 __all__ = ["BOTH", "Protocol", "Result", "Score", "TableRow"]
 
@@ -149,6 +149,8 @@ class Result:
             key: tuple(value) if isinstance(value, list) else value
             for key, value in given["protocol"].items()
         }
+        if fields.get("reranking") is not None:
+            fields["reranking"] = Reranking(**fields["reranking"])
         scores = {
             direction: {name: Score(**score) for name, score in by_name.items()}
             for direction, by_name in given["scores"].items()

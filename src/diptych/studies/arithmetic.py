@@ -16,9 +16,9 @@ _FLOAT = 1e-9
 def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
     """(row, column) of cells that contradict the others of their row beyond what rounding explains.
 
-    Recalls must not fall with k, averages and sums must be those of their recalls, means and sample
-    deviations those of the printed runs, mean reciprocal ranks what their recalls allow, and a latency the
-    reciprocal of its throughput.
+    Recalls must not fall with k, averages and sums (of a direction or both) must be those of their recalls,
+    means and sample deviations those of the printed runs, mean reciprocal ranks what their recalls allow, and
+    a latency the reciprocal of its throughput.
     """
     faults: list[tuple[str, str]] = []
     for row in table.rows:
@@ -27,8 +27,12 @@ def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
             faults += [(row.row, column) for column in _recall_faults(direction, values)]
             faults += [(row.row, f"{direction} MRR@10")] * _reciprocal_rank_is_off(direction, values)
         faults += [(row.row, column) for column in _latency_faults(row)]
-        # Each of six recalls and their sum is rounded.
-        faults += [(row.row, "rsum")] * _sum_is_off(values, 7 * _HALF)
+        # Each recall and their sum is rounded.
+        half = max((cell.rounding for cell in row.cells.values()), default=0.0) or _HALF
+        for direction in ("i2t", "t2i"):
+            own = {column: value for column, value in values.items() if column.startswith(f"{direction} ")}
+            faults += [(row.row, f"{direction} rsum")] * _sum_is_off(own, 4 * half, f"{direction} rsum", 3)
+        faults += [(row.row, "rsum")] * _sum_is_off(values, 7 * half)
         for run in row.each:
             # One run's recalls are multiples of 0.02 or 0.1: only the sum of their rounding is left.
             faults += [(row.row, "rsum")] * _sum_is_off(run, _HALF)
@@ -48,11 +52,11 @@ def _recall_faults(direction: str, values: dict[str, float]) -> list[str]:
     return faults
 
 
-def _sum_is_off(values: dict[str, float], rounding: float) -> bool:
+def _sum_is_off(values: dict[str, float], rounding: float, total: str = "rsum", terms: int = 6) -> bool:
     recalls = [value for column, value in values.items() if " R@" in column]
-    if "rsum" not in values or len(recalls) != 6:
+    if total not in values or len(recalls) != terms:
         return False
-    return abs(sum(recalls) - values["rsum"]) > rounding + _FLOAT
+    return abs(sum(recalls) - values[total]) > rounding + _FLOAT
 
 
 def _spread_faults(row: PublishedRow) -> list[str]:

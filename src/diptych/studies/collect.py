@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,10 @@ def entries_of(study: Study, folder: Path) -> Iterator[Entry]:
     """All that a study has measured of the runs of its folder, whichever call trained them."""
     for row in study.rows:
         for run in sorted(run_folder(study, row, 0, folder).parent.glob("seed-*")):
+            if study.several:
+                for file in sorted((run / "studies").glob(f"{glob.escape(study.name)}@*.json")):
+                    yield _entry(file, run)
+                continue
             file = entry_file(run, study.name)
             if file.is_file():
                 yield _entry(file, run)
@@ -39,7 +44,7 @@ def collect(folders: Sequence[Path]) -> list[Results]:
         UsageError: a folder is neither; runs of one study that do not belong side by side.
         StorageError: an entry of another version.
     """
-    found: dict[str, dict[tuple[str, int], Entry]] = {}
+    found: dict[str, dict[tuple[str, int, str], Entry]] = {}
     left_out: dict[str, dict[str, str]] = {}
     for folder in folders:
         if (folder / STUDY).is_file():
@@ -56,5 +61,13 @@ def collect(folders: Sequence[Path]) -> list[Results]:
                 "give folders that diptych study run has written, or runs inside them",
             )
         for entry in entries:
-            found.setdefault(entry.study, {})[entry.row, entry.seed] = entry
-    return [Results(name, tuple(entries.values()), left_out.get(name, {})) for name, entries in found.items()]
+            found.setdefault(entry.study, {})[entry.row, entry.seed, entry.dataset] = entry
+    return [
+        Results(name, tuple(entries.values()), left_out.get(name, {}), _is_several(name))
+        for name, entries in found.items()
+    ]
+
+
+def _is_several(study: str) -> bool:
+    """Whether a study is of several collections; a run may be of one that this version does not have."""
+    return study in STUDIES.names() and STUDIES.get(study).several

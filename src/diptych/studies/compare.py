@@ -2,126 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from diptych.studies.claims import Claim, Judgement, judge, missing
-from diptych.studies.evidence import Evidence, Figure, printed_evidence
-from diptych.studies.label import changed_training, given_start, label_of
-from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
+from diptych.studies.comparison import OWN, Block, ComparedCell, ComparedRow, Comparison
+from diptych.studies.evidence import Evidence, Figure, printed_by, printed_evidence
+from diptych.studies.label import changed_training, given_start, label_of, label_of_several
+from diptych.studies.published import EvaluatedOn
 from diptych.studies.results import Results
 from diptych.studies.study import PUBLISHED, Row, Study
 from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evaluation
 
-__all__ = ["Block", "ComparedCell", "ComparedRow", "Comparison", "compare", "judged_in_the_paper"]
-
-
-@dataclass(frozen=True)
-class ComparedCell:
-    """One column of one row.
-
-    Attributes:
-        column: its name.
-        published: what is printed; None where nothing is.
-        measured: the number to hold against it.
-        right: the number counted rightly, where the paper counts otherwise.
-        verdict: on ``measured``.
-    """
-
-    column: str
-    published: Cell | None
-    measured: Figure | None
-    right: Figure | None
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One row.
-
-    Attributes:
-        row: of the study.
-        printed: of the paper, when it has it.
-        cells: in the study's order of columns.
-        seeds: that were run.
-        why: why there is nothing, when there is nothing.
-        protocol, commands: of the first seed's measurement.
-        cpu_seconds: of all seeds together.
-        epochs: trained, and the best, of the first seed.
-    """
-
-    row: Row
-    printed: PublishedRow | None
-    cells: tuple[ComparedCell, ...]
-    seeds: tuple[int, ...]
-    why: str = ""
-    protocol: str = ""
-    commands: tuple[str, ...] = ()
-    cpu_seconds: float = 0.0
-    epochs: tuple[int, int] = (0, 0)
-
-    @property
-    def name(self) -> str:
-        """The paper's number and the label."""
-        return self.row.label if self.printed is None else f"{self.printed.row}  {self.row.label}"
-
-
-@dataclass(frozen=True)
-class Block:
-    """The rows on one ground truth.
-
-    Attributes:
-        on: what the printed numbers were measured on.
-        differences: what keeps ours from being of the same; empty when they are.
-        rows: in the table's order.
-    """
-
-    on: EvaluatedOn
-    differences: tuple[str, ...]
-    rows: tuple[ComparedRow, ...]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A study's verdict.
-
-    Attributes:
-        study: which.
-        results: what was measured.
-        label: in one sentence, what these numbers are and are not.
-        reproduces: whether cells get verdicts.
-        blocks: tables; the first is on the collection's own pairs.
-        claims: each with what our numbers say and, by dataset, what the paper's own do.
-        remarks: what the table does not say of the numbers.
-    """
-
-    study: Study
-    results: Results
-    label: str
-    reproduces: bool
-    blocks: tuple[Block, ...]
-    claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
-    remarks: tuple[str, ...] = ()
-
-    def counts(self) -> dict[str, int]:
-        """How many cells have each verdict, of those that were measured, are printed and could be checked."""
-        found: dict[str, int] = {}
-        for block in self.blocks:
-            for row in block.rows:
-                for cell in row.cells:
-                    if cell.verdict not in ("not run", "not printed", "unchecked start"):
-                        found[cell.verdict] = found.get(cell.verdict, 0) + 1
-        return found
+__all__ = [
+    "Block",
+    "ComparedCell",
+    "ComparedRow",
+    "Comparison",
+    "compare",
+    "judged_in_the_paper",
+    "printed_sources",
+]
 
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
-    """Do the paper's own numbers support its text? Per claim and dataset."""
-    keys = [on.key for on in study.published[0].evaluated_on if on.positives == "own"]
-    evidence = {key: printed_evidence(study.published, key) for key in keys}
+    """Do the paper's own numbers support its text? Per claim and dataset; of a study of several, per claim and
+    who measured."""
+    evidence = printed_sources(study)
     return [
         (claim, {key: _judged(claim, [key], given) for key, given in evidence.items()})
         for claim in study.claims
     ]
+
+
+def printed_sources(study: Study) -> dict[str, Evidence]:
+    """What the paper prints: per dataset, or of a study of several collections per who measured."""
+    on = [one for table in study.published for one in table.evaluated_on]
+    if study.several:
+        return {by: printed_by(study.published, by) for by in dict.fromkeys(one.by for one in on)}
+    own = [one.key for one in study.published[0].evaluated_on if one.positives == "own"]
+    return {key: printed_evidence(study.published, key) for key in own}
 
 
 def _judged(claim: Claim, keys: list[str], evidence: Evidence) -> Judgement:
@@ -133,6 +52,10 @@ def _judged(claim: Claim, keys: list[str], evidence: Evidence) -> Judgement:
 
 def compare(study: Study, results: Results) -> Comparison:
     """Hold results against what is printed, and claims against both."""
+    return _compare_several(study, results) if study.several else _compare_one(study, results)
+
+
+def _compare_one(study: Study, results: Results) -> Comparison:
     first = next((entry for entry in results.entries), None)
     own = first.measurements[0].on if first is not None else None
     keys = study.printed_keys(own.dataset) if own is not None else []
@@ -143,7 +66,7 @@ def compare(study: Study, results: Results) -> Comparison:
     on = {one.key: one for one in study.published[0].evaluated_on}
     # Where nothing is printed, ours stand alone.
     held_on = [on[key] for key in keys] or [_as_printed(own)]
-    blocks = tuple(_block(study, results, one, changed) for one in held_on)
+    blocks = tuple(_block(study, results, [one], changed) for one in held_on)
     as_published = is_the_papers and not blocks[0].differences and not changed and results.setting == "paper"
     reproduces = as_published and not all(given_start(entry) for entry in results.entries)
     printed = judged_in_the_paper(study)
@@ -157,14 +80,48 @@ def compare(study: Study, results: Results) -> Comparison:
     )
     label = label_of(study, results, blocks[0], changed, as_published)
     remarks = () if study.remarks is None else tuple(study.remarks(evidence))
-    return Comparison(study, results, label, reproduces, blocks, claims, remarks)
+    tables = () if study.tables is None else tuple(study.tables(evidence))
+    return Comparison(study, results, label, reproduces, blocks, claims, remarks, tables)
+
+
+def _compare_several(study: Study, results: Results) -> Comparison:
+    """A block per collection and who measured it: what was measured here first, then the rest of the table."""
+    changed = changed_training(results)
+    printed: dict[tuple[str, str], list[EvaluatedOn]] = {}
+    for table in study.published:
+        for on in table.evaluated_on:
+            printed.setdefault((on.dataset, on.by), []).append(on)
+    measured = {name.lower(): name for name in results.datasets}
+    blocks = []
+    for dataset, name in measured.items():
+        ours = results.on(name)
+        held_on = [on for (of, _), on in printed.items() if of == dataset]
+        alone = [[_as_printed(ours.entries[0].measurements[0].on)]]
+        blocks += [_block(study, ours, on, changed) for on in held_on or alone]
+    nothing = Results(study.name, (), results.left_out)
+    rest = {on.dataset for on in study.published[0].evaluated_on} - measured.keys()
+    blocks += [_block(study, nothing, on, changed) for (of, _), on in printed.items() if of in rest]
+    reproduces = any(
+        cell.verdict in ("reproduced", "close", "not reproduced")
+        for block in blocks
+        for row in block.rows
+        for cell in row.cells
+    )
+    evidence = results.evidence()
+    claims = tuple((claim, judge(claim, evidence), said) for claim, said in judged_in_the_paper(study))
+    remarks = () if study.remarks is None else tuple(study.remarks(evidence))
+    label = label_of_several(study, results, changed, reproduces)
+    tables = () if study.tables is None else tuple(study.tables(evidence))
+    return Comparison(study, results, label, reproduces, tuple(blocks), claims, remarks, tables)
 
 
 def _as_printed(own: Measured | None) -> EvaluatedOn:
     """What ours were measured on, in the words of printed numbers."""
     if own is None:
-        return EvaluatedOn("own", "nothing", "none", 0, (0,))
-    return EvaluatedOn("own", own.dataset, own.split, own.images, (own.captions,), own.protocol)
+        return EvaluatedOn(OWN, "nothing", "none", 0, (0,))
+    return EvaluatedOn(
+        OWN, own.dataset, own.split, own.images, (own.captions,), own.protocol, chosen=own.chosen
+    )
 
 
 def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
@@ -175,27 +132,26 @@ def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
     return Evidence({**beside, **evidence.figures}, evidence.trajectories, evidence.kept)
 
 
-def _block(study: Study, results: Results, on: EvaluatedOn, changed: list[str]) -> Block:
-    differences: list[str] = []
-    for entry in results.entries:
-        measured = entry.measured(on.positives)
-        if measured is not None:
-            differences = same_evaluation(measured.on, on)
-            break
-    rows = tuple(
-        _row(study, results, row, on, bool(differences), bool(changed))
-        for row in study.rows
-        if study.printed(row.name, on.key) is not None or (on.positives == "own" and results.of(row.name))
-    )
-    return Block(on, tuple(differences), rows)
+def _block(study: Study, results: Results, on: Sequence[EvaluatedOn], changed: list[str]) -> Block:
+    """Rows beside what is printed of them on one of ``on``, which differ where a paper gives rows other tasks."""
+    rows = []
+    for row in study.rows:
+        own = next((one for one in on if study.printed(row.name, one.key) is not None), None)
+        if own is not None or (on[0].positives == "own" and results.of(row.name)):
+            rows.append(_row(study, results, row, own or on[0], bool(changed)))
+    found = [(row.row.label, row.differences) for row in rows if row.seeds]
+    if len(on) == 1:
+        differences = found[0][1] if found else ()
+    else:
+        differences = tuple(f"{label}: {', '.join(own)}" for label, own in found if own)
+    return Block(on[0], differences, tuple(rows))
 
 
-def _row(
-    study: Study, results: Results, row: Row, on: EvaluatedOn, other_data: bool, changed: bool
-) -> ComparedRow:
+def _row(study: Study, results: Results, row: Row, on: EvaluatedOn, changed: bool) -> ComparedRow:
     entries = results.of(row.name)
     measured = [one for entry in entries if (one := entry.measured(on.positives)) is not None]
     printed = study.printed(row.name, on.key)
+    differences = same_evaluation(measured[0].on, on) if measured and on.key != OWN else []
     cells = []
     for column in study.columns:
         plain = results.values(row.name, column.name, on.positives)
@@ -207,11 +163,11 @@ def _row(
             verdict = "not run"
         elif cell is None:
             verdict = "not printed"
-        elif other_data:
+        elif differences:
             verdict = "other data"
         elif changed or results.setting != "paper":
             verdict = "other training"
-        elif any(given_start(entry) for entry in entries):
+        elif not row.pretrained and any(given_start(entry) for entry in entries):
             verdict = "unchecked start"
         else:
             verdict = cell_verdict(held, cell)
@@ -240,4 +196,5 @@ def _row(
         commands=tuple(text.format(run=entries[0].run) for text in measured[0].commands) if measured else (),
         cpu_seconds=sum(entry.cpu_seconds for entry in entries),
         epochs=entries[0].epochs if entries else (0, 0),
+        differences=tuple(differences),
     )

@@ -15,7 +15,16 @@ from pathlib import Path
 from diptych.studies.published import PublishedTable
 from diptych.studies.verdict import deviation
 
-__all__ = ["Difference", "Evidence", "Figure", "Trajectory", "difference", "printed_evidence"]
+__all__ = [
+    "Difference",
+    "Evidence",
+    "Figure",
+    "Trajectory",
+    "difference",
+    "printed_by",
+    "printed_evidence",
+    "side_by_side",
+]
 
 
 @dataclass(frozen=True)
@@ -102,11 +111,14 @@ class Evidence:
         figures: row → column → figure.
         trajectories: row → one per seed.
         kept: row → a folder per seed with what is too large for figures; see :mod:`diptych.studies.kept`.
+        centric: of several collections, each with what its pictures show: ``scene``, ``object``, or nothing
+            where nobody said. Columns then begin with a collection's name, and so do rows of ``kept``.
     """
 
     figures: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
     trajectories: Mapping[str, Sequence[Trajectory]] = field(default_factory=dict)
     kept: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    centric: Mapping[str, str] = field(default_factory=dict)
 
     def figure(self, row: str, column: str) -> Figure | None:
         """The figure, or None where the row was not run or has no such column."""
@@ -116,6 +128,32 @@ class Evidence:
         """The figures of one column that are there."""
         found = {row: self.figure(row, column) for row in rows}
         return {row: figure for row, figure in found.items() if figure is not None}
+
+
+def side_by_side(each: Mapping[str, Evidence], centric: Mapping[str, str]) -> Evidence:
+    """The evidence of several collections as one, with columns ``COLLECTION COLUMN``."""
+    figures: dict[str, dict[str, Figure]] = {}
+    kept: dict[str, Sequence[Path]] = {}
+    for name, evidence in each.items():
+        for row, of_row in evidence.figures.items():
+            named = {f"{name} {column}": figure for column, figure in of_row.items()}
+            figures.setdefault(row, {}).update(named)
+        kept |= {f"{name} {row}": folders for row, folders in evidence.kept.items()}
+    return Evidence(figures, kept=kept, centric={name: centric.get(name, "") for name in each})
+
+
+def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
+    """What tables print as measured by ``by``, on all its collections side by side."""
+    keys = {row.on.key: row.on for table in tables for row in table.rows if row.on.by == by}
+    datasets = dict.fromkeys(on.dataset for on in keys.values())
+    each = {}
+    for dataset in datasets:
+        figures: dict[str, Mapping[str, Figure]] = {}
+        for key, on in keys.items():
+            if on.dataset == dataset:
+                figures |= printed_evidence(tables, key).figures
+        each[dataset] = Evidence(figures)
+    return side_by_side(each, {on.dataset: on.centric for on in keys.values()})
 
 
 def printed_evidence(tables: Sequence[PublishedTable], key: str) -> Evidence:

@@ -11,7 +11,7 @@ from diptych.studies.study import Study
 if TYPE_CHECKING:
     from diptych.studies.compare import Block
 
-__all__ = ["changed_training", "given_start", "label_of"]
+__all__ = ["changed_training", "given_start", "label_of", "label_of_several"]
 
 _OF_THE_MACHINE = (
     "model.image.weights",
@@ -84,3 +84,27 @@ def label_of(study: Study, results: Results, block: Block, changed: list[str], i
         f"Not a reproduction: on the paper's data, but {how}. The paper's numbers stand beside ours for "
         "orientation, and only the claims are judged."
     )
+
+
+def label_of_several(study: Study, results: Results, changed: list[str], reproduces: bool) -> str:
+    """The sentence for a study of several collections: what stands for its rows, on what it was measured."""
+    if not results.entries:
+        return "Nothing has been run."
+    stands = {}
+    for entry in results.entries:
+        label = study.row(entry.row).label
+        stands[label] = entry.fine_tuned_from or f"trained as the setting {results.setting!r} says"
+    who = "; ".join(f"{label}: {what}" for label, what in stands.items())
+    data = "; ".join(dict.fromkeys(entry.data for entry in results.entries))
+    how = f" With changes of {', '.join(changed)}." if changed else ""
+    if reproduces:
+        verdicts = (
+            "Cells have a verdict where collection, captions and candidates are those of the printed number; "
+            "whether these are the paper's weights cannot be checked."
+        )
+    else:
+        verdicts = (
+            "Not a reproduction: the paper's numbers are of other data, or of other models. They stand beside "
+            "ours for orientation, and only orders and claims are judged."
+        )
+    return f"{who}. On {data}.{how} {verdicts}"

@@ -105,7 +105,7 @@ def make(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
         Interrupted: stopped on request; the same call goes on.
         UsageError: what is there is another one, or is being made by another process.
     """
-    return _maker(wanted.way)(wanted, collections, machine)
+    return _maker(wanted.way, wanted.row.pretrained)(wanted, collections, machine)
 
 
 def check(wanted: Wanted) -> None:
@@ -113,16 +113,19 @@ def check(wanted: Wanted) -> None:
 
     Raises:
         UsageError: what is given has no name; further judgements, which heads are not measured by; a key
-            that sets the row apart.
+            that sets the row apart; an impossible way of measuring.
         UnknownNameError, RecipeError: an option that there is not, or an impossible value.
         StorageError, DataError: word vectors that cannot be opened.
     """
     choices = wanted.choices
+    if wanted.study.check_measuring is not None:
+        wanted.study.check_measuring(measuring_of(choices.values, wanted.study.measured_by))
     if wanted.way == "given":
         key = wanted.row.given
         if not isinstance(choices.values[key], str) or not choices.values[key]:
-            raise UsageError(f"{key} is {choices.values[key]!r}", f"--set {key}=RUN, ENCODER or EMBEDDINGS")
-    if wanted.way in ("head", "search") and choices.positives is not None:
+            what = "RUN or ENCODER" if wanted.row.pretrained else "RUN, ENCODER or EMBEDDINGS"
+            raise UsageError(f"{key} is {choices.values[key]!r}", f"--set {key}={what}")
+    if (wanted.study.several or wanted.way in ("head", "search")) and choices.positives is not None:
         raise UsageError(
             f"--positives {choices.positives}: {wanted.row.name} is measured on the collection's own pairs",
             "leave --positives out",
@@ -132,6 +135,10 @@ def check(wanted: Wanted) -> None:
 
         options_of(wanted)
         _open_words(measuring_of(choices.values).get("words"))
+    elif wanted.way == "adapted":
+        from diptych.studies.adapted import options_of_adaptation
+
+        options_of_adaptation(wanted)
     elif wanted.way == "search":
         from diptych.studies.searched import options_of_search
 
@@ -147,12 +154,20 @@ def _open_words(named: str | None) -> None:
         StaticEmbedding.open(named)
 
 
-def _maker(way: Way) -> Making:
+def _maker(way: Way, pretrained: bool) -> Making:
     """Heads and searches are heavy, and most studies have none: each is imported where there is one."""
+    if way == "given" and pretrained:
+        from diptych.studies.given import make_encoder
+
+        return make_encoder
     if way == "given":
         from diptych.studies.dense import make_given
 
         return make_given
+    if way == "adapted":
+        from diptych.studies.adapted import make_adapted
+
+        return make_adapted
     if way == "head":
         from diptych.studies.sparsified import make_head
 
@@ -171,7 +186,11 @@ def _by_recipe(wanted: Wanted, collections: Collections, machine: Machine) -> Ma
     recipe = recipe_of(
         wanted.study, row, wanted.setting, choices, wanted.seed, None if base is None else base.target
     )
-    if row.given:
+    if row.given and row.pretrained:
+        from diptych.studies.given import refuse_encoder
+
+        refuse_encoder(wanted)
+    elif row.given:
         from diptych.studies.dense import refuse_given
 
         refuse_given(wanted)

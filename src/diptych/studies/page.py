@@ -47,7 +47,7 @@ def render_study(comparison: Comparison, command: str = "") -> str:
     study = comparison.study
     columns = [column.name for column in study.columns]
     on_log = [column.name for column in study.columns if column.logarithmic]
-    drawn = comparison_figure(comparison.blocks[0], columns, on_log=on_log)
+    drawn = comparison_figure(comparison.blocks[0], columns, on_log=on_log) if not study.several else None
     panels: list[str] = []
     if study.figure is not None:
         labels = {row.name: row.label for row in study.rows}
@@ -69,6 +69,7 @@ def render_study(comparison: Comparison, command: str = "") -> str:
             notes=notes_of(study),
             remarks=comparison.remarks,
             prints=bool(study.printed_keys()),
+            detailed=_detailed(comparison),
             command=command or f"diptych study run {study.name}",
         )
     )
@@ -85,6 +86,20 @@ def notes_of(study: Study) -> list[str]:
             for row, column, note in table.inconsistent
         ]
     return [*notes, *study.paper.notes]
+
+
+def _detailed(comparison: Comparison) -> list[tuple[str, Any]]:
+    """Names and rows that were measured: once each, or once per collection of several."""
+    if not comparison.study.several:
+        return [(row.name, row) for row in comparison.blocks[0].rows if row.seeds]
+    once: dict[tuple[str, str], tuple[str, Any]] = {}
+    for block in comparison.blocks:
+        for row in block.rows:
+            if row.seeds:
+                once.setdefault(
+                    (block.on.dataset, row.row.name), (f"{row.row.label} on {block.on.dataset}", row)
+                )
+    return list(once.values())
 
 
 def _headlines(comparison: Comparison) -> list[Any]:

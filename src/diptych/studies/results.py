@@ -1,7 +1,11 @@
-"""What a study's runs gave: one entry per row and seed, kept beside each run and in ``results.json``."""
+"""What a study's runs gave: one entry per row and seed, kept beside each run and in ``results.json``.
+
+A study of several collections has one per row, seed and collection.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,13 +13,14 @@ from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json, write_json
-from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.study import Measurement, SettingName
 from diptych.studies.verdict import Measured
 
-__all__ = ["Entry", "Results", "entry_file"]
+__all__ = ["Entry", "Results", "entry_file", "file_name"]
 
 _FORMAT = 1
+_UNSAID = {"chosen": "all", "reranked": 0, "centric": ""}
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class Entry:
     changed: tuple[str, ...] = ()
     fine_tuned_from: str = ""
 
+    @property
+    def dataset(self) -> str:
+        """The name of the collection that was measured on."""
+        return self.measurements[0].on.dataset
+
     def measured(self, positives: str = "own") -> Measurement | None:
         """The measurement by one kind of judgements."""
         return next((one for one in self.measurements if one.on.positives == positives), None)
@@ -66,6 +76,9 @@ class Entry:
         for one in values["measurements"]:
             if not one["kept"]:
                 del one["kept"]
+            for key, usual in _UNSAID.items():
+                if one["on"][key] == usual:
+                    del one["on"][key]
         return values
 
     @classmethod
@@ -114,6 +127,7 @@ class Results:
         study: its name.
         entries: in the study's order, seeds rising.
         left_out: row → why it was not run.
+        several: whether they may be of several collections.
 
     Raises:
         UsageError: entries of different data or settings, which no table can hold side by side.
@@ -122,15 +136,31 @@ class Results:
     study: str
     entries: tuple[Entry, ...]
     left_out: dict[str, str] = field(default_factory=dict)
+    several: bool = False
 
     def __post_init__(self) -> None:
-        kinds = {(entry.setting, entry.data) for entry in self.entries}
-        if len(kinds) > 1:
-            first, second = sorted(kinds)[:2]
-            raise UsageError(
-                f"runs of {self.study} differ: {first[0]} on {first[1]!r} and {second[0]} on {second[1]!r}",
-                "give runs of one setting and one collection",
-            )
+        for dataset in self.datasets if self.several else [None]:
+            kinds = {
+                (entry.setting, entry.data)
+                for entry in self.entries
+                if dataset is None or entry.dataset == dataset
+            }
+            if len(kinds) > 1:
+                first, second = sorted(kinds)[:2]
+                raise UsageError(
+                    f"runs of {self.study} differ: {first[0]} on {first[1]!r} and {second[0]} on {second[1]!r}",
+                    "give runs of one setting and one collection",
+                )
+
+    @property
+    def datasets(self) -> list[str]:
+        """The collections that were measured on, in the order of first appearance."""
+        return list(dict.fromkeys(entry.dataset for entry in self.entries))
+
+    def on(self, dataset: str) -> Results:
+        """What was measured on one collection."""
+        entries = tuple(entry for entry in self.entries if entry.dataset == dataset)
+        return Results(self.study, entries, self.left_out)
 
     @property
     def setting(self) -> SettingName | None:
@@ -152,7 +182,11 @@ class Results:
         return [one.values[column] for one in found if one is not None and column in one.values]
 
     def evidence(self, positives: str = "own") -> Evidence:
-        """What claims are judged on."""
+        """What claims are judged on; over several collections, theirs side by side."""
+        if self.several:
+            return side_by_side(
+                {name: self.on(name).evidence(positives) for name in self.datasets}, self._centric
+            )
         figures: dict[str, dict[str, Figure]] = {}
         trajectories: dict[str, Sequence[Trajectory]] = {}
         kept: dict[str, Sequence[Path]] = {}
@@ -165,6 +199,10 @@ class Results:
             folders = [entry.kept(positives) for entry in entries]
             kept[row] = [folder for folder in folders if folder is not None]
         return Evidence(figures, trajectories, kept)
+
+    @property
+    def _centric(self) -> dict[str, str]:
+        return {entry.dataset: entry.measurements[0].on.centric for entry in self.entries}
 
     def save(self, path: Path) -> None:
         """Write ``results.json``, whole or not at all."""
@@ -179,6 +217,11 @@ class Results:
         )
 
 
-def entry_file(run: Path, study: str) -> Path:
-    """Where a run keeps what it gave to a study."""
-    return run / "studies" / f"{study}.json"
+def entry_file(run: Path, study: str, dataset: str | None = None) -> Path:
+    """Where a run keeps what it gave to a study; of several collections, what it gave on ``dataset``."""
+    return run / "studies" / f"{study}{'' if dataset is None else f'@{file_name(dataset)}'}.json"
+
+
+def file_name(dataset: str) -> str:
+    """A collection's name as part of a file's: what is no letter, digit, dot or dash becomes a dash."""
+    return re.sub(r"[^\w.-]+", "-", dataset)

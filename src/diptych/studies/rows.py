@@ -58,6 +58,8 @@ class Choices:
             fine-tuned) leaves that row as it is, and so do keys of rows without a recipe
             (:mod:`diptych.studies.ways`).
         positives: further judgements to measure by, ``NAME:PATH``.
+        collections: a name (empty: the collection's own) and a recipe's data section for each, of studies
+            of several collections; the setting's own when empty.
     """
 
     setting: SettingName | None = None
@@ -66,6 +68,7 @@ class Choices:
     targets: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     positives: str | None = None
+    collections: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
 DEFAULT = Choices()
@@ -105,13 +108,14 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
     way = way_of(row, choices.values)
     if way == "given":
         return None
-    if way in ("head", "search"):
-        # It can be made of whatever its base's rows are, where its engine is there.
+    if way in ("head", "search", "adapted"):
+        # It can be made of whatever its base is, where its engine is there.
         lacks = missing_library(str(row.search.get("engine", ""))) if row.search is not None else ""
         return lacks or why_left_out(study, study.row(str(row.base)), setting, choices)
     if row.model not in chosen.recipes:
         if row.given:
-            return f"is given in this setting: --set {row.given}=RUN, ENCODER or EMBEDDINGS"
+            what = "RUN or ENCODER" if row.pretrained else "RUN, ENCODER or EMBEDDINGS"
+            return f"is given in this setting: --set {row.given}={what}"
         return f"the setting {setting!r} has no recipe for {row.model}"
     if (
         row.base is not None
@@ -135,7 +139,7 @@ def base_of(study: Study, row: Row, setting: SettingName, choices: Choices) -> R
     if row.base is None or _given(chosen, row, choices):
         return None
     base = study.row(row.base)
-    if way_of(row, choices.values) in ("head", "search"):
+    if way_of(row, choices.values) in ("head", "search", "adapted"):
         return base
     return base if base.model in chosen.recipes else None
 

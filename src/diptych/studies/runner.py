@@ -4,7 +4,8 @@
 
     OUT/
       study.json           which study and setting, and what was chosen
-      rows/ROW/seed-N/     a run folder, or a head's; its studies/STUDY.json is what it gave to each study
+      rows/ROW/seed-N/     a run folder, or a head's; its studies/STUDY.json is what it gave to each study,
+                           studies/STUDY@NAME.json on one of several collections
       results.json         all of it for this study
       report.html          published and measured side by side
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from diptych.core.errors import Interrupted, UsageError
 from diptych.core.files import cache_root, read_json, write_json
@@ -24,7 +26,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.studies.collect import STUDY, entries_of
 from diptych.studies.kept import is_kept
-from diptych.studies.making import Wanted, check, make
+from diptych.studies.making import Made, Wanted, check, make
 from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import (
     BASE_SEED,
@@ -36,8 +38,11 @@ from diptych.studies.rows import (
     why_left_out,
 )
 from diptych.studies.study import Row, SettingName, Study
-from diptych.studies.trained import Collections, Machine, cpu_seconds
-from diptych.studies.ways import way_of
+from diptych.studies.trained import Collections, Machine, collection_key, cpu_seconds
+from diptych.studies.ways import measuring_of, way_of
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
 
 __all__ = ["Job", "plan_of", "run_study"]
 
@@ -125,9 +130,8 @@ def run_study(
     """
     folder = Path(folder)
     machine = Machine(features_root or cache_root() / "features", accelerator, should_stop, tell)
-    collections = Collections(choices)
-    given = collections.given
-    setting = setting_for(study, None if given is None else given.name, choices.setting)
+    choices, setting, named = _chosen(study, choices)
+    collections = Collections(choices, named)
     asked = rows_of(study, setting, rows)
     left_out = {row.name: why for row in asked if (why := why_left_out(study, row, setting, choices))}
     run_rows = [row for row in asked if row.name not in left_out]
@@ -150,9 +154,39 @@ def run_study(
             raise Interrupted(
                 f"stopped after {job.place} of {study.name}; nothing is lost", "the same command goes on"
             )
-    results = Results(study.name, tuple(entries_of(study, folder)), left_out)
+    results = Results(study.name, tuple(entries_of(study, folder)), left_out, study.several)
     results.save(folder / "results.json")
     return results
+
+
+def _chosen(study: Study, choices: Choices) -> tuple[Choices, SettingName, dict[str, Collection]]:
+    """The choices with what the setting gives where nothing was chosen, the setting, and the collections of
+    a study of several.
+
+    Raises:
+        UsageError: several collections for a study of one, or none for one of several.
+    """
+    if not study.several:
+        if choices.collections:
+            raise UsageError(f"{study.name} is of one collection", "give one --data")
+        given = Collections(choices).given
+        return choices, setting_for(study, None if given is None else given.name, choices.setting), {}
+    asked = choices.setting
+    if asked is None and not choices.collections:
+        asked = "quick"
+    sections = choices.collections
+    if not sections and asked is not None:
+        sections = tuple(study.settings[setting_for(study, None, asked)].collections.items())
+    if not sections:
+        raise UsageError(
+            f"no data given for {study.name}", "give collections: --data NAME=DATASET, repeatable"
+        )
+    named = Collections(choices).named(sections)
+    # The paper's own setting where one of them is the paper's.
+    printed = [name for name in named if study.printed_keys(name)]
+    setting = setting_for(study, next(iter([*printed, *named])), asked)
+    values = {**study.settings[setting].given, **choices.values}
+    return replace(choices, values=values, collections=sections), setting, named
 
 
 def _claim(folder: Path, study: Study, setting: SettingName, command: str) -> None:
@@ -171,23 +205,41 @@ def _claim(folder: Path, study: Study, setting: SettingName, command: str) -> No
 
 
 def _do(wanted: Wanted, shown: bool, collections: Collections, machine: Machine) -> None:
-    """Make one row with one seed and measure it."""
-    study, target = wanted.study, wanted.target
+    """Make one row with one seed and measure it, on one collection or on each of several."""
     made = make(wanted, collections, machine)
     if not shown:
         return
+    if not wanted.study.several:
+        _measure(wanted, made, None, machine)
+        return
+    measuring = measuring_of(wanted.choices.values, wanted.study.measured_by)
+    for name, collection in collections.several.items():
+        subject = replace(made.subject, collection=collection, measuring=measuring)
+        _measure(wanted, replace(made, subject=subject), name, machine)
+        if machine.should_stop():
+            return
+
+
+def _measure(wanted: Wanted, made: Made, dataset: str | None, machine: Machine) -> None:
+    """Measure what is made, unless it has been; ``dataset``: which of several collections it is on."""
+    study, target = wanted.study, wanted.target
     measuring = [dict(made.subject.measuring)] if made.subject.measuring else []
-    key = fingerprint(study.measure.about, *made.state, wanted.choices.positives, *measuring)
-    file = entry_file(target, study.name)
+    of = [] if dataset is None else [collection_key(made.subject.collection)]
+    key = fingerprint(study.measure.about, *made.state, wanted.choices.positives, *measuring, *of)
+    file = entry_file(target, study.name, dataset)
     if file.is_file() and _is_whole(replace(Entry.open(file), run=str(target)), key):
         return
-    machine.tell(f"{wanted.what}: measuring")
+    machine.tell(f"{wanted.what}: measuring{'' if dataset is None else f' on {dataset}'}")
+    measurements = study.measure(made.subject)
+    if not measurements:
+        machine.tell(f"{wanted.what}: cannot be measured on {dataset}")
+        return
     entry = Entry(
         study=study.name,
         row=wanted.row.name,
         seed=wanted.seed,
         setting=wanted.setting,
-        measurements=study.measure(made.subject),
+        measurements=measurements,
         key=key,
         run=str(target),
         data=made.subject.collection.describe(),

@@ -30,6 +30,7 @@ __all__ = [
     "PUBLISHED",
     "STUDIES",
     "Column",
+    "FurtherTable",
     "Measurement",
     "Measuring",
     "Row",
@@ -60,6 +61,9 @@ class Row:
         sparsify: dotted options that set it apart where it is a head on its base's dense rows; then it has no
             recipe.
         search: dotted options that set it apart where it is a way of searching its base's rows.
+        adapt: dotted options that set it apart where it is its base adapted to each collection.
+        pretrained: whether nothing is trained, in the paper: the row is a published encoder, which a person
+            gives or which the setting names, and its numbers are held against those printed of it.
     """
 
     name: str
@@ -73,6 +77,8 @@ class Row:
     given: str = ""
     sparsify: Mapping[str, Any] | None = None
     search: Mapping[str, Any] | None = None
+    adapt: Mapping[str, Any] | None = None
+    pretrained: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,10 @@ class Setting:
             (``--set fine_tune=ENCODER``); where the setting has no recipe for their base, must give.
         sparsify: dotted options of all heads.
         search: dotted options of all searches.
+        adapt: dotted options of all adaptations.
+        given: what is taken for a row that a person may give and has not given: its key → an encoder.
+        collections: what is measured on when nobody says: a name → a recipe's data section, for studies of
+            several collections.
     """
 
     description: str
@@ -103,6 +113,9 @@ class Setting:
     fine_tunes: tuple[str, ...] = ()
     sparsify: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, Any] = field(default_factory=dict)
+    adapt: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,23 @@ class StudyFigure(Protocol):
 
 
 @dataclass(frozen=True)
+class FurtherTable:
+    """A table beside the published one, of words and numbers.
+
+    Attributes:
+        title: above it.
+        note: how it is to be read.
+        header: of its columns.
+        rows: its cells as they are printed.
+    """
+
+    title: str
+    note: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class Study:
     """One table or figure of a paper.
 
@@ -162,6 +192,11 @@ class Study:
         figure: what the report draws besides; None for nothing.
         bases: rows that are trained only because others start from them.
         remarks: what a table does not say of the numbers at hand, e.g. which of several rows was chosen.
+        several: whether its rows are measured on several collections side by side: evidence then has a
+            column ``COLLECTION COLUMN`` for each, and the paper's numbers are told apart by who measured.
+        measured_by: what a person may set about measuring (``--set measure.KEY=VALUE``), of studies of several.
+        check_measuring: sees that what is set about measuring is possible, before anything is made.
+        tables: what is made of the numbers besides, for the terminal and the report.
     """
 
     name: str
@@ -176,6 +211,10 @@ class Study:
     figure: StudyFigure | None = None
     bases: tuple[Row, ...] = ()
     remarks: Callable[[Evidence], list[str]] | None = None
+    several: bool = False
+    measured_by: tuple[str, ...] = ()
+    check_measuring: Callable[[Mapping[str, Any]], object] | None = None
+    tables: Callable[[Evidence], list[FurtherTable]] | None = None
 
     @property
     def description(self) -> str:
@@ -228,8 +267,10 @@ class Study:
         return None
 
     def printed_keys(self, dataset: str | None = None) -> list[str]:
-        """What the study's own table was measured on; of one dataset where given."""
-        on = self.published[0].evaluated_on
+        """What the study's own table was measured on, of several collections all its tables; of one dataset
+        where given."""
+        tables = self.published if self.several else self.published[:1]
+        on = [one for table in tables for one in table.evaluated_on]
         return [one.key for one in on if dataset is None or one.dataset == dataset.lower()]
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
 from diptych.core.files import read_json, write_json
+from diptych.core.fingerprint import fingerprint
 from diptych.studies.rows import Choices
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from diptych.training.run import Run
     from diptych.training.sections import Data
 
-__all__ = ["Collections", "Machine", "cost_of", "cpu_seconds", "trained"]
+__all__ = ["Collections", "Machine", "collection_key", "cost_of", "cpu_seconds", "trained"]
 
 _COST = "cost.json"
 # Where things are and what they are called.
@@ -46,9 +47,15 @@ class Machine:
 
 @dataclass
 class Collections:
-    """The data of a study, each read once: most rows share theirs, a pretrained one may have its own."""
+    """The data of a study, each read once: most rows share theirs, a pretrained one may have its own.
+
+    Attributes:
+        choices: of the person who runs it.
+        several: by name, what a study of several collections measures on.
+    """
 
     choices: Choices
+    several: Mapping[str, Collection] = field(default_factory=dict)
     _read: dict[str, Collection] = field(default_factory=dict)
 
     @property
@@ -60,6 +67,26 @@ class Collections:
         """What a row is made on: a recipe's data section."""
         return self._of(data.model_dump(mode="json"))
 
+    def named(self, sections: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Collection]:
+        """Several collections by their names: those given, else their own.
+
+        Raises:
+            UsageError: two have the same name.
+        """
+        from diptych.data.known import centric_of
+
+        found: dict[str, Collection] = {}
+        for name, section in sections:
+            collection = self._of(section)
+            name = name or collection.name
+            if name in found:
+                raise UsageError(
+                    f"two collections are called {name!r}", f"name them: --data NAME={section.get('path')}"
+                )
+            centric = collection.centric or centric_of(None, name)
+            found[name] = replace(collection, name=name, centric=centric)
+        return found
+
     def _of(self, section: Mapping[str, Any]) -> Collection:
         from diptych.training.sections import Data
         from diptych.training.source import collection_of
@@ -70,6 +97,11 @@ class Collections:
         if key not in self._read:
             self._read[key] = collection_of(data)
         return self._read[key]
+
+
+def collection_key(collection: Collection) -> str:
+    """A fingerprint of texts, splits and what the pictures show, for what was measured on it."""
+    return fingerprint(collection.text_fingerprint, list(collection.splits), collection.centric)
 
 
 def trained(

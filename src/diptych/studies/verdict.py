@@ -63,6 +63,9 @@ class Measured:
         images, captions: how many.
         protocol: how they were cut into galleries.
         positives: whose judgements.
+        chosen: which captions of each image, as of :class:`EvaluatedOn`.
+        reranked: how many candidates per query a matching head scored again; 0 for none.
+        centric: what the pictures show; empty where nobody said.
     """
 
     dataset: str
@@ -71,6 +74,9 @@ class Measured:
     captions: int
     protocol: str = "full"
     positives: str = "own"
+    chosen: str = "all"
+    reranked: int = 0
+    centric: str = ""
 
 
 def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
@@ -81,6 +87,7 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
         ("split", measured.split, printed.split),
         ("protocol", measured.protocol, printed.protocol),
         ("positives", measured.positives, printed.positives),
+        ("captions", measured.chosen, printed.chosen),
     ):
         if have != want:
             differences.append(f"{what} {have}, not {want}")
@@ -89,6 +96,9 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     if measured.captions not in printed.captions:
         wanted = " or ".join(f"{count:,}" for count in printed.captions)
         differences.append(f"{measured.captions:,} captions, not {wanted}")
+    if measured.reranked not in (printed.reranked or (0,)):
+        wanted = " or ".join(map(str, printed.reranked)) or "none"
+        differences.append(f"{measured.reranked or 'no'} candidates re-ranked, not {wanted}")
     return differences
 
 

@@ -1,14 +1,16 @@
-"""How a row is made: by a recipe, from what a person gives, as a head on its base's rows, as a search of them.
+"""How a row is made: by a recipe, from what a person gives, as a head on its base's rows, as a search of them,
+as its base adapted.
 
 What a person sets for one way has no meaning for the others: ``--set sparsify.training.epochs=40`` reaches the
-heads of a study, ``--set search.items=20000`` its searches, ``--set dense=ENCODER`` the row that can be
-given, ``--set measure.words=FILE`` how heads are measured; every other key the recipes.
+heads of a study, ``--set search.items=20000`` its searches, ``--set adapt.epochs=9`` what is adapted, ``--set
+dense=ENCODER`` the row that can be given, ``--set measure.words=FILE`` how heads are measured; every other key
+the recipes.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from diptych.core.errors import MissingExtraError, UnknownNameError, UsageError
@@ -16,6 +18,7 @@ from diptych.studies.study import Row, Setting, Study
 
 __all__ = [
     "SECTIONS",
+    "Section",
     "Way",
     "given_keys",
     "measuring_of",
@@ -26,15 +29,16 @@ __all__ = [
     "way_of",
 ]
 
-Way = Literal["recipe", "given", "head", "search"]
+Way = Literal["recipe", "given", "head", "search", "adapted"]
+Section = Literal["sparsify", "search", "adapt"]
 
-SECTIONS = ("sparsify", "search")
+SECTIONS: tuple[Section, ...] = ("sparsify", "search", "adapt")
 """Attributes of rows and settings that stand in a recipe's place, and what their keys begin with in --set."""
 
 
 _LIBRARIES = {"pisa": "pyterrier_pisa", "seismic": "seismic"}
 _MEASURE = "measure"
-_MEASURED_BY = ("words",)
+_HEADS_BY = ("words",)
 
 
 def way_of(row: Row, values: Mapping[str, Any]) -> Way:
@@ -43,6 +47,8 @@ def way_of(row: Row, values: Mapping[str, Any]) -> Way:
         return "search"
     if row.sparsify is not None:
         return "head"
+    if row.adapt is not None:
+        return "adapted"
     return "given" if row.given and row.given in values else "recipe"
 
 
@@ -55,25 +61,24 @@ def not_of_recipes(study: Study, key: str) -> bool:
     """Whether a key is about rows that have no recipe."""
     rows = (*study.rows, *study.bases)
     has = {name for name in SECTIONS for row in rows if getattr(row, name) is not None}
-    return key.partition(".")[0] in {*has, *([_MEASURE] if has else [])} or key in given_keys(study)
+    measured = [_MEASURE] if has or study.measured_by else []
+    return key.partition(".")[0] in {*has, *measured} or key in given_keys(study)
 
 
-def measuring_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person set about measuring.
+def measuring_of(values: Mapping[str, Any], known: Sequence[str] = _HEADS_BY) -> dict[str, Any]:
+    """What a person set about measuring; ``known`` are the keys that there are, those of heads by default.
 
     Raises:
         UnknownNameError: a key that nothing is measured by.
     """
     own = _below(_MEASURE, values)
     for key in own:
-        if key not in _MEASURED_BY:
-            raise UnknownNameError("key of measure", key, _MEASURED_BY)
+        if key not in known:
+            raise UnknownNameError("key of measure", key, known)
     return own
 
 
-def section_of(
-    row: Row, chosen: Setting, values: Mapping[str, Any], name: Literal["sparsify", "search"]
-) -> dict[str, Any]:
+def section_of(row: Row, chosen: Setting, values: Mapping[str, Any], name: Section) -> dict[str, Any]:
     """A row's dotted options: the setting's, the row's, the setting's for that row, then what a person sets.
 
     Raises:

@@ -21,7 +21,15 @@ from diptych.evaluation import (
     write_trec,
 )
 
-__all__ = ["evaluate_encoded", "evaluate_encoder", "ground_truth_of", "positives_of"]
+__all__ = [
+    "evaluate_encoded",
+    "evaluate_encoder",
+    "ground_truth_of",
+    "positives_of",
+    "said_of",
+    "trec_ids",
+    "truth_of",
+]
 
 TREC_DEPTH = 100
 """How many items per query a TREC run file holds."""
@@ -49,6 +57,38 @@ def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | N
         text_image=encoded.caption_image,
         asked={name: positives.asked[name] for name in DIRECTIONS if name in positives.asked},
     )
+
+
+def truth_of(
+    encoded: EncodedCollection, positives: ExtendedPositives | None, ground_truth: GroundTruth | None
+) -> GroundTruth:
+    """The given ground truth, or :func:`ground_truth_of`.
+
+    Raises:
+        UsageError: both ``positives`` and ``ground_truth``.
+    """
+    if positives is not None and ground_truth is not None:
+        raise UsageError("both extended positives and a ground truth are given", "give one of them")
+    return ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
+
+
+def said_of(encoded: EncodedCollection, positives: ExtendedPositives | None) -> dict[str, Any]:
+    """What every number made of ``encoded`` carries: dataset, split, fingerprints, extended positives."""
+    said = {
+        "dataset": encoded.about["dataset"],
+        "split": encoded.about["split"] or "all",
+        "encoder": encoded.images.encoder,
+        "data": encoded.about["data"],
+    }
+    return said if positives is None else said | {"positives": positives.line()}
+
+
+def trec_ids(encoded: EncodedCollection) -> tuple[list[str], list[str]]:
+    """Ids of pictures and captions without white space: TREC files are split at it, file names are not."""
+    images, texts = (
+        ["_".join(name.split()) for name in side.ids] for side in (encoded.images, encoded.texts)
+    )
+    return images, texts
 
 
 def evaluate_encoded(
@@ -83,17 +123,7 @@ def evaluate_encoded(
         DataError: the test set is not the protocol's.
         UsageError: both ``positives`` and ``ground_truth``.
     """
-    if positives is not None and ground_truth is not None:
-        raise UsageError("both extended positives and a ground truth are given", "give one of them")
-    said = {
-        "dataset": encoded.about["dataset"],
-        "split": encoded.about["split"] or "all",
-        "encoder": encoded.images.encoder,
-        "data": encoded.about["data"],
-    }
-    if positives is not None:
-        said["positives"] = positives.line()
-    truth = ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
+    truth = truth_of(encoded, positives, ground_truth)
     result = evaluate(
         encoded.images.rows,
         encoded.texts.rows,
@@ -105,18 +135,17 @@ def evaluate_encoded(
         bootstrap=Bootstrap(samples),
         image_ids=encoded.images.ids,
         text_ids=encoded.texts.ids,
-        about={**said, **(about or {})},
+        about={**said_of(encoded, positives), **(about or {})},
     )
     if folder is not None:
         folder = result.save(folder)
         if trec:
-            ids = ([_without_space(name) for name in side.ids] for side in (encoded.images, encoded.texts))
             write_trec(
                 folder,
                 encoded.images.rows,
                 encoded.texts.rows,
                 truth,
-                *ids,
+                *trec_ids(encoded),
                 k=TREC_DEPTH,
                 similarity=encoded.similarity,
             )
@@ -132,8 +161,3 @@ def evaluate_encoder(
     """
     encoded = encode_collection(encoder, collection, Path(folder) / "embeddings")
     return evaluate_encoded(encoded, Path(folder) / "evaluation", **options)
-
-
-def _without_space(name: str) -> str:
-    """TREC files are split at white space, file names are not."""
-    return "_".join(name.split())

@@ -16,8 +16,9 @@ from diptych.core.errors import CaptionError, DataError, ImageError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.data.captions import checked_caption
-from diptych.data.collection import Collection
+from diptych.data.collection import Centric, Collection
 from diptych.data.images import decode_image, read_image
+from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def read_huggingface(
     split_column: str | None = None,
     config: str | None = None,
     skip_bad_captions: bool = False,
+    centric: Centric | None = None,
 ) -> Collection:
     """Read a Hugging Face dataset from a ``save_to_disk`` folder or by hub name.
 
@@ -101,10 +103,11 @@ def read_huggingface(
             (``nlphuji/flickr30k`` keeps Karpathy's in ``split``).
         config: the hub configuration's name.
         skip_bad_captions: leave out empty captions, and count them, instead of failing.
+        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
 
     Raises:
         MissingExtraError: ``datasets`` is not installed.
-        UsageError: a column that does not exist.
+        UsageError: a column that does not exist, or another ``centric``.
         CaptionError: an empty caption; the message names its row.
     """
     datasets = require("datasets", "datasets", "reading Hugging Face datasets")
@@ -159,6 +162,7 @@ def read_huggingface(
         source=_TableSource(joined, image_name, ids),
         source_rows=np.arange(len(ids)),
         notes=(f"{skipped} empty captions left out",) if skipped else (),
+        centric=centric_of(centric, Path(path).name),
     )
 
 
@@ -180,6 +184,7 @@ READERS.add(
             "split_column": "column of split names, where the table's own splits are not meant",
             "config": "the hub configuration's name",
             "skip_bad_captions": "leave out and count empty captions instead of failing",
+            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
         },
     )
 )

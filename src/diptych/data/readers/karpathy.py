@@ -9,8 +9,6 @@ Source of the splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments, CVP
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,19 +17,22 @@ import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.data.captions import checked_caption
-from diptych.data.collection import Collection, ImageSource
+from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.images import FolderSource
+from diptych.data.json_files import load_json
+from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.regions import RegionSource, open_regions, region_rows
 
-__all__ = ["read_karpathy"]
+__all__ = ["karpathy_files", "read_karpathy"]
 
 _OWN_KEYS = {"filename", "filepath", "split", "sentences", "sentids"}
 _OWN_SENTENCE_KEYS = {"raw", "sentid", "imgid", "tokens"}
 _HUGGING_FACE = {"dataset_info.json", "dataset_dict.json"}
 
 
-def _candidates(folder: Path) -> list[Path]:
+def karpathy_files(folder: Path) -> list[Path]:
+    """The files of a folder that are named as Karpathy's are; sorted."""
     files = [*folder.glob("dataset*.json"), *folder.glob("dataset*.json.gz")]
     return sorted(file for file in files if file.name not in _HUGGING_FACE)
 
@@ -39,7 +40,7 @@ def _candidates(folder: Path) -> list[Path]:
 def _json_file(path: Path) -> Path:
     if path.is_file():
         return path
-    found = _candidates(path)
+    found = karpathy_files(path)
     if not found:
         raise DataError(f"no dataset*.json in {path}", "give the JSON file itself with --data")
     if len(found) > 1:
@@ -49,14 +50,7 @@ def _json_file(path: Path) -> Path:
 
 
 def _load(path: Path) -> Mapping[str, Any]:
-    try:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8") as handle:
-            document = json.load(handle)
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", "check the path given with --data") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
-        raise DataError(f"{path} is not JSON: {error}", "fetch the file again") from None
+    document = load_json(path)
     if not isinstance(document, dict) or not isinstance(document.get("images"), list):
         raise DataError(
             f"{path} is not Karpathy's JSON: no list under 'images'",
@@ -83,6 +77,7 @@ def read_karpathy(
     skip_bad_captions: bool = False,
     regions: Path | str | None = None,
     region_ids: Path | str | None = None,
+    centric: Centric | None = None,
 ) -> Collection:
     """Read a Karpathy-style JSON file, or the folder that holds one.
 
@@ -96,9 +91,10 @@ def read_karpathy(
             :mod:`diptych.data.regions`.
         region_ids: a text file with the image of each row of ``regions``; they are in the order of the
             JSON when not given.
+        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
 
     Raises:
-        UsageError: ``region_ids`` without ``regions``.
+        UsageError: ``region_ids`` without ``regions``, or another ``centric``.
         DataError: features that do not fit the images, not JSON, not Karpathy's, an image without file name or split.
         CaptionError: an empty caption; the message names it.
     """
@@ -149,8 +145,9 @@ def read_karpathy(
         features = open_regions(regions)
         rows = region_rows(names, features, region_ids, str(regions))
         source = RegionSource([features], Path(regions).name, source, rows)
+    dataset = str(document.get("dataset", file.name.split(".")[0]))
     return Collection(
-        name=str(document.get("dataset", file.name.split(".")[0])),
+        name=dataset,
         image_ids=names,
         captions=captions,
         caption_ids=caption_ids,
@@ -161,12 +158,13 @@ def read_karpathy(
         records=records,
         caption_records=caption_records,
         notes=notes,
+        centric=centric_of(centric, dataset),
     )
 
 
 def _recognises(path: Path) -> bool:
     if path.is_dir():
-        return bool(_candidates(path))
+        return bool(karpathy_files(path))
     return path.name.endswith((".json", ".json.gz"))
 
 
@@ -183,6 +181,7 @@ READERS.add(
             "skip_bad_captions": "leave out and count empty captions instead of failing",
             "regions": ".npy file of region features, one row per image, that stand for the pictures",
             "region_ids": "text file with the image of each row of regions (default: the JSON's order)",
+            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
         },
         general=1,
     )

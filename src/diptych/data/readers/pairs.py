@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError
-from diptych.core.fingerprint import fingerprint
+from diptych.data.assigned import assigned_split, check_shares
 from diptych.data.captions import checked_caption
-from diptych.data.collection import Collection
+from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
+from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 
 __all__ = ["read_pairs"]
@@ -66,12 +67,6 @@ def _column(fields: dict[str, Any], given: str | None, known: tuple[str, ...], w
     )
 
 
-def _assigned_split(image: str, validation: float, test: float) -> str:
-    """A split that depends on the image's name alone: adding pictures never moves the others."""
-    place = int(fingerprint("split", image)[:8], 16) / 16**8
-    return "test" if place < test else "val" if place < test + validation else "train"
-
-
 def _find_file(path: Path) -> Path:
     if path.is_file():
         return path
@@ -93,6 +88,7 @@ def read_pairs(
     validation: float = 0.1,
     test: float = 0.1,
     skip_bad_captions: bool = False,
+    centric: Centric | None = None,
 ) -> Collection:
     """Read a folder of pictures with a CSV, TSV or JSONL file of captions.
 
@@ -105,12 +101,14 @@ def read_pairs(
         validation: share of images assigned to ``val`` when there is no split column.
         test: share of images assigned to ``test`` when there is no split column.
         skip_bad_captions: leave out empty captions, and count them, instead of failing.
+        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
 
     Raises:
-        UsageError: a column that does not exist.
+        UsageError: a column that does not exist, or another ``centric``.
         DataError: no rows, or rows of one image in different splits.
         CaptionError: an empty caption; the message names its line.
     """
+    check_shares(validation, test)
     file = _find_file(Path(path))
     folder = Path(images) if images is not None else file.parent / "images"
     if not folder.is_dir():
@@ -132,7 +130,7 @@ def read_pairs(
         if not image:
             raise DataError(f"{file}, line {number}: no image name", f"fill column {columns[0]!r}")
         split = fields.get(split_column)
-        split = str(split) if split else _assigned_split(image, validation, test)
+        split = str(split) if split else assigned_split(image, validation, test)
         if splits.setdefault(image, split) != split:
             raise DataError(
                 f"{file}, line {number}: {image} is in split {splits[image]!r} and in {split!r}",
@@ -161,6 +159,7 @@ def read_pairs(
         source_rows=np.arange(len(names)),
         records=[records[name] for name in names],
         notes=(f"{skipped} empty captions left out",) if skipped else (),
+        centric=centric_of(centric, file.stem),
     )
 
 
@@ -184,6 +183,7 @@ READERS.add(
             "validation": "share of images in val where there is no split column (default: 0.1)",
             "test": "share of images in test where there is no split column (default: 0.1)",
             "skip_bad_captions": "leave out and count empty captions instead of failing",
+            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
         },
         general=2,
     )

@@ -14,7 +14,8 @@ import numpy as np
 from diptych.core.errors import CaptionError, DataError
 from diptych.core.progress import task
 from diptych.data.captions import checked_caption
-from diptych.data.collection import Collection
+from diptych.data.collection import Centric, Collection
+from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.regions import RegionSource, open_regions
 
@@ -54,17 +55,21 @@ def _captions(file: Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def read_precomp(path: Path | str, skip_bad_captions: bool = False) -> Collection:
+def read_precomp(
+    path: Path | str, skip_bad_captions: bool = False, centric: Centric | None = None
+) -> Collection:
     """Read a folder of precomputed features.
 
     Args:
         path: the folder.
         skip_bad_captions: leave out empty captions, and count them, instead of failing.
+        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
 
     Returns:
         A Collection whose images are region features; ids are ``SPLIT-ROW``.
 
     Raises:
+        UsageError: another ``centric``.
         DataError: no such files, features of another shape, or captions that are no multiple of images.
         CaptionError: an empty caption; the message names its line.
     """
@@ -124,6 +129,7 @@ def read_precomp(path: Path | str, skip_bad_captions: bool = False) -> Collectio
         source=RegionSource(arrays, folder.name),
         source_rows=np.concatenate(source_rows),
         notes=tuple(notes),
+        centric=centric_of(centric, folder.resolve().name),
     )
 
 
@@ -137,6 +143,9 @@ READERS.add(
         "precomputed region features of VSE++, SCAN and VSRN: SPLIT_caps.txt and SPLIT_ims.npy",
         _recognises,
         read_precomp,
-        {"skip_bad_captions": "leave out and count empty captions instead of failing"},
+        {
+            "skip_bad_captions": "leave out and count empty captions instead of failing",
+            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
+        },
     )
 )

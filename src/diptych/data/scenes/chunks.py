@@ -23,7 +23,7 @@ from typing import Any
 from diptych.core.errors import DiptychError
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
-from diptych.data.scenes.world import generator, world_of
+from diptych.data.scenes.world import OBJECTS, generator, world_of
 
 __all__ = ["Chunk", "make_chunk", "make_chunks", "serve"]
 
@@ -34,7 +34,8 @@ _PROGRAM = "from diptych.data.scenes.chunks import serve; serve()"
 class Chunk:
     """Scenes ``start`` to ``stop`` of one split, of a dataset with ``before`` scenes ahead of the split.
 
-    ``folder`` holds a folder for the split; the pictures go there.
+    ``folder`` holds a folder for the split; the pictures go there. ``objects`` are the least and the most
+    objects of a scene.
     """
 
     seed: int
@@ -45,6 +46,7 @@ class Chunk:
     stop: int
     before: int
     folder: str
+    objects: tuple[int, int] = OBJECTS
 
 
 def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
@@ -52,7 +54,7 @@ def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
     images = []
     for index in range(chunk.start, chunk.stop):
         name = (chunk.seed, chunk.split, index)
-        world = world_of(*name)
+        world = world_of(*name, chunk.objects)
         facts = world.facts()
         filename = f"{chunk.split}/{index:06}.png"
         picture = draw_world(world, generator(*name, "picture"), chunk.size)

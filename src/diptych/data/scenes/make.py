@@ -1,6 +1,6 @@
 """Making a dataset of scenes, once, and finding it again.
 
-A scene depends on (seed, split, index, k, size) alone. So any number of processes makes the same
+A scene depends on (seed, split, index, k, size, objects) alone. So any number of processes makes the same
 bytes, and a larger dataset begins with the scenes of the smaller one.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from diptych.core.files import atomic_folder, cache_root, read_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.data.scenes.chunks import Chunk, make_chunks
-from diptych.data.scenes.world import SPLITS
+from diptych.data.scenes.facts import ROLES
+from diptych.data.scenes.world import OBJECTS, SPLITS
 
 __all__ = ["DATASET_FILE", "VERSION", "make_scenes"]
 
@@ -30,6 +31,7 @@ DATASET_FILE = "dataset.json"
 _CHUNK = 64
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
 _SMALLEST, _LARGEST = 32, 1024
+_UNSAID = {"objects": OBJECTS}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class _Parameters:
     seed: int
     k: int
     size: int
+    objects: tuple[int, int] = OBJECTS
 
     def check(self) -> None:
         counts = self.counts()
@@ -51,19 +54,35 @@ class _Parameters:
             raise UsageError(
                 f"pictures of {self.size} pixels were asked for", f"give size={_SMALLEST} to {_LARGEST}"
             )
+        least, most = self.objects
+        if not 1 <= least <= most <= len(ROLES):
+            raise UsageError(
+                f"scenes of {least} to {most} objects were asked for",
+                f"give objects=1 to {len(ROLES)}, or the least and the most of them",
+            )
 
     def counts(self) -> dict[str, int]:
         return dict(zip(SPLITS, (self.n_train, self.n_val, self.n_test), strict=True))
 
     def fingerprint(self) -> str:
-        return fingerprint("scenes", VERSION, asdict(self))
+        return fingerprint("scenes", VERSION, self.said())
+
+    def said(self) -> dict[str, Any]:
+        """What ``dataset.json`` says of them; the usual number of objects goes without saying, as it did
+        before there was another."""
+        said = asdict(self)
+        if self.objects == OBJECTS:
+            del said["objects"]
+        return said
 
     def chunks(self, folder: Path) -> Iterator[Chunk]:
         before = 0
         for split, count in self.counts().items():
             for start in range(0, count, _CHUNK):
                 stop = min(start + _CHUNK, count)
-                yield Chunk(self.seed, self.k, self.size, split, start, stop, before, str(folder))
+                yield Chunk(
+                    self.seed, self.k, self.size, split, start, stop, before, str(folder), self.objects
+                )
             before += count
 
 
@@ -76,6 +95,7 @@ def make_scenes(
     seed: int = 0,
     k: int = 5,
     size: int = 64,
+    objects: int | Sequence[int] = OBJECTS,
     workers: int | None = None,
 ) -> Path:
     """Make a dataset of scenes, or find the one made earlier: PNG files and ``dataset.json``.
@@ -88,6 +108,8 @@ def make_scenes(
         seed: the same seed gives the same pictures and captions, whatever ``workers`` is.
         k: captions per image.
         size: side of the square pictures, in pixels.
+        objects: how many a picture shows, 1 to 4, or the least and the most of them. With 1, pictures are
+            object-centric: captions describe the one object and where it is.
         workers: processes; None takes every available core, or this process alone for few scenes.
 
     Returns:
@@ -95,10 +117,10 @@ def make_scenes(
         the keys of the facts that every sentence states, and ``train/000000.png`` and so on.
 
     Raises:
-        UsageError: counts, k or size are out of range, or ``folder`` holds something else.
+        UsageError: counts, k, size or objects are out of range, or ``folder`` holds something else.
         StorageError: it could not be written; nothing half-made is left under its name.
     """
-    parameters = _Parameters(n_train, n_val, n_test, seed, k, size)
+    parameters = _Parameters(n_train, n_val, n_test, seed, k, size, _range_of(objects))
     parameters.check()
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers were asked for", "give workers=1 or more")
@@ -121,12 +143,26 @@ def make_scenes(
             "dataset": "scenes",
             "version": VERSION,
             "fingerprint": parameters.fingerprint(),
-            **asdict(parameters),
+            **parameters.said(),
             "images": images,
         }
         # without indentation: half the size, and several times faster to write and to read
         write_text(temporary / DATASET_FILE, json.dumps(header, separators=(",", ":")) + "\n")
     return target
+
+
+def _range_of(objects: int | Sequence[int]) -> tuple[int, int]:
+    """The least and the most objects of a scene.
+
+    Raises:
+        UsageError: neither a number nor two.
+    """
+    both = (objects, objects) if isinstance(objects, int) else tuple(objects)
+    if len(both) != 2:
+        raise UsageError(
+            f"objects are {list(both)}", "give a number of objects, or the least and the most of them"
+        )
+    return int(both[0]), int(both[1])
 
 
 def _header(folder: Path) -> dict[str, Any] | None:
@@ -165,7 +201,7 @@ def _refuse_strange(folder: Path, parameters: _Parameters) -> None:
         raise UsageError(f"{folder} holds other files", "give a new or empty folder")
     if header.get("fingerprint") != parameters.fingerprint():
         asked = ", ".join(f"{key}={value}" for key, value in asdict(parameters).items())
-        held = ", ".join(f"{key}={header.get(key)}" for key in asdict(parameters))
+        held = ", ".join(f"{key}={header.get(key, _UNSAID.get(key))}" for key in asdict(parameters))
         raise UsageError(
             f"{folder} holds scenes of version {header.get('version')} with {held}; "
             f"version {VERSION} with {asked} was asked for",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from diptych.core.errors import DataError
 from diptych.core.files import read_json
-from diptych.data.collection import Collection
+from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
 from diptych.data.scenes.make import DATASET_FILE, VERSION, make_scenes
+from diptych.data.scenes.world import OBJECTS
 
 __all__ = ["read_scenes", "scenes"]
 
@@ -21,6 +23,7 @@ def read_scenes(folder: Path | str) -> Collection:
     Returns:
         A Collection with splits train, val and test; ``records[i]["facts"]`` maps each fact key of
         image i to its value, ``caption_records[j]["states"]`` lists the keys that caption j states.
+        Pictures of one object each are object-centric.
 
     Raises:
         StorageError: there is no ``dataset.json``, or it is not JSON.
@@ -36,6 +39,11 @@ def read_scenes(folder: Path | str) -> Collection:
             "make them again with `diptych scenes`",
         )
     images = header["images"]
+    least, most = header.get("objects", OBJECTS)
+    shown = ""
+    if (least, most) != OBJECTS:
+        numbers = f"{least}" if least == most else f"{least} to {most}"
+        shown = f", {numbers} {'object' if most == 1 else 'objects'} per image"
     names = [image["filename"] for image in images]
     sentences = [sentence for image in images for sentence in image["sentences"]]
     counts = [len(image["sentences"]) for image in images]
@@ -52,9 +60,15 @@ def read_scenes(folder: Path | str) -> Collection:
         caption_records=[{"states": tuple(sentence["states"])} for sentence in sentences],
         notes=(
             f"scenes version {VERSION}, seed {header['seed']}, {header['size']} pixels, "
-            f"{header['k']} captions per image",
+            f"{header['k']} captions per image{shown}",
         ),
+        centric=_centric(least, most),
     )
+
+
+def _centric(least: int, most: int) -> Centric | None:
+    """Several objects make a scene; where some pictures have one and some several, nobody can say."""
+    return "object" if most == 1 else "scene" if least > 1 else None
 
 
 def scenes(
@@ -65,9 +79,12 @@ def scenes(
     seed: int = 0,
     k: int = 5,
     size: int = 64,
+    objects: int | Sequence[int] = OBJECTS,
     workers: int | None = None,
     folder: Path | str | None = None,
 ) -> Collection:
     """Make the scenes, or find them in the cache, and read them; arguments as in :func:`make_scenes`."""
-    made = make_scenes(folder, n_train, n_val, n_test, seed=seed, k=k, size=size, workers=workers)
+    made = make_scenes(
+        folder, n_train, n_val, n_test, seed=seed, k=k, size=size, objects=objects, workers=workers
+    )
     return read_scenes(made)

@@ -31,6 +31,7 @@ from diptych.data.scenes.facts import (
 )
 
 __all__ = [
+    "OBJECTS",
     "SPLITS",
     "SceneObject",
     "World",
@@ -44,9 +45,12 @@ __all__ = [
 
 SPLITS = ("train", "val", "test")
 
+OBJECTS = (2, 4)
+"""The least and the most objects of a scene, when nobody says otherwise."""
+
 _RADII = {"small": 0.115, "medium": 0.16, "large": 0.215}
 _MAIN_SIZE_WEIGHTS = (2, 3, 5)
-_COUNT_WEIGHTS = {2: 3, 3: 4, 4: 3}
+_COUNT_WEIGHTS = {1: 3, 2: 3, 3: 4, 4: 3}
 # The main object is at the upper end of its size's radii and the others are at the lower end, so that
 # it is visibly the largest even beside others of its size; radii of different sizes never meet.
 _MAIN_STRETCH, _OTHER_STRETCH = (1.06, 1.12), (0.88, 0.94)
@@ -69,7 +73,7 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class World:
-    """One scene: 2 to 4 objects, largest first, a background, and what is seen but never described."""
+    """One scene: 1 to 4 objects, largest first, a background, and what is seen but never described."""
 
     objects: tuple[SceneObject, ...]
     background: str
@@ -89,7 +93,8 @@ class World:
         facts["main.place"] = place(main.x, main.y)
         for role, item in zip(ROLES[1:], self.objects[1:], strict=False):
             facts[f"relation.main.{role}"] = relation(main, item)
-        facts["count"] = str(len(self.objects))
+        if len(self.objects) > 1:  # nobody says of one thing that it is one
+            facts["count"] = str(len(self.objects))
         facts["background"] = self.background
         facts["light"] = self.light
         facts["tint"] = self.tint
@@ -126,8 +131,10 @@ def home_split(facts: Mapping[str, str]) -> str:
     return SPLITS[int(fingerprint(describable), 16) % len(SPLITS)]
 
 
-def world_of(seed: int, split: str, index: int) -> World:
+def world_of(seed: int, split: str, index: int, objects: tuple[int, int] = OBJECTS) -> World:
     """World ``index`` of ``split``: the first of its generator's worlds whose home is that split.
+
+    ``objects`` is as for :func:`sample_world`.
 
     Raises:
         UnknownNameError: there is no such split.
@@ -136,19 +143,20 @@ def world_of(seed: int, split: str, index: int) -> World:
         raise UnknownNameError("split of scenes", split, SPLITS)
     chance = generator(seed, split, index, "world")
     while True:
-        world = sample_world(chance)
+        world = sample_world(chance, objects)
         if home_split(world.facts()) == split:
             return world
 
 
-def sample_world(chance: random.Random) -> World:
-    """Sample one world.
+def sample_world(chance: random.Random, objects: tuple[int, int] = OBJECTS) -> World:
+    """Sample one world of ``objects[0]`` to ``objects[1]`` objects.
 
     Shapes, colours, materials, background, light, tint, frame and the main object's place are uniform
     and independent, but that no two objects share shape and colour; no other object is of a larger
     size than the main one; positions are drawn until they fit.
     """
-    count = chance.choices(list(_COUNT_WEIGHTS), list(_COUNT_WEIGHTS.values()))[0]
+    weights = {count: _COUNT_WEIGHTS[count] for count in range(objects[0], objects[1] + 1)}
+    count = chance.choices(list(weights), list(weights.values()))[0]
     looks: set[tuple[str, str]] = set()
     pairs: list[tuple[str, str]] = []
     while len(pairs) < count:  # no two objects share shape and colour: "the red star" is one object

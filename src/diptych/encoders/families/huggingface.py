@@ -13,7 +13,9 @@ def _recognises(folder: Path) -> bool:
     from diptych.encoders.text_rules import TEXT_RULES
 
     config = folder / "config.json"
-    if not config.is_file():
+    if (
+        not config.is_file() or (folder / "modules.json").is_file()
+    ):  # sentence-transformers, a CLIP among others
         return False
     content = read_json(config)
     return isinstance(content, dict) and content.get("model_type") in TEXT_RULES

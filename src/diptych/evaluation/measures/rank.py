@@ -25,10 +25,10 @@ def best_ranks(groups: TieGroups) -> np.ndarray:
     return values
 
 
-def _chance_median(relevant: np.ndarray, gallery: int) -> float:
+def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
     """The median of the distribution of ranks over queries and orders, found by bisection."""
     kinds, counts = np.unique(relevant, return_counts=True)
-    low, high = 1, gallery + 1  # a query without a positive ranks after the last
+    low, high = 1, ranked + 1  # what is not ranked, or not there, ranks after the last
     while low < high:
         middle = (low + high) // 2
         nothing = np.zeros_like(kinds)
@@ -37,7 +37,7 @@ def _chance_median(relevant: np.ndarray, gallery: int) -> float:
             high = middle
         else:
             low = middle + 1
-    return float(low)
+    return float(low if low <= ranked else gallery + 1)
 
 
 def _ranks(groups: TieGroups, cutoff: int | None) -> np.ndarray:

@@ -31,6 +31,8 @@ TOLERANCE = 0.05
 """Relative distance within which a number counts as reproduced, unless a table says otherwise."""
 
 _ABSENT = ("-", "?")
+_CHOSEN = {"first": "the first of each image", "random": "one of each image at random"}
+_SEVERAL = ("captions", "reranked")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ class EvaluatedOn:
         protocol: how the part was cut into galleries.
         positives: ``own``, a collection's captions, or the name of further judgements (``cxc``).
         encoder: the encoder whose rows were measured, where a table has several; empty else.
+        by: who measured, where a table quotes others' numbers beside its own; empty else.
+        chosen: which captions of each image: ``all``, the ``first``, or one at ``random``.
+        reranked: how many candidates per query a matching head scored again; several where a paper leaves
+            open which, empty for none.
+        centric: what the pictures show, as the paper says: ``scene``, ``object``, or nothing.
     """
 
     key: str
@@ -73,12 +80,18 @@ class EvaluatedOn:
     protocol: str = "full"
     positives: str = "own"
     encoder: str = ""
+    by: str = ""
+    chosen: str = "all"
+    reranked: tuple[int, ...] = ()
+    centric: str = ""
 
     def describe(self) -> str:
         """One line."""
         captions = " or ".join(f"{count:,}" for count in self.captions)
         more = "" if self.positives == "own" else f", positives {self.positives}"
         more += f", rows of {self.encoder}" if self.encoder else ""
+        more += "" if self.chosen == "all" else f", {_CHOSEN[self.chosen]}"
+        more += f", {' or '.join(map(str, self.reranked))} candidates re-ranked" if self.reranked else ""
         return (
             f"{self.dataset} {self.split}: {self.images:,} images, {captions} captions, {self.protocol}{more}"
         )
@@ -214,10 +227,7 @@ def published_table(paper: str, name: str) -> PublishedTable:
     if name not in tables:
         raise UnknownNameError(f"table of {paper}", name, tables)
     table = tables[name]
-    evaluations = {
-        key: EvaluatedOn(key, **{**values, "captions": tuple(values["captions"])})
-        for key, values in document["evaluations"].items()
-    }
+    evaluations = {key: _evaluation(key, values) for key, values in document["evaluations"].items()}
     about = document["paper"]
     source = Paper(paper, about["title"], about["authors"], about["venue"], tuple(about.get("notes", ())))
     columns = tuple(table["columns"])
@@ -266,6 +276,13 @@ def published_table(paper: str, name: str) -> PublishedTable:
         inconsistent=tuple((one["row"], one["column"], one["note"]) for one in table.get("inconsistent", ())),
         spread=table["spread"],
     )
+
+
+def _evaluation(key: str, given: dict[str, Any]) -> EvaluatedOn:
+    values: dict[str, Any] = {
+        name: tuple(value) if name in _SEVERAL else value for name, value in given.items()
+    }
+    return EvaluatedOn(key=key, **values)
 
 
 def _number(given: float | str) -> float:

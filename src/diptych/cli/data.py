@@ -1,0 +1,223 @@
+"""``diptych data``: the datasets that are known, and whether one is all there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from diptych.cli.console import console, next_step, print_table, say
+from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
+from diptych.cli.progress import progress
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.data.checking import Check, Some, SplitCheck
+    from diptych.data.known import KnownDataset, Size
+
+__all__ = ["data"]
+
+_OWN = "own"
+_FOLDERS = 5
+
+
+class _NameOrVerb(TyperGroup):
+    """A word that is no verb of the group is a dataset to show."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+data = typer.Typer(
+    name="data",
+    cls=_NameOrVerb,
+    help="Say where datasets are, under which licence and how to lay them out, and check that one is all there.",
+    epilog="Begin with: diptych data, then: diptych data coco",
+    invoke_without_command=True,
+    rich_markup_mode="rich",
+)
+
+Name = Annotated[str, typer.Argument(help="A dataset; diptych data lists them.", show_default=False)]
+
+
+@data.callback()
+def _without_verb(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_()
+
+
+@data.command("list")
+def list_() -> None:
+    """List the datasets that are known.
+
+    Example: [bold]diptych data[/bold]
+    """
+    from diptych.data.known import KNOWN
+
+    rows = [(one.name, one.centric or "both", one.description) for one in KNOWN]
+    print_table("known datasets", ("name", "centric", "what it is"), rows)
+    next_step("diptych data coco, or: diptych data check coco FOLDER")
+
+
+@data.command()
+def show(name: Name) -> None:
+    """Show a dataset: where it is, its licence, how to lay it out, its sizes, how it is read.
+
+    Example: [bold]diptych data coco[/bold]
+    """
+    from diptych.data.known import KNOWN
+
+    one = KNOWN.get(name)
+    say(one.title)
+    say(f"{one.description}; {one.centric or 'scene- and object'}-centric")
+    say(f"cite: {one.citation}")
+    say(f"licence: {one.licence}")
+    for what, address in one.where:
+        say(f"{what}: {address}")
+    say("lay it out so:")
+    for line in one.layout.rstrip().splitlines():
+        say(f"    {line}")
+    _say_forms(one)
+    for line in one.thesis:
+        say(f"thesis, chapter 2: {line}")
+    for line in one.notes:
+        say(f"note: {line}")
+    readings = [(reading.reader, reading.what, reading.options or "none needed") for reading in one.readings]
+    print_table("read by (--reader)", ("reader", "what", "options"), readings)
+    next_step(_command(one))
+
+
+def _command(one: KnownDataset) -> str:
+    options = one.readings[0].options
+    return f"diptych data check {one.name} FOLDER" + (f" {options}" if options else "")
+
+
+def _captions(captions: Any) -> str:
+    return " or ".join(f"{count:,} ({what})" for count, what in captions.items())
+
+
+def _say_forms(one: KnownDataset) -> None:
+    def row(form: str, split: str, size: Size) -> tuple[str, str, str, str]:
+        return form, split, f"{size.images:,}", _captions(size.captions) or "any"
+
+    rows = [
+        row(form.name if form.binding else f"{form.name} (told, not demanded)", split, size)
+        for form in one.forms
+        for split, size in form.sizes.items()
+    ]
+    if rows:
+        print_table(
+            "sizes",
+            ("form", "split", "images", "captions"),
+            rows,
+            numbers=("images",),
+            caption="one caption of each image is always in use",
+        )
+
+
+@data.command()
+def check(
+    name: Annotated[
+        str,
+        typer.Argument(help=f"A dataset that diptych data lists; {_OWN} for your own.", show_default=False),
+    ],
+    folder: Annotated[Path, typer.Argument(help="Its folder or file.", show_default=False)],
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    split: Annotated[str | None, typer.Option(help="Check this part alone.", show_default=False)] = None,
+    decode: Annotated[
+        bool, typer.Option("--decode", help="Decode every picture; without it files are only looked for.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Threads to decode with; as many as processors.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write what was found there, as JSON.", show_default=False),
+    ] = None,
+) -> None:
+    """Read a dataset and say what is there, what is missing and what to do next.
+
+    Exit code 1 when something has to be put right.
+
+    Examples:
+
+      [bold]diptych data check coco coco --decode[/bold]
+
+      [bold]diptych data check flickr30k flickr30k --images flickr30k/flickr30k-images --out check.json[/bold]
+
+      [bold]diptych data check own shop --reader-option caption_column=title[/bold]
+    """
+    from diptych.core.files import write_json
+    from diptych.data.checking import check_dataset
+
+    if workers is not None and workers < 0:
+        raise UsageError(f"--workers {workers}", "give a number from 0 (without threads)")
+    options = parse_values(reader_option, "--reader-option")
+    if images is not None:
+        options["images"] = images
+    with progress():
+        found = check_dataset(
+            None if name == _OWN else name,
+            folder,
+            reader=reader,
+            split=split,
+            decode=decode,
+            workers=workers,
+            **options,
+        )
+    _say_check(found)
+    if out is not None:
+        write_json(out, found.to_dict())
+        say(f"written to {out}")
+    if not found.complete:
+        raise typer.Exit(1)
+    next_step(f"diptych evaluate MODEL --data {folder} --reader {found.reader}")
+
+
+def _say_check(found: Check) -> None:
+    say(f"{found.collection}  (reader {found.reader})")
+    rows = [_split_row(one) for one in found.splits]
+    title = f"splits, held against {found.form}" if found.form else "splits"
+    columns = ("split", "images", "expected", "captions", "expected captions", "verdict")
+    print_table(title, columns, rows, numbers=("images", "expected", "captions"))
+    pictures = found.pictures
+    if pictures is not None:
+        there = pictures.wanted - pictures.missing.count
+        say(f"pictures in {pictures.folder}: {there:,} of {pictures.wanted:,} are there")
+        folders = list(pictures.missing_by_folder.items())
+        for below, (missing, all_) in folders[:_FOLDERS] if [name for name, _ in folders] != ["."] else []:
+            say(f"    {below}: {missing:,} of {all_:,} are missing")
+        if len(folders) > _FOLDERS:
+            say(f"    … and {len(folders) - _FOLDERS:,} more folders")
+        _say_some("pictures that no caption uses", pictures.unused)
+        if pictures.empty is not None and pictures.damaged is not None:
+            _say_some("empty files", pictures.empty)
+            _say_some("pictures that cannot be decoded", pictures.damaged)
+    _say_some("images without captions", found.without_captions)
+    _say_some("captions that repeat another of their image", found.repeated)
+    _say_some("captions whose words describe another image too", found.shared)
+    for note in found.notes:
+        say(f"note: {note}")
+    for problem in found.problems:
+        from rich.text import Text
+
+        console().print(Text("to do: ", style="bold red").append(problem.what, style="not bold default"))
+        console().print(Text("  fix: ", style="bold").append(problem.fix, style="not bold default"))
+    say(found.verdict)
+
+
+def _say_some(what: str, some: Some) -> None:
+    say(f"{what}: {some.count:,}" + (f" ({some.listed()})" if some.count else ""))
+
+
+def _split_row(one: SplitCheck) -> tuple[str, ...]:
+    verdict = f"{one.verdict}: {one.meaning}" if one.meaning else one.verdict
+    expected = "" if one.expected_images is None else f"{one.expected_images:,}"
+    captions = _captions(one.expected_captions)
+    return one.split, f"{one.images:,}", expected, f"{one.captions:,}", captions, verdict

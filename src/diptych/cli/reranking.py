@@ -1,0 +1,93 @@
+"""The second stage of ``diptych evaluate``: candidates that are stored already, or made by the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diptych.cli.sources import Origin, check_still_there, encoder_of
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.encoders.encode import EncodedCollection
+    from diptych.evaluation import Reranked
+
+__all__ = ["SecondStage"]
+
+
+class SecondStage:
+    """What ``--rerank`` and ``--unranked`` ask for.
+
+    Args:
+        k: how many candidates of each query the head scores again.
+        unranked: what becomes of the others.
+        protocol: how the test set is cut into galleries.
+
+    Raises:
+        UsageError: a protocol of several galleries.
+        UnknownNameError: no such rule or protocol.
+    """
+
+    def __init__(self, k: int, unranked: str, protocol: str) -> None:
+        from diptych.evaluation.candidate_ranks import check_unranked
+        from diptych.evaluation.evaluate_reranked import check_one_gallery
+
+        check_unranked(unranked)
+        check_one_gallery(protocol)
+        self.k, self.unranked = k, unranked
+        self._encoder: DualEncoder | None = None
+
+    @classmethod
+    def asked(cls, k: int | None, unranked: str | None, protocol: str) -> SecondStage | None:
+        """The second stage, or None where none is asked for.
+
+        Raises:
+            UsageError: a rule for unranked candidates without re-ranking.
+        """
+        if k is None:
+            if unranked is not None:
+                raise UsageError(
+                    f"--unranked {unranked} without --rerank: every candidate is ranked", "add --rerank K"
+                )
+            return None
+        return cls(k, unranked or "miss", protocol)
+
+    def look(self, encoder: DualEncoder) -> None:
+        """See before the work that ``encoder`` has a matching head, and keep it.
+
+        Raises:
+            UsageError: it has none.
+        """
+        from diptych.encoders.rerank import require_matching
+
+        require_matching(encoder)
+        self._encoder = encoder
+
+    def candidates(self, folder: Path, encoded: EncodedCollection, origin: Origin) -> Reranked:
+        """The candidates in ``folder/reranked``, scored now unless enough of them lie there.
+
+        Args:
+            folder: of the embeddings.
+            encoded: what lies there.
+            origin: where it came from; its model and pictures are needed only to score.
+        """
+        from diptych.encoders.rerank import rerank, stored_candidates
+
+        found = stored_candidates(folder / "reranked", encoded, self.k)
+        if found is not None:
+            return found
+        if self._encoder is None:
+            check_still_there(origin.model, folder)
+            self.look(encoder_of(origin.model)[0])
+        assert self._encoder is not None
+        return rerank(self._encoder, origin.collection(), encoded, self.k, folder=folder / "reranked")
+
+    def target(self, base: Path) -> Path:
+        """Where the evaluation of this stage goes, beside that of the first."""
+        return base.with_name(f"{base.name}-reranked-{self.k}-{self.unranked}")
+
+    @property
+    def title(self) -> str:
+        """What stands above its table."""
+        return f"re-ranked: the best {self.k:,} of each query, scored again by the matching head"

@@ -1,0 +1,119 @@
+"""The collections that a study is run on, as they are named on the command line.
+
+``--data NAME=DATASET`` is repeated for each; ``--images NAME=FOLDER``, ``--reader NAME=READER`` and
+``--reader-option NAME.KEY=VALUE`` are about one of them, and about all without a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diptych.cli.sources import DataChoice
+from diptych.core.errors import UnknownNameError, UsageError
+
+__all__ = ["DataChoices"]
+
+_NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class DataChoices:
+    """The data options of ``diptych study run``, as they were given."""
+
+    data: Sequence[str] = ()
+    images: Sequence[str] = ()
+    reader: Sequence[str] = ()
+    reader_option: Sequence[str] = ()
+    skip_bad_images: bool = False
+
+    def one(self) -> dict[str, Any] | None:
+        """The data section of a study of one collection; None where no data is named.
+
+        Raises:
+            UsageError: several of anything that there is one of.
+        """
+        for flag, given in (("--data", self.data), ("--images", self.images), ("--reader", self.reader)):
+            if len(given) > 1:
+                raise UsageError(
+                    f"{flag} is given {len(given)} times: {', '.join(given)}",
+                    "this study is of one collection",
+                )
+        if not self.data:
+            return None
+        return _section(
+            self.data[0],
+            next(iter(self.images), None),
+            next(iter(self.reader), None),
+            self.reader_option,
+            self,
+        )
+
+    def several(self) -> tuple[tuple[str, dict[str, Any]], ...]:
+        """A name (empty: the collection's own) and a data section for each collection.
+
+        Raises:
+            UsageError: two of one name; folders of pictures for a collection that is not named.
+            UnknownNameError: an option about a collection that is not given.
+        """
+        named = [_split(text) for text in self.data]
+        names = [name for name, _ in named if name]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"two collections are called {name!r}", "give each --data another NAME")
+        images, readers = (
+            _by_name(given, names, flag)
+            for given, flag in ((self.images, "--images"), (self.reader, "--reader"))
+        )
+        options: dict[str, list[str]] = {}
+        for text in self.reader_option:
+            name, dot, rest = text.partition(".")
+            about, option = (name, rest) if dot and "=" not in name else ("", text)
+            if about and about not in names:
+                raise UnknownNameError("collection of --reader-option", about, names)
+            options.setdefault(about, []).append(option)
+        return tuple(
+            (
+                name,
+                _section(
+                    path,
+                    images.get(name, images.get("")),
+                    readers.get(name, readers.get("")),
+                    [*options.get("", []), *(options.get(name, []) if name else [])],
+                    self,
+                ),
+            )
+            for name, path in named
+        )
+
+
+def _split(text: str) -> tuple[str, str]:
+    """``NAME=VALUE``, or a value without a name; a path that is there is a path."""
+    found = _NAMED.fullmatch(text)
+    if found is None or Path(text).exists():
+        return "", text
+    return found[1], found[2]
+
+
+def _by_name(given: Sequence[str], names: Sequence[str], flag: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, value = _split(text)
+        if name and name not in names:
+            raise UnknownNameError(f"collection of {flag}", name, names)
+        if name in found:
+            raise UsageError(
+                f"{flag} is given twice for {name or 'all collections'}", f"e.g. {flag} NAME={value}"
+            )
+        found[name] = value
+    return found
+
+
+def _section(
+    path: str, images: str | None, reader: str | None, options: Sequence[str], given: DataChoices
+) -> dict[str, Any]:
+    folder = None if images is None else Path(images)
+    return DataChoice(Path(path), folder, reader, list(options), given.skip_bad_images).section(None)

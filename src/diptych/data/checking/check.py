@@ -1,0 +1,176 @@
+"""A dataset's collection and folder, held against what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
+from diptych.data.checking.captions import same_captions
+from diptych.data.checking.findings import Check, Problem, Some
+from diptych.data.checking.inspection import inspected
+from diptych.data.checking.sizes import held_against, nearest_form, size_problems
+from diptych.data.collection import Collection
+from diptych.data.known import KNOWN, Form, KnownDataset, known_by_name
+from diptych.data.readers import READERS, read_collection
+
+__all__ = ["check_collection", "check_dataset"]
+
+_SKIP = "skip_bad_captions"
+
+
+def check_dataset(
+    known: str | KnownDataset | None,
+    folder: Path | str,
+    *,
+    reader: str | None = None,
+    split: str | None = None,
+    decode: bool = False,
+    workers: int | None = None,
+    **options: Any,
+) -> Check:
+    """Read a dataset and say what is there, what is missing and what to do next.
+
+    Args:
+        known: the dataset, or its name; None for one of nobody's knowing, whose sizes are not judged.
+        folder: its folder or file.
+        reader: who reads it; recognised when not given, the dataset's usual one first.
+        split: check this part alone.
+        decode: decode every picture; without it files are only looked for.
+        workers: threads to decode with; as many as there are processors when not given.
+        options: the reader's own, e.g. ``images="folder/of/pictures"``.
+
+    Raises:
+        UnknownNameError: no such dataset, reader or split.
+        UsageError: nobody recognises the folder, or an option is not one of the reader's.
+        DataError: what is there cannot be read at all.
+    """
+    dataset = KNOWN.get(known) if isinstance(known, str) else known
+    path = Path(folder)
+    if not path.exists():
+        raise DataError(f"{path} does not exist", _layout(dataset))
+    chosen = _reader_of(dataset, path) if reader is None else READERS.get(reader).name
+    problems: list[Problem] = []
+    given = {key: value for key, value in options.items() if value is not None}
+    try:
+        collection = read_collection(path, chosen, **given)
+    except CaptionError as error:
+        if _SKIP not in READERS.get(chosen).options:
+            raise
+        collection = read_collection(path, chosen, **{**given, _SKIP: True})
+        left_out = f"{collection.notes[-1]}; " if collection.notes else ""
+        problems.append(
+            Problem(
+                f"captions that cannot be used: {left_out}the first: {error.message}",
+                f"correct them, or read with --reader-option {_SKIP}=true",
+            )
+        )
+    return check_collection(
+        collection, dataset, chosen, split=split, decode=decode, workers=workers, problems=problems
+    )
+
+
+def check_collection(
+    collection: Collection,
+    known: KnownDataset | None = None,
+    reader: str = "",
+    *,
+    split: str | None = None,
+    decode: bool = False,
+    workers: int | None = None,
+    problems: Sequence[Problem] = (),
+) -> Check:
+    """Check what was read already; arguments as in :func:`check_dataset`.
+
+    Args:
+        collection: all of it.
+        known: what it should be.
+        reader: who read it.
+        problems: what was found before.
+    """
+    found = list(problems)
+    notes = list(collection.notes)
+    form = _form(collection, known, split)
+    sizes = _sizes(collection)
+    splits = tuple(one for one in held_against(sizes, form) if split is None or one.split == split)
+    if split is not None and split not in sizes:
+        raise UnknownNameError(f"split of {collection.name}", split, sizes)
+    found += size_problems(splits, form, known)
+    if form is not None and not form.binding and any(one.verdict != "as expected" for one in splits):
+        notes.append(f"its sizes are not those of {form.name}, which alone is no fault")
+    rows = np.arange(collection.n_images)
+    if split is not None:
+        rows = np.flatnonzero(np.asarray(collection.splits, dtype=object) == split)
+    other = known_by_name(collection.name)
+    if known is not None and other is not None and other.name != known.name:
+        notes.append(
+            f"it calls itself {collection.name}, which is {other.name}, and is checked as {known.name}"
+        )
+    pictures, more = inspected(collection, rows, _layout(known), decode, workers)
+    found += more
+    if pictures is None:
+        notes.append("the pictures are not files of a folder, so none can be missing or over")
+    part = collection if split is None else collection.subset(rows)
+    without = np.flatnonzero(part.captions_per_image == 0).tolist()
+    repeated, shared = same_captions(part)
+    if known is not None and known.centric is not None and collection.centric not in (None, known.centric):
+        notes.append(
+            f"{known.name} is {known.centric}-centric, and this is read as {collection.centric}-centric"
+        )
+    return Check(
+        dataset=None if known is None else known.name,
+        reader=reader,
+        collection=part.describe(),
+        centric=collection.centric,
+        form=None if form is None else form.name,
+        splits=splits,
+        pictures=pictures,
+        without_captions=Some.of(part.image_ids[row] for row in without),
+        repeated=repeated,
+        shared=shared,
+        notes=tuple(notes),
+        problems=tuple(found),
+    )
+
+
+def _layout(dataset: KnownDataset | None) -> str:
+    return "check the path" if dataset is None else f"diptych data {dataset.name} says how it is laid out"
+
+
+def _reader_of(dataset: KnownDataset | None, path: Path) -> str:
+    """The dataset's first reader that recognises the path, else anybody's."""
+    usual = [] if dataset is None else [one.reader for one in dataset.readings]
+    known = {reader.name: reader for reader in READERS}
+    for name in usual:
+        if name in known and known[name].recognises(path):
+            return name
+    anybody = sorted((one for one in known.values() if one.recognises(path)), key=lambda one: one.general)
+    if not anybody:
+        what = f"no reader recognises {path}" + (f" as {dataset.name}" if dataset is not None else "")
+        raise UsageError(what, f"{_layout(dataset)}; or name its format with --reader")
+    return anybody[0].name
+
+
+def _sizes(collection: Collection) -> dict[str, tuple[int, int]]:
+    sizes: dict[str, tuple[int, int]] = {}
+    names = np.asarray(collection.splits, dtype=object)
+    for name, images in collection.split_sizes.items():
+        captions = int(collection.captions_per_image[names == name].sum())
+        sizes[name] = images, captions
+    return sizes
+
+
+def _form(collection: Collection, known: KnownDataset | None, split: str | None) -> Form | None:
+    """The form to hold it against; of one split alone, forms that have it count by it alone."""
+    if known is None:
+        return None
+    forms, sizes = known.forms, _sizes(collection)
+    if split is not None:
+        sizes = {name: size for name, size in sizes.items() if name == split}
+        forms = tuple(
+            Form(form.name, {split: form.sizes[split]}, form.binding) for form in forms if split in form.sizes
+        )
+    return nearest_form(sizes, forms)

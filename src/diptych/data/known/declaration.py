@@ -1,0 +1,102 @@
+"""What is known of a published dataset, and the registry of those that are known.
+
+One file of this package per dataset. What is not certain is left out, or called unverified where it says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from diptych.core.registry import Registry
+from diptych.data.collection import Centric
+
+__all__ = ["KNOWN", "Form", "KnownDataset", "Reading", "Size"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a split is.
+
+    Attributes:
+        images: how many images.
+        captions: the numbers of captions that are in use, and what each means; empty where any will do.
+            One caption for each image is always in use.
+    """
+
+    images: int
+    captions: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_each(cls, images: int, k: int) -> Size:
+        """``images`` images with ``k`` captions each."""
+        return cls(images, {images * k: f"{k} of each"})
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way in which a dataset is split.
+
+    Attributes:
+        name: what the form is called.
+        sizes: the size of each split.
+        binding: whether a collection that has none of its dataset's binding forms lacks something.
+    """
+
+    name: str
+    sizes: Mapping[str, Size]
+    binding: bool = True
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A reader that reads a form in which the dataset is distributed.
+
+    Attributes:
+        reader: its name, as ``--reader`` takes it.
+        what: the files that it reads.
+        options: what to add to the command, e.g. ``--images flickr30k-images``.
+    """
+
+    reader: str
+    what: str
+    options: str = ""
+
+
+@dataclass(frozen=True)
+class KnownDataset:
+    """What is known of a published dataset.
+
+    Attributes:
+        name: what ``diptych data`` calls it.
+        title: its full name.
+        description: one line for lists.
+        centric: what its pictures show; None where both are in it.
+        citation: whom to cite.
+        licence: what may be done with it, and who owns the pictures, in plain words.
+        where: what there is to fetch, and where.
+        layout: the folder as it should be, as a tree.
+        readings: the readers that read it, the usual one first.
+        forms: its splits, as they are in use; the first that fits is taken.
+        thesis: what the thesis used of it (chapter 2), and how that is known.
+        notes: what else a user of numbers should know.
+        names: further names by which collections of it go; those that begin so and go on after
+            ``_`` or ``-`` are parts of it.
+    """
+
+    name: str
+    title: str
+    description: str
+    centric: Centric | None
+    citation: str
+    licence: str
+    where: tuple[tuple[str, str], ...]
+    layout: str
+    readings: tuple[Reading, ...]
+    forms: tuple[Form, ...] = ()
+    thesis: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")

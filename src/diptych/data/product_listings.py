@@ -1,0 +1,114 @@
+"""Lines of product listings in many languages, as Amazon Berkeley Objects has them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diptych.core.errors import DataError
+from diptych.core.progress import track
+from diptych.data.lines import numbered_lines
+
+__all__ = ["FIELDS", "Listing", "listings_of"]
+
+FIELDS = {"description": "product_description", "bullets": "bullet_point", "name": "item_name"}
+"""What can be a listing's caption, and the keys of the texts."""
+
+_LISTINGS = "listings_*.json"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is kept of a listing.
+
+    Attributes:
+        where: its file and line.
+        item: its item's id.
+        image: the id of its main picture.
+        field: the name in :data:`FIELDS` of what its caption was.
+        caption: the text, white space made single blanks.
+        record: title, product type, category path, country and domain.
+    """
+
+    where: str
+    item: str
+    image: str
+    field: str
+    caption: str
+    record: dict[str, Any]
+
+
+def _values(listing: Mapping[str, Any], key: str, language: str | None = None) -> list[str]:
+    """The texts of a field, those in one language where one is given; ``en`` is also ``en_GB``."""
+    found = []
+    for entry in listing.get(key) or ():
+        tag = str(entry.get("language_tag", ""))
+        if language is None or tag == language or tag.startswith(f"{language}_"):
+            found.append(" ".join(str(entry.get("value", "")).split()))
+    return [text for text in found if text]
+
+
+def _texts(listing: Mapping[str, Any], field: str, language: str) -> str:
+    """The caption a field gives: all bullet points in their order, of other fields the first text."""
+    values = _values(listing, FIELDS[field], language)
+    return " ".join(values if field == "bullets" else values[:1])
+
+
+def _record(listing: Mapping[str, Any], language: str) -> dict[str, Any]:
+    nodes = listing.get("node") or [{}]
+    path = str(nodes[0].get("node_name", "")).split("/")
+    return {
+        "title": _texts(listing, "name", language),
+        "product_type": next(iter(_values(listing, "product_type")), ""),
+        "category_path": tuple(part for part in path if part),
+        "country": str(listing.get("country", "")),
+        "domain": str(listing.get("domain_name", "")),
+    }
+
+
+def listings_of(folder: Path, order: Sequence[str], language: str, counts: Counter[str]) -> Iterator[Listing]:
+    """Listings that have a main picture and a caption, file by file and line by line.
+
+    Args:
+        folder: of ``listings_*.json``, gzipped or not; of a file that is there both ways, one is read.
+        order: names of :data:`FIELDS`; the first that a listing has is its caption. All bullet points make
+            one caption, of another field the first text counts.
+        language: a language (``en`` is also ``en_GB``) or a language with its country.
+        counts: all listings, and those left out for each reason, are added to it.
+
+    Raises:
+        DataError: no files, or a line that is no listing; the message names it.
+    """
+    by_name = {file.name.removesuffix(".gz"): file for file in folder.glob(f"{_LISTINGS}.gz")}
+    by_name |= {file.name: file for file in folder.glob(_LISTINGS)}
+    files = [by_name[name] for name in sorted(by_name)]
+    if not files:
+        raise DataError(f"{folder} has no {_LISTINGS}.gz", "unpack abo-listings.tar")
+    for file in track(files, "reading listings", unit="files"):
+        for number, line in numbered_lines(file):
+            where = f"{file.name}, line {number}"
+            if not line.strip():
+                continue
+            try:
+                listing = json.loads(line)
+                item, image = str(listing["item_id"]), str(listing.get("main_image_id") or "")
+                texts = ((field, _texts(listing, field, language)) for field in order)
+                field, caption = next(((field, text) for field, text in texts if text), ("", ""))
+                record = _record(listing, language)
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{where} is not JSON: {error}", "fetch the file again") from None
+            except (KeyError, TypeError, AttributeError) as error:
+                raise DataError(
+                    f"{where} is not a listing ({type(error).__name__}: {error})", "fetch the file again"
+                ) from None
+            counts["listings"] += 1
+            if not image:
+                counts["listings without a main picture left out"] += 1
+            elif not caption:
+                counts[f"listings without {' or '.join(order)} in {language} left out"] += 1
+            else:
+                yield Listing(where, item, image, field, caption, record)

@@ -1,0 +1,187 @@
+"""Tables of captions and addresses (Conceptual Captions) with the pictures that somebody fetched of them.
+
+Nothing is fetched here. A picture belongs to a line by its number (``7.jpg`` or ``000000007.jpg``, anywhere
+below the folder, counts lines from 0, as img2dataset names them) or by a column with its file. Addresses
+die, so pictures are missing: say so with ``missing=skip``, and they are counted. Ids, captions and
+addresses stay in files: a million pictures need no more memory than a thousand.
+
+Source: Sharma et al., Conceptual Captions, ACL 2018; Changpinyo et al., Conceptual 12M, CVPR 2021.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from diptych.core.errors import DataError, UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.data.assigned import check_shares, split_named
+from diptych.data.caption_tables import CaptionTable, Part, PictureOptions, TableIndexer, folder_state
+from diptych.data.collection import Centric, Collection
+from diptych.data.columns import Column
+from diptych.data.images import FolderSource
+from diptych.data.known import centric_of
+from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.stored import Stored, StoredWriter, stored
+
+__all__ = ["read_captions_tsv"]
+
+_VERSION = 1
+_ENDINGS = (".tsv", ".tsv.gz")
+
+
+class _Records(Column[Mapping[str, Any]]):
+    """Line and address of each picture."""
+
+    def __init__(self, found: Stored) -> None:
+        self._lines, self._addresses = found.places, found.texts("url")
+        super().__init__(len(self._lines))
+
+    def read(self, rows: range | np.ndarray) -> list[Mapping[str, Any]]:
+        """The records of these stored rows."""
+        both = zip(self._lines.read(rows), self._addresses.read(rows), strict=True)
+        return [{"line": line, "url": url} for (line,), url in both]
+
+
+def _tables(path: Path, options: Mapping[str, Any]) -> list[CaptionTable]:
+    if not path.is_dir():
+        return [CaptionTable.of(path, **options)]
+    files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
+    if not files:
+        raise DataError(f"{path} has no .tsv file", "give the table itself with --data")
+    return [CaptionTable.of(file, **options) for file in files]
+
+
+def _parts(tables: Sequence[CaptionTable], images: Path | None, split: str | None) -> list[Part]:
+    """Each table with its split and its pictures' folder: the split's or the file's own, else the common one."""
+    top = tables[0].file.parent
+    root = images if images is not None else top / "images" if (top / "images").is_dir() else top
+    if not root.is_dir():
+        raise DataError(f"the image folder {root} does not exist", "check --images")
+    parts: list[Part] = []
+    for table in tables:
+        stem = table.file.name.removesuffix(".gz").rpartition(".")[0]
+        named = split if split is not None else split_named(stem)
+        own = (name for name in (stem, named) if name and (root / name).is_dir())
+        folder = next(own, None)
+        parts.append(Part(table, named, root, f"{folder}/" if folder else ""))
+    folders = Counter(part.prefix for part in parts if part.table.image < 0)
+    for part in parts:
+        if folders[part.prefix] > 1 and part.table.image < 0:
+            files = ", ".join(p.table.file.name for p in parts if p.prefix == part.prefix)
+            raise DataError(
+                f"{part.folder}: its pictures are numbered, and could be those of {files}",
+                f"put them into {root / 'train'}, {root / 'val'} …, or give one table with --data",
+            )
+    return parts
+
+
+def read_captions_tsv(
+    path: Path | str,
+    images: Path | str | None = None,
+    image_column: str | None = None,
+    caption_column: str | None = None,
+    quotes: bool | None = None,
+    first_number: int = 0,
+    missing: Literal["error", "skip"] = "error",
+    split: str | None = None,
+    validation: float = 0.1,
+    test: float = 0.1,
+    skip_bad_captions: bool = False,
+    centric: Centric | None = None,
+) -> Collection:
+    """Read tables of captions and addresses with what was fetched of their pictures.
+
+    Args:
+        path: a table (.tsv, .csv, also gzipped), or a folder of .tsv files.
+        images: the folder of pictures, or of a folder ``train``, ``val`` … for each table; ``images/``
+            beside the table, else the table's own folder, when not given.
+        image_column: column with each picture's file, below the folder; recognised by its name.
+        caption_column: column of captions; recognised by its name.
+        quotes: whether fields may be in quotation marks; in CSV files they may, in TSV files not.
+        first_number: the number of the first line's picture, where pictures are called by numbers.
+        missing: lines without a picture are an error, or left out and counted.
+        split: the split of all; as the file's name says it (``Train_GCC-training.tsv``) when not given.
+        validation: share of pictures in ``val`` where no name says a split, by a hash of the file's name.
+        test: share of pictures in ``test`` where no name says a split.
+        skip_bad_captions: leave out empty captions, and count them, instead of failing.
+        centric: what the pictures show, ``"scene"`` or ``"object"``.
+
+    Returns:
+        A Collection whose ids are the pictures' files; ids, captions, splits and records (line and
+        address) are columns. Lines of one picture that follow each other are its captions.
+
+    Raises:
+        UsageError: a column that does not exist, or an option is something else.
+        DataError: pictures are missing or belong to no line, or a line is not as it should be.
+        ImageError: a file that leads out of the folder.
+        CaptionError: an empty caption; the message names its line.
+        StorageError: the cache folder cannot be written.
+    """
+    if missing not in ("error", "skip"):
+        raise UsageError(f"missing is {missing!r}", "error or skip")
+    check_shares(validation, test)
+    path = Path(path)
+    columns = {"caption_column": caption_column, "image_column": image_column, "quotes": quotes}
+    tables = _tables(path, columns)
+    parts = _parts(tables, None if images is None else Path(images), split)
+    options = PictureOptions(first_number, missing, validation, test, skip_bad_captions)
+
+    def write(writer: StoredWriter) -> None:
+        indexer = TableIndexer(options, writer)
+        for part in parts:
+            indexer.part(part)
+        indexer.finish()
+
+    states = [(str(part.table.file.resolve()), *_state(part.table.file), part.prefix) for part in parts]
+    shapes = [{**asdict(part.table), "file": "", "split": part.split} for part in parts]
+    root = parts[0].root
+    # A file that a column names need not end like a picture.
+    places = {part.folder: part.table.image >= 0 for part in parts}
+    held = [folder_state(folder, every) for folder, every in places.items()]
+    key = fingerprint("captions-tsv", _VERSION, asdict(options), states, shapes, held)
+    found = stored(f"captions-tsv-{key}", write, 1, ["url"])
+    name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
+    source = FolderSource(root, found.texts("image_ids"))
+    return found.collection(name, source, _Records(found), centric_of(centric, name))
+
+
+def _state(file: Path) -> tuple[int, int]:
+    state = file.stat()
+    return state.st_size, state.st_mtime_ns
+
+
+def _recognises(path: Path) -> bool:
+    if path.is_dir():
+        return any(
+            CaptionTable.looks_like(file) for file in path.iterdir() if file.name.endswith(_ENDINGS[0])
+        )
+    return path.name.endswith(_ENDINGS[0]) and CaptionTable.looks_like(path)
+
+
+READERS.add(
+    Reader(
+        "captions-tsv",
+        "tables of captions and addresses (Conceptual Captions), with the pictures that were fetched",
+        _recognises,
+        read_captions_tsv,
+        {
+            "images": "folder of pictures (default: images/ beside the table)",
+            "image_column": "column with each picture's file (recognised; else pictures are numbered by line)",
+            "caption_column": "column of captions (recognised)",
+            "quotes": "fields may be in quotation marks (default: in .csv, not in .tsv)",
+            "first_number": "number of the first line's picture (default: 0)",
+            "missing": "error, or skip: lines without a picture (default: error)",
+            "split": "the split of all (default: as the table's name says)",
+            "validation": "share of pictures in val where no name says a split (default: 0.1)",
+            "test": "share of pictures in test where no name says a split (default: 0.1)",
+            "skip_bad_captions": "leave out and count empty captions instead of failing",
+            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
+        },
+    )
+)

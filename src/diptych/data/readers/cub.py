@@ -1,0 +1,208 @@
+"""CUB-200-2011 with the captions of Reed et al.: one text file of ten lines beside every picture.
+
+``CUB_200_2011/`` holds ``images.txt``, ``classes.txt``, ``image_class_labels.txt``, ``train_test_split.txt``
+(numbers and names, one per line) and ``images/CLASS/FILE.jpg``; the captions are ``text_c10/CLASS/FILE.txt``.
+
+Sources: Wah et al., The Caltech-UCSD Birds-200-2011 Dataset; Reed et al., Learning Deep Representations of
+Fine-grained Visual Descriptions, CVPR 2016.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from diptych.core.errors import DataError, UsageError
+from diptych.core.progress import track
+from diptych.data.collection import Collection
+from diptych.data.loading import read_ahead
+from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.gathering import Gathering, first_folder
+
+__all__ = ["read_cub"]
+
+_FOLDER = "CUB_200_2011"
+_LISTS = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")
+_TEXTS = ("text_c10", "cvpr2016_cub/text_c10", "birds/text_c10", "text")
+_FILE_COLUMNS = ("image_file", "image", "filename", "file_name", "file", "path")
+_SPLIT_COLUMNS = ("eval_status", "split", "set")
+_SPLITS = {"dev": "val", "valid": "val", "validation": "val"}
+
+
+def _root(path: Path) -> Path:
+    for folder in (path, path / _FOLDER, path / _FOLDER / _FOLDER):
+        if (folder / _LISTS[0]).is_file():
+            return folder
+    raise DataError(
+        f"no {_LISTS[0]} in {path} or in {path / _FOLDER}", f"give the folder that {_FOLDER}.tgz unpacks to"
+    )
+
+
+def _numbered(file: Path) -> dict[str, str]:
+    """``NUMBER VALUE`` per line, in the file's order."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise DataError(f"{file} does not exist", f"unpack {_FOLDER}.tgz again") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file} cannot be read: {error}", f"unpack {_FOLDER}.tgz again") from None
+    found: dict[str, str] = {}
+    for line, text in enumerate(lines, 1):
+        number, _, value = text.strip().partition(" ")
+        if not number:
+            continue
+        if not value.strip() or number in found:
+            what = f"number {number} twice" if number in found else f"no value for {number}"
+            raise DataError(f"{file}, line {line}: {what}", f"unpack {_FOLDER}.tgz again")
+        found[number] = value.strip()
+    return found
+
+
+def _of_images(file: Path, images: Mapping[str, str]) -> dict[str, str]:
+    """A value for every image's number."""
+    values = _numbered(file)
+    without = [number for number in images if number not in values]
+    if without:
+        raise DataError(
+            f"{file} says nothing of {len(without):,} of {len(images):,} images, first {images[without[0]]}",
+            f"unpack {_FOLDER}.tgz again",
+        )
+    return values
+
+
+def _captions(file: Path) -> list[str] | None:
+    """The lines of one file of captions; None where there is no such file."""
+    try:
+        # A few of the published files hold bytes that are no UTF-8, in the middle of usable captions.
+        content = file.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    lines = content.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _listed_splits(file: Path, names: Sequence[str]) -> list[str]:
+    """The split of each image in a table of file names and splits; ``dev`` is ``val``."""
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as handle:
+            table = csv.DictReader(handle, delimiter="\t" if file.suffix == ".tsv" else ",")
+            columns = table.fieldnames or []
+            image = next((name for name in _FILE_COLUMNS if name in columns), None)
+            split = next((name for name in _SPLIT_COLUMNS if name in columns), None)
+            if image is None or split is None:
+                raise UsageError(
+                    f"{file} has no column of {'images' if image is None else 'splits'}: {', '.join(columns)}",
+                    f"name one of {', '.join(_FILE_COLUMNS)} and one of {', '.join(_SPLIT_COLUMNS)}",
+                )
+            said = {PurePosixPath(row[image] or "").stem: (row[split] or "").strip() for row in table}
+    except FileNotFoundError:
+        raise DataError(f"{file} does not exist", "check --reader-option split_file") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{file} cannot be read: {error}", "save it as UTF-8") from None
+    # CUB's file names are unique without their folders.
+    stems = [PurePosixPath(name).stem for name in names]
+    without = [name for name, stem in zip(names, stems, strict=True) if not said.get(stem)]
+    strange = sorted(set(said) - set(stems))
+    if without or strange:
+        raise DataError(
+            f"{file} gives no split to {len(without):,} of {len(names):,} images"
+            + (f" (first {without[0]})" if without else "")
+            + f" and names {len(strange):,} that are not there"
+            + (f" (first {strange[0]})" if strange else ""),
+            "give one line per image of images.txt",
+        )
+    return [_SPLITS.get(said[stem], said[stem]) for stem in stems]
+
+
+def read_cub(
+    path: Path | str,
+    images: Path | str | None = None,
+    captions: Path | str | None = None,
+    split_file: Path | str | None = None,
+    max_captions: int | None = None,
+    skip_bad_captions: bool = False,
+) -> Collection:
+    """Read CUB-200-2011 with captions.
+
+    Args:
+        path: ``CUB_200_2011``, or the folder that holds it.
+        images: the folder of pictures by class; ``images/`` of ``CUB_200_2011`` when not given.
+        captions: the folder of captions by class; ``text_c10`` or ``cvpr2016_cub/text_c10`` in
+            ``CUB_200_2011`` or beside it when not given.
+        split_file: a CSV or TSV file with a column of file names and one of splits, in place of
+            ``train_test_split.txt``.
+        max_captions: keep the first so many captions of each image.
+        skip_bad_captions: leave out empty captions, and count them, instead of failing.
+
+    Returns:
+        A Collection whose records hold ``class`` and ``species``, object-centric.
+
+    Raises:
+        UsageError: ``split_file`` without such columns.
+        DataError: a list or folder that is missing, lists that disagree, images without captions.
+        CaptionError: an empty caption; the message names it.
+    """
+    root = _root(Path(path))
+    names = _numbered(root / "images.txt")
+    classes = _numbered(root / "classes.txt")
+    labels = _of_images(root / "image_class_labels.txt", names)
+    if split_file is None:
+        told = _of_images(root / "train_test_split.txt", names)
+        splits = ["train" if told[number] == "1" else "test" for number in names]
+    else:
+        splits = _listed_splits(Path(split_file), list(names.values()))
+    found = [base / name for base in (root, root.parent, root.parent.parent) for name in _TEXTS]
+    texts = first_folder(captions, found, "--reader-option captions")
+    if texts is None:
+        raise DataError(
+            f"no captions beside {root}: no {' or '.join(_TEXTS[:2])}",
+            "fetch the captions of Reed et al. (diptych data cub) or name their folder with "
+            "--reader-option captions=FOLDER",
+        )
+    folder = first_folder(images, (), "--images") or root / "images"
+    gathered = Gathering(skip_bad_captions)
+    files = [texts / PurePosixPath(name).with_suffix(".txt") for name in names.values()]
+    missing: list[str] = []
+    read = track(read_ahead(_captions, files), "reading captions", len(files), "files")
+    for (number, name), split, lines in zip(names.items(), splits, read, strict=True):
+        label = classes.get(labels[number])
+        if label is None or label != PurePosixPath(name).parent.name:
+            raise DataError(
+                f"{root}: {name} is labelled as class {labels[number]}, {label}",
+                f"unpack {_FOLDER}.tgz again",
+            )
+        if lines is None:
+            missing.append(name)
+            continue
+        record: dict[str, Any] = {"class": label, "species": label.partition(".")[2].replace("_", " ")}
+        gathered.add(name, split, lines[:max_captions], record, said_in=str(texts))
+    if missing:
+        raise DataError(
+            f"{texts} has no captions for {len(missing):,} of {len(names):,} images, first {missing[0]}",
+            "unpack the captions again",
+        )
+    return gathered.collection("cub", folder, "object")
+
+
+def _recognises(path: Path) -> bool:
+    folders = (path, path / _FOLDER, path / _FOLDER / _FOLDER)
+    return any(all((folder / name).is_file() for name in _LISTS) for folder in folders)
+
+
+READERS.add(
+    Reader(
+        "cub",
+        "CUB-200-2011 with the captions of Reed et al.: CUB_200_2011 and text_c10",
+        _recognises,
+        read_cub,
+        {
+            "images": "folder of pictures by class (default: images/ of CUB_200_2011)",
+            "captions": "folder of captions by class (default: text_c10, there or beside it)",
+            "split_file": "table of file names and splits, in place of train_test_split.txt",
+            "max_captions": "keep the first so many captions of each image",
+            "skip_bad_captions": "leave out and count empty captions instead of failing",
+        },
+    )
+)

@@ -1,0 +1,189 @@
+"""Flickr30k and Flickr8k as their authors distribute them: a file of tokens and lists of splits.
+
+``results_20130124.token`` (``Flickr8k.token.txt``) holds ``FILE.jpg#N<TAB>caption`` per line; a widespread
+copy, ``results.csv``, holds ``FILE.jpg| N| caption`` below a header. ``train.txt``, ``val.txt`` and
+``test.txt`` of Flickr30k Entities (``Flickr_8k.trainImages.txt`` …) name a split's images, one per line.
+
+Sources: Young et al., TACL 2014; Hodosh et al., JAIR 2013; Plummer et al., Flickr30k Entities, IJCV 2017.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from diptych.core.errors import DataError
+from diptych.data.collection import Collection
+from diptych.data.json_files import beginning_of
+from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.gathering import Gathering, first_folder
+from diptych.data.readers.karpathy import karpathy_files
+
+__all__ = ["read_flickr30k"]
+
+_TOKENS = ("results_20130124.token", "Flickr8k.token.txt", "results.csv", "flickr30k_images/results.csv")
+_IMAGES = (
+    *("flickr30k-images", "flickr30k_images/flickr30k_images", "flickr30k_images"),
+    *("Flicker8k_Dataset", "Flickr8k_Dataset", "images", "Images"),
+)
+_LISTS = {
+    "train": ("train.txt", "Flickr_8k.trainImages.txt"),
+    "val": ("val.txt", "Flickr_8k.devImages.txt"),
+    "test": ("test.txt", "Flickr_8k.testImages.txt"),
+}
+_LIST_FOLDERS = ("flickr30k_entities", "Flickr8k_text", "splits")
+_HEADER = re.compile(r"image_name\s*\|\s*comment_number\s*\|\s*comment")
+_NUMBER_FIRST = re.compile(r"\s*([0-9]+)\s+(.*)")  # one line of the copy has lost its second bar
+
+
+def _is_table(file: Path) -> bool:
+    return file.suffix == ".csv"
+
+
+def _is_tokens(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    if _is_table(file):
+        return _HEADER.match(beginning_of(file, 100)) is not None
+    return file.suffix == ".token" or file.name.endswith(".token.txt")
+
+
+def _find_tokens(path: Path) -> Path:
+    if path.is_file():
+        return path
+    found = [path / name for name in _TOKENS if _is_tokens(path / name)]
+    if not found:
+        raise DataError(f"no {_TOKENS[0]} in {path}", "give the file itself with --data")
+    return found[0]
+
+
+def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
+    """File name, number and caption of each line."""
+    try:
+        with open(file, encoding="utf-8") as handle:
+            for line, text in enumerate(handle, 1):
+                text = text.rstrip("\r\n")
+                if not text.strip() or (line == 1 and _HEADER.match(text)):
+                    continue
+                if _is_table(file):
+                    name, _, rest = text.partition("|")
+                    number, bar, caption = rest.partition("|")
+                    if not bar and (both := _NUMBER_FIRST.fullmatch(rest)):
+                        number, caption = both[1], both[2]
+                else:
+                    key, _, caption = text.partition("\t")
+                    name, _, number = key.rpartition("#")
+                if not name.strip() or not number.strip().isdigit():
+                    raise DataError(
+                        f"{file}, line {line}: {text[:60]!r} is no file name, number and caption",
+                        "fetch the file again",
+                    )
+                yield name.strip(), number.strip(), caption
+    except FileNotFoundError:
+        raise DataError(f"{file} does not exist", "check the path given with --data") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file} cannot be read: {error}", "fetch the file again") from None
+
+
+def _split_of(folder: Path) -> dict[str, str]:
+    """The split of each image that a list names, by its file name without ending."""
+    found: dict[str, str] = {}
+    for split, files in _LISTS.items():
+        file = next((folder / name for name in files if (folder / name).is_file()), None)
+        if file is None:
+            raise DataError(f"{folder} has no list of {split} ({' or '.join(files)})", "put all three there")
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            stem = line.strip().removesuffix(".jpg")
+            if stem and found.setdefault(stem, split) != split:
+                raise DataError(
+                    f"{folder}: {stem} is listed in {found[stem]} and in {split}", "fetch them again"
+                )
+    return found
+
+
+def _has_lists(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _LISTS["train"])
+
+
+def read_flickr30k(
+    path: Path | str,
+    images: Path | str | None = None,
+    splits: Path | str | None = None,
+    max_captions: int | None = None,
+    skip_bad_captions: bool = False,
+) -> Collection:
+    """Read Flickr30k or Flickr8k in their authors' form.
+
+    Args:
+        path: the file of tokens, or its folder.
+        images: the folder of pictures; ``flickr30k-images`` or its like beside the file when not given.
+        splits: the folder with the lists of splits; ``flickr30k_entities`` or the file's own folder when
+            not given. Images that no list names are left out and counted; without any lists every image
+            is in the split ``all``.
+        max_captions: keep the first so many captions of each image.
+        skip_bad_captions: leave out empty captions, and count them, instead of failing.
+
+    Raises:
+        DataError: no such file or folder, a line that is none, an image in two splits, listed images
+            without captions.
+        CaptionError: an empty caption; the message names it.
+    """
+    file = _find_tokens(Path(path))
+    base = file.parent
+    texts: dict[str, list[tuple[str, str]]] = {}
+    for name, number, caption in _lines(file):
+        texts.setdefault(name, []).append((f"{name}#{number}", caption))
+    if not texts:
+        raise DataError(f"{file} has no captions", "fetch the file again")
+    folders = [base / name for name in _IMAGES]
+    folder = first_folder(images, folders, "--images") or base
+    lists = first_folder(
+        splits,
+        [place for place in (*(base / name for name in _LIST_FOLDERS), base) if _has_lists(place)],
+        "--reader-option splits",
+    )
+    notes: list[str] = []
+    if lists is None:
+        chosen = dict.fromkeys(texts, "all")
+        notes.append("no train.txt, val.txt and test.txt beside the captions: every image is in split all")
+    else:
+        told = _split_of(lists)
+        stems = {name.removesuffix(".jpg"): name for name in texts}
+        lost = [stem for stem in told if stem not in stems]
+        if lost:
+            raise DataError(
+                f"{file} has no captions for {len(lost):,} of {len(told):,} listed images, first {lost[0]}",
+                "fetch the file again, or give the lists that belong to it",
+            )
+        chosen = {name: told[stem] for stem, name in stems.items() if stem in told}
+        if len(chosen) < len(texts):
+            notes.append(f"{len(texts) - len(chosen):,} images in no list of splits left out")
+    gathered = Gathering(skip_bad_captions)
+    for name, split in chosen.items():
+        kept = texts[name][:max_captions]
+        gathered.add(name, split, [text for _, text in kept], {}, [i for i, _ in kept], file.name)
+    dataset = "flickr8k" if file.name.lower().startswith("flickr8k") else "flickr30k"
+    return gathered.collection(dataset, folder, "scene", notes)
+
+
+def _recognises(path: Path) -> bool:
+    if path.is_dir():  # beside Karpathy's JSON they are asked for by name
+        return any(_is_tokens(path / name) for name in _TOKENS) and not karpathy_files(path)
+    return _is_tokens(path)
+
+
+READERS.add(
+    Reader(
+        "flickr30k",
+        "Flickr30k or Flickr8k in their authors' form: a file of tokens, lists of splits, a folder of pictures",
+        _recognises,
+        read_flickr30k,
+        {
+            "images": "folder of pictures (default: flickr30k-images or its like beside the tokens)",
+            "splits": "folder with train.txt, val.txt and test.txt (default: flickr30k_entities, or beside)",
+            "max_captions": "keep the first so many captions of each image",
+            "skip_bad_captions": "leave out and count empty captions instead of failing",
+        },
+    )
+)

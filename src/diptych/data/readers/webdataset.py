@@ -1,0 +1,157 @@
+"""Webdataset: tar shards of ``KEY.jpg`` with ``KEY.txt`` or ``KEY.json``, as img2dataset writes them.
+
+Shards are gone through once for where things are, and not unpacked; that is kept in the cache folder
+under the shards' names, sizes and times. Afterwards a picture is one read in the middle of a shard, in
+any order. Ids and captions stay in files too: a million pictures need no more memory than a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+from diptych.core.errors import DataError
+from diptych.core.fingerprint import fingerprint
+from diptych.core.progress import task
+from diptych.data.assigned import split_named
+from diptych.data.collection import Centric, Collection
+from diptych.data.known import centric_of
+from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.shards import Indexer, IndexOptions, Shard, ShardRecords, ShardSource, find_shards
+from diptych.data.shards.files import holds_shards, is_pattern
+from diptych.data.shards.source import PLACES
+from diptych.data.stored import StoredWriter, stored
+
+__all__ = ["read_webdataset"]
+
+_VERSION = 1
+
+
+def _splits(shards: Sequence[Shard], split: str | None) -> list[str | None]:
+    """The split of each shard: as given, as its name says, or None where no name says one."""
+    if split is not None:
+        return [split] * len(shards)
+    named = [split_named(shard.name) for shard in shards]
+    if any(named) and not all(named):
+        silent, said = named.index(None), next(at for at, name in enumerate(named) if name)
+        raise DataError(
+            f"{shards[said].name} is of split {named[said]}, of {shards[silent].name} no split is known",
+            "name one for all with --reader-option split=NAME, or put shards into folders train, val and test",
+        )
+    return named
+
+
+def read_webdataset(
+    path: Path | str,
+    caption: Literal["txt", "json"] | None = None,
+    caption_key: str = "caption",
+    caption_lines: bool = False,
+    picture: str | None = None,
+    split: str | None = None,
+    validation: float = 0.1,
+    test: float = 0.1,
+    missing: Literal["error", "skip"] = "error",
+    truncated: Literal["error", "skip"] = "error",
+    skip_bad_captions: bool = False,
+    centric: Centric | None = None,
+) -> Collection:
+    """Read shards of a folder, or of a pattern such as ``shards/train-{000..012}.tar``.
+
+    Args:
+        path: the folder (with folders in it), one shard, or a pattern with braces or stars.
+        caption: where captions are, in ``txt`` or ``json`` files; in the first, else in the second, when
+            not given.
+        caption_key: the key of captions in JSON files, a text or a list of texts.
+        caption_lines: whether every line of a ``txt`` file is a caption.
+        picture: ending of the pictures; any known one when not given.
+        split: the split of all; as names of shards or folders say it when not given.
+        validation: share of samples in ``val`` where no name says a split, by a hash of their id.
+        test: share of samples in ``test`` where no name says a split.
+        missing: samples without picture or caption are an error, or left out and counted.
+        truncated: shards that are cut off are an error, or used up to there and counted.
+        skip_bad_captions: leave out empty captions, and count them, instead of failing.
+        centric: what the pictures show, ``"scene"`` or ``"object"``.
+
+    Returns:
+        A Collection with ids ``SHARD/KEY``; its ids, captions, splits and records are columns.
+
+    Raises:
+        UsageError: an option is something else.
+        DataError: shards are missing, compressed, damaged or cut off, a name in one leads out of it, a
+            key is there twice, or a sample is not as it should be; the message names shard and byte.
+        CaptionError: an empty caption; the message names its sample.
+        StorageError: the cache folder cannot be written.
+    """
+    path = Path(path)
+    options = IndexOptions(
+        caption,
+        caption_key,
+        caption_lines,
+        picture.lower().removeprefix(".") if picture else None,
+        split,
+        validation,
+        test,
+        missing,
+        truncated,
+        skip_bad_captions,
+    )
+    options.check()
+    shards = find_shards(path)
+    splits = _splits(shards, split)
+    states = []
+    for shard in shards:
+        try:
+            state = shard.path.stat()
+        except OSError as error:
+            raise DataError(f"{shard.path} cannot be read: {error.strerror}", "fetch the shard") from None
+        states.append((str(shard.path.resolve()), shard.name, state.st_size, state.st_mtime_ns))
+
+    def write(writer: StoredWriter) -> None:
+        indexer = Indexer(options, writer)
+        with task("reading shards", len(shards), "shards") as bar:
+            for number, shard in enumerate(shards):
+                indexer.shard(number, shard, splits[number])
+                bar.advance()
+        indexer.finish(len(shards))
+
+    key = fingerprint("webdataset", _VERSION, asdict(options), states)
+    columns = stored(f"webdataset-{key}", write, PLACES)
+    name = path.resolve().name if path.is_dir() else Path(shards[0].path.parent).resolve().name
+    return columns.collection(
+        name,
+        ShardSource(shards, columns.places),
+        ShardRecords(shards, columns.places, caption_key),
+        centric_of(centric, name),
+    )
+
+
+def _recognises(path: Path) -> bool:
+    if path.is_dir():
+        return holds_shards(path)
+    return path.suffix == ".tar" or (is_pattern(path) and ".tar" in path.name)
+
+
+READERS.add(
+    Reader(
+        "webdataset",
+        "tar shards of KEY.jpg with KEY.txt or KEY.json: a folder of them, or a pattern with --reader webdataset",
+        _recognises,
+        read_webdataset,
+        {
+            "caption": "txt or json: where captions are (default: txt, else json)",
+            "caption_key": "key of the captions in JSON files (default: caption)",
+            "caption_lines": "every line of a txt file is a caption (default: false)",
+            "picture": "ending of the pictures, e.g. png (default: any)",
+            "split": "the split of all (default: as names of shards or folders say)",
+            "validation": "share of samples in val where no name says a split (default: 0.1)",
+            "test": "share of samples in test where no name says a split (default: 0.1)",
+            "missing": "error, or skip: samples without picture or caption (default: error)",
+            "truncated": "error, or skip: shards that are cut off (default: error)",
+            "skip_bad_captions": "leave out and count empty captions instead of failing",
+            "centric": "what the pictures show: scene or object (default: as known of the dataset)",
+        },
+        general=3,
+    )
+)

@@ -1,0 +1,162 @@
+"""What lies where in a tar file: headers alone, nothing unpacked, nothing trusted.
+
+A header is 512 bytes, read by ``tarfile``; the walk from one to the next is our own, for the library keeps
+every member in memory and takes a file that was cut off for its end. Links, devices and folders are not
+data and are passed over.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from diptych.core.errors import DataError
+from diptych.data.images import check_inside
+
+__all__ = ["Member", "Members"]
+
+_BLOCK = tarfile.BLOCKSIZE
+_ZEROS = bytes(_BLOCK)
+_DATA = frozenset(tarfile.REGULAR_TYPES) - {tarfile.GNUTYPE_SPARSE}
+_WITHOUT_DATA = frozenset(
+    {tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE}
+)
+_EXTENSIONS = frozenset(
+    {tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
+)
+# What a longer name or a larger size is written in; real ones have a few hundred bytes.
+_MAX_EXTENSION_BYTES = 1 << 20
+
+
+class Member(NamedTuple):
+    """A file in a shard.
+
+    Attributes:
+        name: its path in the shard, without a leading ``./``.
+        offset: of its first byte in the shard.
+        size: in bytes; the shard holds all of them.
+    """
+
+    name: str
+    offset: int
+    size: int
+
+
+class _Damaged(Exception):
+    """What is wrong with a shard from here on."""
+
+
+class Members:
+    """The files of one shard, in order; go through it once.
+
+    Args:
+        path: the shard.
+        handle: the shard, open for reading; it may be read from elsewhere between two members.
+
+    Attributes:
+        ignored: links, devices and sparse files passed over so far.
+        cut: what is wrong where the shard ends too early or is damaged; None for a whole shard. Members
+            that came before are whole.
+    """
+
+    def __init__(self, path: Path, handle: BinaryIO) -> None:
+        self.ignored = 0
+        self.cut: DataError | None = None
+        self._path, self._handle = path, handle
+        self._size = handle.seek(0, 2)
+
+    def __iter__(self) -> Iterator[Member]:
+        """Members as they come.
+
+        Raises:
+            DataError: the file is no tar file at all, or a member's name leads out of it.
+        """
+        at = 0
+        longer: dict[str, str] = {}
+        while True:
+            try:
+                info = self._header(at)
+                if info is None:
+                    return
+                start, at = at, at + _BLOCK
+                if info.type in _WITHOUT_DATA:
+                    self.ignored += info.type != tarfile.DIRTYPE
+                    longer = {}
+                    continue
+                size = self._whole_number(longer["size"]) if "size" in longer else info.size
+                if size < 0 or at + size > self._size:
+                    raise _Damaged(f"{info.name!r} has {size:,} bytes, {self._size - at:,} are left")
+                if info.type in _EXTENSIONS:
+                    longer |= self._extension(info, at)
+                elif info.type in _DATA:
+                    yield Member(self._checked(longer.get("path", info.name), start), at, size)
+                    longer = {}
+                elif info.type != tarfile.XGLTYPE:
+                    self.ignored += 1
+                    longer = {}
+                at += -(-size // _BLOCK) * _BLOCK
+            except _Damaged as damage:
+                error = DataError(
+                    f"{self._path} is damaged or cut off at byte {at:,} of {self._size:,}: {damage}",
+                    "fetch it again, or use what comes before with --reader-option truncated=skip",
+                )
+                if at == 0:
+                    raise DataError(f"{self._path} is no tar file: {damage}", "fetch it again") from None
+                self.cut = error
+                return
+
+    def _header(self, at: int) -> tarfile.TarInfo | None:
+        """The header at ``at``; None for the mark of the end."""
+        block = self._read(at, _BLOCK)
+        if block == _ZEROS:
+            return None
+        if len(block) < _BLOCK:
+            raise _Damaged("no mark of the end" if not block else f"{len(block)} bytes of a header are left")
+        try:
+            return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except (tarfile.HeaderError, ValueError) as error:
+            raise _Damaged(f"not a header ({error})") from None
+
+    def _extension(self, info: tarfile.TarInfo, at: int) -> dict[str, str]:
+        """The name or size of the next member where its own header has no room for them."""
+        if info.size > _MAX_EXTENSION_BYTES:
+            raise _Damaged(f"{info.size:,} bytes of a name")
+        content = self._read(at, info.size)
+        if info.type == tarfile.GNUTYPE_LONGLINK:
+            return {}
+        if info.type == tarfile.GNUTYPE_LONGNAME:
+            return {"path": content.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")}
+        found = {}
+        while content.strip(b"\0"):  # "LENGTH KEY=VALUE\n", LENGTH being that of all of it
+            length = self._whole_number(content.split(b" ", 1)[0].decode("ascii", "replace"))
+            key, equals, value = content[:length].partition(b" ")[2].partition(b"=")
+            if not equals or length > len(content):
+                raise _Damaged("an extended header that is none")
+            found[key.decode("utf-8", "replace")] = value[:-1].decode("utf-8", "surrogateescape")
+            content = content[length:]
+        return {key: found[key] for key in ("path", "size") if key in found}
+
+    def _read(self, at: int, size: int) -> bytes:
+        try:
+            self._handle.seek(at)
+            return self._handle.read(size)
+        except OSError as error:
+            raise _Damaged(error.strerror or str(error)) from None
+
+    def _whole_number(self, text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
+            raise _Damaged(f"{text[:20]!r} is no number")
+        return int(text)
+
+    def _checked(self, name: str, at: int) -> str:
+        name = name.removeprefix("./")
+        check_inside(name, f"{self._path} (byte {at:,})")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"{self._path}, byte {at:,}: {name!r} is no name in UTF-8", "write the shard again"
+            ) from None
+        return name

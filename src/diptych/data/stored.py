@@ -1,0 +1,199 @@
+"""Collections read once into columns on disk, and opened from there the next time.
+
+What is stored of a dataset is its ids, captions and splits and where its pictures are, never a pixel.
+It lies in the cache folder under a name made of everything it depends on; half of it is never seen.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from diptych.core.errors import DataError, StorageError
+from diptych.core.files import atomic_folder, cache_root, read_json, write_json
+from diptych.data.collection import Centric, Collection, ImageSource
+from diptych.data.columns import Labels
+from diptych.data.positioned import NumberTable
+from diptych.data.string_table import StringTable, StringWriter
+
+__all__ = ["Stored", "StoredWriter", "stored"]
+
+logger = logging.getLogger(__name__)
+
+_FORMAT = 1
+_HEADER = "columns.json"
+_MOST_SPLITS = 256
+_BUFFER_BYTES = 1 << 18
+
+
+class StoredWriter:
+    """Takes a dataset's images one at a time.
+
+    Args:
+        folder: an empty one.
+        places: numbers per image that say where its picture is.
+        texts: names of further strings per image.
+
+    Attributes:
+        notes: what the collection's notes will be.
+        n_images: how many came so far.
+    """
+
+    def __init__(self, folder: Path, places: int, texts: Sequence[str] = ()) -> None:
+        self.notes: list[str] = []
+        self.n_images = 0
+        self._folder, self._places = folder, places
+        self._n_captions = 0
+        self._splits: dict[str, int] = {}
+        with ExitStack() as files:
+            self._ids, self._captions, self._caption_ids, *self._texts = (
+                files.enter_context(StringWriter(folder / name))
+                for name in ("image_ids", "captions", "caption_ids", *texts)
+            )
+            self._caption_image, self._place, self._split = (
+                files.enter_context(open(folder / name, "wb", _BUFFER_BYTES))
+                for name in ("caption_image.i8", "places.i8", "splits.u1")
+            )
+            self._files = files.pop_all()
+
+    def add(
+        self,
+        image_id: str,
+        split: str,
+        captions: Sequence[str],
+        place: Sequence[int],
+        texts: Sequence[str] = (),
+    ) -> None:
+        """Append an image.
+
+        Raises:
+            DataError: more than 256 splits, or a text that holds half a character.
+        """
+        code = self._splits.setdefault(split, len(self._splits))
+        if code >= _MOST_SPLITS:
+            raise DataError(f"more than {_MOST_SPLITS} splits, the last: {split!r}", "name one for all")
+        self._ids.add(image_id)
+        for position, caption in enumerate(captions):
+            self._captions.add(caption)
+            self._caption_ids.add(f"{image_id}#{position}")
+            self._caption_image.write(self.n_images.to_bytes(8, "little"))
+        self._n_captions += len(captions)
+        self._place.write(b"".join(number.to_bytes(8, "little", signed=True) for number in place))
+        self._split.write(bytes([code]))
+        for writer, text in zip(self._texts, texts, strict=True):
+            writer.add(text)
+        self.n_images += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.close()
+        if error is None:
+            header = {"images": self.n_images, "captions": self._n_captions, "places": self._places}
+            splits = {"splits": list(self._splits), "notes": self.notes}
+            write_json(self._folder / _HEADER, {"format": _FORMAT, **header, **splits})
+
+
+class Stored:
+    """A dataset's columns on disk.
+
+    Args:
+        folder: what a :class:`StoredWriter` wrote.
+
+    Raises:
+        StorageError: it is not complete, of another format or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        header = read_json(folder / _HEADER)
+        if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            raise StorageError(f"{folder} holds no columns of format {_FORMAT}", "delete it")
+        self._folder = folder
+        self._header: Mapping[str, Any] = header
+        self.places = NumberTable(folder / "places.i8", header["places"], header["images"])
+        self._codes = np.fromfile(folder / "splits.u1", dtype=np.uint8)
+
+    def texts(self, name: str) -> StringTable:
+        """The strings of that name, one per image."""
+        return StringTable(self._folder / name)
+
+    def collection(
+        self,
+        name: str,
+        source: ImageSource,
+        records: Sequence[Mapping[str, Any]] | None = None,
+        centric: Centric | None = None,
+    ) -> Collection:
+        """All of it as a collection; source rows are rows of :attr:`places`."""
+        n_images, n_captions = self._header["images"], self._header["captions"]
+        NumberTable(self._folder / "caption_image.i8", 1, n_captions)  # as long as it should be
+        return Collection(
+            name=name,
+            image_ids=self.texts("image_ids"),
+            captions=self.texts("captions"),
+            caption_ids=self.texts("caption_ids"),
+            caption_image=np.fromfile(self._folder / "caption_image.i8", dtype="<i8"),
+            splits=Labels(self._header["splits"], self._codes),
+            source=source,
+            source_rows=np.arange(n_images, dtype=np.int64),
+            records=records,
+            notes=tuple(self._header["notes"]),
+            centric=centric,
+        )
+
+
+def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: Sequence[str] = ()) -> Stored:
+    """The columns stored under ``key``; written first when they are not there, or are damaged.
+
+    Processes that ask for the same key at the same time write it once.
+
+    Args:
+        key: fingerprint of everything the columns depend on.
+        write: gives a writer all images; its errors leave nothing behind.
+        places: numbers per image that say where its picture is.
+        texts: names of further strings per image.
+
+    Raises:
+        StorageError: the cache folder cannot be written.
+        DataError: whatever is wrong with the dataset.
+    """
+    folder = cache_root() / "collections" / key
+    with _alone(folder):
+        if (folder / _HEADER).is_file():
+            try:
+                return Stored(folder)
+            except (StorageError, OSError) as error:
+                logger.warning("%s is damaged and written again: %s", folder, error)
+        with atomic_folder(folder) as temporary, StoredWriter(temporary, places, texts) as writer:
+            write(writer)
+        return Stored(folder)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time, where the system can say so."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on Windows: both write, the last stays
+        yield
+        return
+    lock = folder.with_name(f".{folder.name}.lock")
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        handle = open(lock, "w")  # noqa: SIM115
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {lock}: {error.strerror}", "name another cache folder with DIPTYCH_CACHE"
+        ) from None
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,129 @@
+"""Strings in files: ids and captions of collections that are too large for lists.
+
+A table is two files: ``NAME.utf8``, all strings one after the other, and ``NAME.ends``, where each of
+them begins and ends. What is read of it is a block at a time, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from diptych.core.errors import DataError, StorageError
+from diptych.data.columns import Column
+from diptych.data.positioned import NumberTable, read_at
+
+__all__ = ["StringTable", "StringWriter", "write_strings"]
+
+_TEXTS, _ENDS = ".utf8", ".ends"
+# Rows that lie this close together are read in one piece, and no piece is larger than this.
+_SPREAD = 16
+_PIECE_BYTES = 1 << 24
+_BUFFER_BYTES = 1 << 18
+
+
+class StringTable(Column[str]):
+    """A sequence of strings that is read from :func:`write_strings`'s files when asked.
+
+    Args:
+        path: folder and name of the table, without ending.
+
+    Raises:
+        StorageError: the files are missing, or are not as long as they should be.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
+        self._texts = path.with_name(path.name + _TEXTS)
+        self._ends = NumberTable(path.with_name(path.name + _ENDS), 1)
+        if not len(self._ends):
+            raise StorageError(f"{path}{_ENDS} is empty", "delete its folder and read the dataset again")
+        super().__init__(len(self._ends) - 1)
+        end, size = self._ends[-1][0], self._texts.stat().st_size if self._texts.is_file() else -1
+        if end != size:
+            raise StorageError(
+                f"{self._texts} has {size:,} bytes, {end:,} expected",
+                "it is damaged: delete its folder and read the dataset again",
+            )
+
+    def read(self, rows: range | np.ndarray) -> list[str]:
+        """The strings of these stored rows."""
+        if not len(rows):
+            return []
+        low, high = (int(f(rows)) for f in (min, max)) if isinstance(rows, range) else _bounds(rows)
+        if high - low < _SPREAD * len(rows):
+            ends = self._ends.block(low, high + 2)[:, 0].tolist()
+            if ends[-1] - ends[0] <= _PIECE_BYTES:
+                content, first = read_at(self._texts, ends[0], ends[-1] - ends[0]), ends[0]
+                places = (int(row) - low for row in rows)
+                return [content[ends[at] - first : ends[at + 1] - first].decode() for at in places]
+        return [self._one(int(row)) for row in rows]
+
+    def _one(self, row: int) -> str:
+        start, end = self._ends.block(row, row + 2)[:, 0].tolist()
+        return read_at(self._texts, start, end - start).decode()
+
+
+def _bounds(rows: np.ndarray) -> tuple[int, int]:
+    return int(rows.min()), int(rows.max())
+
+
+class StringWriter:
+    """Writes a table one string at a time; use it in a ``with`` block.
+
+    Args:
+        path: folder and name of the table, without ending; the caller cares for all or nothing.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
+        self._texts = open(path.with_name(path.name + _TEXTS), "wb", _BUFFER_BYTES)  # noqa: SIM115
+        self._ends = open(path.with_name(path.name + _ENDS), "wb", _BUFFER_BYTES)  # noqa: SIM115
+        self._end = 0
+        self._ends.write(bytes(8))
+
+    def add(self, text: str) -> None:
+        """Append one string.
+
+        Raises:
+            DataError: it holds half a character (a lone surrogate), which no file can.
+        """
+        try:
+            content = text.encode()
+        except UnicodeEncodeError:
+            raise DataError(f"{text!r} holds half a character", "correct it in the dataset") from None
+        self._texts.write(content)
+        self._end += len(content)
+        self._ends.write(self._end.to_bytes(8, "little"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._texts.close()
+        finally:
+            self._ends.close()
+
+
+def write_strings(path: Path | str, strings: Iterable[str]) -> StringTable:
+    """Write strings as they come and open them as a table; for use inside an atomic folder.
+
+    Args:
+        path: folder and name of the table, without ending.
+        strings: taken one at a time.
+
+    Raises:
+        DataError: a string holds half a character.
+        OSError: the write failed.
+    """
+    with StringWriter(path) as writer:
+        for text in strings:
+            writer.add(text)
+    return StringTable(path)

@@ -1,0 +1,228 @@
+"""BLIP of transformers: rows for the first stage, and a matching head that reads each text again.
+
+The library has the weights' places, not the published evaluation. That cleans captions, cuts them to 35
+tokens, and puts [ENC] in the place of the first token where picture and text are read together; without
+it, matching scores are another model's (transformers issue 25629). The final score is the head's output plus
+the cosine.
+
+Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py``, ``evaluation``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from diptych.core.errors import MismatchError, NumericalError, UsageError
+from diptych.data.loading import batched
+from diptych.encoders.huggingface import HuggingFaceEncoder
+from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.matching import MatchingEncoder, PairInputs
+from diptych.encoders.pretrained_towers import PretrainedTowers
+from diptych.encoders.text_cleaning import BLIP_CLEANING
+from diptych.encoders.text_rules import TextRule
+
+__all__ = ["BlipEncoder"]
+
+_ARCHITECTURE = "BlipForImageTextRetrieval"
+_ENCODE_TOKEN = "[ENC]"
+_IMAGES, _TEXTS = {"states"}, {"ids", "mask"}
+
+
+class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
+    """A ``BlipForImageTextRetrieval``; make one with :meth:`open` or ``DualEncoder.load``.
+
+    Attributes:
+        cleaning: what a caption goes through before it is tokenised.
+    """
+
+    family: ClassVar[str] = "blip"
+    rules: ClassVar[Mapping[str, TextRule]] = {"blip": TextRule("max_length", limit=35)}
+    what: ClassVar[str] = "BLIP"
+    adds_contrastive: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        image_processor: Any,
+        name: str,
+        *,
+        device: str | None = None,
+        characters: int | None = None,
+        prefix: str = "",
+    ) -> None:
+        self.cleaning = BLIP_CLEANING
+        super().__init__(
+            model, tokenizer, image_processor, name, device=device, characters=characters, prefix=prefix
+        )
+        self._encode_token = _encode_token(tokenizer, self._vocabulary_size, name)
+
+    @classmethod
+    def _check_config(cls, config: Any) -> None:
+        found = list(config.architectures or [])
+        if found and _ARCHITECTURE not in found:
+            raise UsageError(
+                f"a BLIP for another task: its config.json says {', '.join(found)}, not {_ARCHITECTURE}",
+                "use one that was made for retrieval, such as Salesforce/blip-itm-base-coco",
+            )
+        if not config.text_config.is_decoder:
+            raise UsageError(
+                "the text_config of this BLIP says is_decoder false: transformers then leaves out the layers "
+                "that read pictures",
+                'write "is_decoder": true into the text_config of its config.json',
+            )
+
+    @classmethod
+    def _library_class(cls) -> Any:
+        import transformers
+
+        return transformers.BlipForImageTextRetrieval
+
+    def _accepted(self) -> set[str]:
+        return {"input_ids", "attention_mask"}
+
+    def _wording(self, texts: list[str]) -> list[str]:
+        return [self.cleaning(text) for text in texts]
+
+    def _token_counts(self, texts: list[str]) -> list[int]:
+        counts = super()._token_counts(texts) if texts else []
+        # Lost words count as tokens above the limit.
+        return [
+            self.text_limit + 1 if self.cleaning.cuts(text) else count
+            for text, count in zip(texts, counts, strict=True)
+        ]
+
+    def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
+        rows: torch.Tensor = self.model.vision_proj(self._picture_states(**inputs)[:, 0])
+        return rows
+
+    def _picture_states(self, **inputs: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.model.vision_model(**inputs).last_hidden_state
+        return states
+
+    def _token_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
+        rows: torch.Tensor = self.model.text_proj(self.model.text_encoder(**inputs).last_hidden_state[:, 0])
+        return rows
+
+    @torch.inference_mode()
+    def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
+        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32.
+
+        Raises:
+            ImageError: an item is no picture; the message names its position.
+        """
+        self.model.eval()
+        found: list[np.ndarray] = []
+        done = 0
+        for batch in batched(images, batch_size):
+            pictures = [as_picture(item, place) for place, item in enumerate(batch, done)]
+            pixels = self.image_processor(images=pictures, return_tensors="pt").to(self.device)
+            found.append(self._picture_states(**pixels).float().cpu().numpy())
+            done += len(batch)
+        _, *shape = self.model.vision_model.embeddings.position_embedding.shape
+        return {"states": np.concatenate([np.empty((0, *shape), dtype=np.float32), *found])}
+
+    def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
+        """What :meth:`match` reads of texts: ``ids``, (n, limit) int64 beginning with [ENC], and ``mask``.
+
+        Raises:
+            CaptionError: an item is not a text; the message names its position.
+        """
+        check_texts(texts)
+        ids = np.zeros((len(texts), self.text_limit), dtype=np.int64)
+        mask = np.zeros((len(texts), self.text_limit), dtype=bool)
+        for begin in range(0, len(texts), batch_size):
+            here = slice(begin, begin + batch_size)
+            with self._tokenizing:
+                tokens = self._tokenized([self._read(text) for text in texts[here]], "max_length")
+            ids[here], mask[here] = tokens["input_ids"].numpy(), tokens["attention_mask"].numpy() > 0
+        ids[:, 0] = self._encode_token
+        return {"ids": ids, "mask": mask}
+
+    @torch.inference_mode()
+    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
+        """Score pairs; see :class:`~diptych.encoders.matching.MatchingEncoder`.
+
+        Raises:
+            MismatchError: inputs of another encoder, or sides of different length.
+            NumericalError: an output is NaN or infinite.
+        """
+        if images.keys() != _IMAGES or texts.keys() != _TEXTS or len(images["states"]) != len(texts["ids"]):
+            raise MismatchError(
+                f"inputs {_shapes(images)} of pictures and {_shapes(texts)} of texts",
+                "BLIP reads states of pictures with ids and mask of texts, one of each per pair",
+            )
+        self.model.eval()
+        # Nobody looks beyond the longest text.
+        length = max(1, int(np.flatnonzero(texts["mask"].any(axis=0)).max(initial=0)) + 1)
+        states = torch.from_numpy(np.array(images["states"])).to(self.device)
+        output = self.model.text_encoder(
+            input_ids=torch.from_numpy(np.array(texts["ids"][:, :length])).to(self.device),
+            attention_mask=torch.from_numpy(texts["mask"][:, :length].astype(np.int64)).to(self.device),
+            encoder_hidden_states=states,
+            encoder_attention_mask=torch.ones(states.shape[:2], dtype=torch.int64, device=self.device),
+        )
+        scores: np.ndarray = self.model.itm_head(output.last_hidden_state[:, 0])[:, 1].float().cpu().numpy()
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            raise NumericalError(
+                f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
+                "the weights are damaged or diverged: load or train them again",
+            )
+        return scores
+
+    @property
+    def learned_options(self) -> dict[str, float]:
+        """Nothing: transformers keeps no temperature of BLIP's."""
+        return {}
+
+    @property
+    def towers(self) -> PretrainedTowers:
+        """Refused.
+
+        Raises:
+            UsageError: always: the matching head reads what both sides compute, and would be left behind.
+        """
+        raise UsageError(
+            f"{self.name} cannot be fine-tuned as two towers: its matching head reads what they compute",
+            "train a CLIP-like encoder, or use this one as it is",
+        )
+
+    def sides(self) -> tuple[list[str], list[str]]:
+        """``vision_model``, ``vision_proj``; ``text_encoder``, ``text_proj``. The head is of neither."""
+        return ["vision_model", "vision_proj"], ["text_encoder", "text_proj"]
+
+    def _content(self) -> list[Any]:
+        return [*super()._content(), self.cleaning.describe(), self._encode_token]
+
+    def _about(self) -> dict[str, Any]:
+        about = super()._about()
+        about["text"] |= {"cleaning": self.cleaning.describe()}
+        about["matching"] = {"first_token": self._encode_token, "adds_contrastive": self.adds_contrastive}
+        return about
+
+
+def _encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
+    """The id of [ENC]: the tokenizer's, else the model's last row, which the published code added last.
+
+    Raises:
+        MismatchError: the tokenizer has a word there.
+    """
+    known = tokenizer.get_vocab()
+    if _ENCODE_TOKEN in known:
+        return int(known[_ENCODE_TOKEN])
+    if max(known.values()) >= vocabulary - 1:
+        raise MismatchError(
+            f"the tokenizer of {name} has {max(known.values()) + 1:,} tokens without {_ENCODE_TOKEN}, the model "
+            f"{vocabulary:,}: none is left for it",
+            "the tokenizer files are another model's: use its own",
+        )
+    return vocabulary - 1
+
+
+def _shapes(inputs: PairInputs) -> str:
+    return ", ".join(f"{name} {values.shape}" for name, values in inputs.items()) or "nothing"

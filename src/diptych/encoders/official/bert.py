@@ -1,0 +1,136 @@
+"""The text encoder's sizes: BERT whose lower half reads texts, whose upper half reads them with pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import transformers
+from pydantic import BaseModel, ConfigDict
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.encoders.official.weights import Weights, agreed, canonical, given_heads
+
+__all__ = ["TextConfig", "text_config", "text_half"]
+
+_ALIASES = {
+    "vocabulary": ("vocab_size",),
+    "width": ("hidden_size",),
+    "depth": ("num_hidden_layers",),
+    "fusion_layer": (),
+    "heads": ("num_attention_heads",),
+    "feed_forward": ("intermediate_size",),
+    "positions": ("max_position_embeddings",),
+    "types": ("type_vocab_size",),
+    "layer_norm_eps": (),
+    "activation": ("hidden_act",),
+    "position_kind": ("position_embedding_type",),
+}
+_NO_EFFECT = (
+    # X-VLM's own file says the width of ALBEF's pictures and is put right when the model is made.
+    *("encoder_width", "model_type", "architectures", "pad_token_id", "bos_token_id", "eos_token_id"),
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "initializer_range"),
+    *("add_cross_attention", "is_decoder", "gradient_checkpointing", "use_cache", "chunk_size_feed_forward"),
+    *("transformers_version", "tie_word_embeddings", "fp16", "cross_attention_freq"),
+)
+
+
+class TextConfig(BaseModel):
+    """The sizes of the text encoder.
+
+    Attributes:
+        vocabulary, positions, types: rows of its three tables of embeddings.
+        width, depth, heads, feed_forward: of its layers.
+        fusion_layer: the first that reads the picture.
+        image_width: of the picture's tokens.
+        layer_norm_eps, activation: what no shape tells.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    vocabulary: int
+    positions: int
+    types: int
+    width: int
+    depth: int
+    heads: int
+    feed_forward: int
+    fusion_layer: int
+    image_width: int
+    layer_norm_eps: float = 1e-12
+    activation: str = "gelu"
+
+
+def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
+    """The sizes that the weights and ``given`` say.
+
+    Args:
+        weights: the text encoder's.
+        given: a configuration of BERT, as the published code or transformers write it.
+
+    Raises:
+        StorageError: a weight is missing, or the layers with cross-attention are not the last ones.
+        MismatchError: configuration and weights differ.
+        UsageError: heads that nothing tells, or position embeddings of another kind.
+    """
+    said = canonical(given, _ALIASES, "text encoder's configuration", _NO_EFFECT)
+    kind = said.get("position_kind", "absolute")
+    if kind != "absolute":
+        raise UsageError(f"position embeddings {kind!r} in the text encoder", "absolute ones are known")
+    vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
+    depth = weights.count("encoder.layer.")
+    crossed = [f"encoder.layer.{layer}.crossattention.self.key.weight" in weights for layer in range(depth)]
+    first = crossed.index(True) if True in crossed else depth
+    if not 0 < first < depth or not all(crossed[first:]):
+        where = [layer for layer, has in enumerate(crossed) if has]
+        raise StorageError(
+            f"{weights.source}: of {depth} layers of the text encoder, {where or 'none'} have cross-attention",
+            "they are the last ones in ALBEF and X-VLM: the file is cut off, or of another model",
+        )
+    layer = f"encoder.layer.{first}.crossattention.self.key.weight"
+    return TextConfig(
+        vocabulary=agreed(said, "vocabulary", vocabulary, "text encoder's vocabulary"),
+        positions=agreed(
+            said,
+            "positions",
+            weights.shape("embeddings.position_embeddings.weight", 2)[0],
+            "text encoder's positions",
+        ),
+        types=agreed(
+            said,
+            "types",
+            weights.shape("embeddings.token_type_embeddings.weight", 2)[0],
+            "text encoder's token types",
+        ),
+        width=agreed(said, "width", width, "text encoder's width"),
+        depth=agreed(said, "depth", depth, "text encoder's depth"),
+        heads=given_heads(said, width, "text encoder"),
+        feed_forward=agreed(
+            said,
+            "feed_forward",
+            weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
+            "text encoder's feed-forward width",
+        ),
+        fusion_layer=agreed(said, "fusion_layer", first, "first layer with cross-attention"),
+        image_width=weights.shape(layer, 2)[1],
+        layer_norm_eps=said.get("layer_norm_eps", 1e-12),
+        activation=said.get("activation", "gelu"),
+    )
+
+
+def text_half(config: TextConfig) -> Any:
+    """The layers below :attr:`TextConfig.fusion_layer` with the embeddings, as transformers' BERT."""
+    return transformers.BertModel(
+        transformers.BertConfig(
+            vocab_size=config.vocabulary,
+            hidden_size=config.width,
+            num_hidden_layers=config.fusion_layer,
+            num_attention_heads=config.heads,
+            intermediate_size=config.feed_forward,
+            hidden_act=config.activation,
+            max_position_embeddings=config.positions,
+            type_vocab_size=config.types,
+            layer_norm_eps=config.layer_norm_eps,
+        ),
+        add_pooling_layer=False,
+    )

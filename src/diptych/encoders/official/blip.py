@@ -1,0 +1,186 @@
+"""BLIP's retrieval checkpoints in their authors' layout, as the model of transformers.
+
+Transformers has BLIP's layers, under other names and with other defaults: 8 heads for the text, norms with
+an epsilon of 1e-5 for the picture. Here both are those of the published code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from diptych.core.errors import StorageError
+from diptych.encoders.blip import BlipEncoder
+from diptych.encoders.official.checkpoint import read_checkpoint
+from diptych.encoders.official.configuration import read_configuration
+from diptych.encoders.official.interpolation import position_table
+from diptych.encoders.official.layouts import FOLLOWING, LAYOUTS, Stage, listed, retrieval_weights
+from diptych.encoders.official.names import Renaming
+from diptych.encoders.official.pictures import Squashed
+from diptych.encoders.official.tokens import find_tokenizer
+from diptych.encoders.official.vit import vit_config
+from diptych.encoders.official.weights import Weights, given_heads
+
+__all__ = ["blip_state_from_official", "open_official_blip"]
+
+_PRE_TRAINING = "pretraining:"
+_PRE_TRAINED_SIZE = 384
+
+_NAMES = Renaming(
+    (r"vision_model\.embeddings\.class_embedding", "visual_encoder.cls_token"),
+    (r"vision_model\.embeddings\.position_embedding", "visual_encoder.pos_embed"),
+    (r"vision_model\.embeddings\.patch_embedding\.(\w+)", r"visual_encoder.patch_embed.proj.\1"),
+    (
+        r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.projection\.(\w+)",
+        r"visual_encoder.blocks.\1.attn.proj.\2",
+    ),
+    (r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.qkv\.(\w+)", r"visual_encoder.blocks.\1.attn.qkv.\2"),
+    (r"vision_model\.encoder\.layers\.(\d+)\.layer_norm(\d)\.(\w+)", r"visual_encoder.blocks.\1.norm\2.\3"),
+    (r"vision_model\.encoder\.layers\.(\d+)\.mlp\.(fc\d)\.(\w+)", r"visual_encoder.blocks.\1.mlp.\2.\3"),
+    (r"vision_model\.post_layernorm\.(\w+)", r"visual_encoder.norm.\1"),
+    (r"((?:text_encoder|vision_proj|text_proj|itm_head)\..+)", r"\1"),
+)
+
+
+def blip_state_from_official(
+    state: Mapping[str, Tensor],
+    *,
+    vision: Mapping[str, Any] | None = None,
+    text: Mapping[str, Any] | None = None,
+    image_size: int | None = None,
+    stage: Stage = "fine-tuned",
+    source: str = "the checkpoint",
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``.
+
+    Momentum copies, queues and the temperature are left out; positions are interpolated when the pictures
+    are of another size than the checkpoint's.
+
+    Args:
+        state: weights by their published names.
+        vision: the image encoder's configuration where no shape tells (``num_heads``).
+        text: the text encoder's (``num_attention_heads``).
+        image_size: side of the pictures; the checkpoint's own when not said, 384 for pre-training.
+        stage: what the checkpoint has to be.
+        source: what to call it in errors.
+
+    Returns:
+        Keyword arguments of ``BlipConfig``; float32 weights by transformers' names.
+
+    Raises:
+        MismatchError: a checkpoint of another model or stage, or a configuration of another.
+        StorageError: weights that are missing, too many, or of strange shapes.
+        UsageError: heads that nothing tells, or an impossible size.
+    """
+    kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
+    default = _PRE_TRAINED_SIZE if stage == "pre-training" else None
+    seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, image_size, default)
+    config = {
+        "image_text_hidden_size": Weights(kept, "", source).shape("vision_proj.weight", 2)[0],
+        "text_config": _text_config(Weights(kept, "text_encoder.", source), text),
+        "vision_config": {
+            "image_size": seen.image_size,
+            "patch_size": seen.patch_size,
+            "hidden_size": seen.width,
+            "intermediate_size": seen.feed_forward,
+            "num_hidden_layers": seen.depth,
+            "num_attention_heads": seen.heads,
+            "layer_norm_eps": seen.layer_norm_eps,
+            "hidden_act": seen.activation,
+        },
+    }
+    with torch.device("meta"):
+        wanted = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
+    names = {name: _NAMES(name)[0] for name in wanted}
+    missing = sorted(set(names.values()) - kept.keys())
+    strange = sorted(
+        name for name in kept.keys() - set(names.values()) - {"temp"} if not FOLLOWING.match(name)
+    )
+    if missing or strange:
+        raise StorageError(
+            f"{source} does not hold the weights of BLIP: missing {listed(missing)}, unexpected {listed(strange)}",
+            "it is damaged, cut off, or a checkpoint of another task: compare it with the published one",
+        )
+    side = seen.image_size // seen.patch_size
+    found = {
+        name: position_table(kept[theirs], side) if theirs.endswith("pos_embed") else kept[theirs]
+        for name, theirs in names.items()
+    }
+    for name, value in found.items():
+        if value.shape != wanted[name].shape:
+            raise StorageError(
+                f"{source}: {names[name]} has the shape {tuple(value.shape)}, wanted {tuple(wanted[name].shape)}",
+                "it is damaged or of another model",
+            )
+    return config, {name: value.float() for name, value in found.items()}
+
+
+def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
+    said = dict(given or {})
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": width,
+        "encoder_hidden_size": weights.shape("encoder.layer.0.crossattention.self.key.weight", 2)[1],
+        "intermediate_size": weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
+        "num_hidden_layers": weights.count("encoder.layer."),
+        "num_attention_heads": given_heads({"heads": said.get("num_attention_heads")}, width, "text encoder"),
+        "max_position_embeddings": weights.shape("embeddings.position_embeddings.weight", 2)[0],
+        "layer_norm_eps": said.get("layer_norm_eps", 1e-12),
+        "hidden_act": said.get("hidden_act", "gelu"),
+        "is_decoder": True,
+    }
+
+
+def open_official_blip(
+    source: str | Path,
+    *,
+    vision: Mapping[str, Any] | None = None,
+    text: Mapping[str, Any] | None = None,
+    image_size: int | None = None,
+    tokenizer: Any = None,
+    device: str | None = None,
+) -> BlipEncoder:
+    """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``, whose name then says so.
+
+    Args:
+        source: a checkpoint of BLIP's authors.
+        vision, text, image_size: see :func:`blip_state_from_official`; else the config.json beside it.
+        tokenizer: one of transformers, a folder or a name; the files beside the checkpoint, else
+            bert-base-uncased, when not said.
+        device: the GPU where there is one, else the CPU, when not said.
+
+    Raises:
+        UsageError, MismatchError, StorageError: see :func:`blip_state_from_official`.
+    """
+    stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
+    found = read_checkpoint(Path(str(source).removeprefix(_PRE_TRAINING)))
+    beside = read_configuration(found.config())
+    config, weights = blip_state_from_official(
+        found.state,
+        vision=vision if vision is not None else beside.vision,
+        text=text if text is not None else beside.text,
+        image_size=image_size,
+        stage=stage,
+        source=found.name,
+    )
+    words = find_tokenizer(tokenizer, found.folder) if _is_name(tokenizer) else tokenizer
+    with torch.random.fork_rng(devices=[]):
+        model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config))
+    model.load_state_dict(weights, strict=True)
+    size = config["vision_config"]["image_size"]
+    squashed = Squashed(size)
+    processor = transformers.BlipImageProcessorPil(
+        size={"height": size, "width": size}, image_mean=list(squashed.mean), image_std=list(squashed.std)
+    )
+    name = found.name if stage == "fine-tuned" else f"{found.name} (pre-training)"
+    return BlipEncoder(model, words, processor, name, device=device)
+
+
+def _is_name(tokenizer: Any) -> bool:
+    return tokenizer is None or isinstance(tokenizer, str | Path)

@@ -1,0 +1,197 @@
+"""What the model computes of pictures and texts once they are prepared: states, rows, matching scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from diptych.core.errors import MismatchError
+from diptych.data.loading import batched
+from diptych.encoders.inputs import check_texts
+from diptych.encoders.matching import MatchingEncoder, PairInputs
+from diptych.encoders.official.pairs import checked_scores, distinct_pictures, padded_states, pair_tensors
+from diptych.encoders.pretrained import PretrainedEncoder
+
+if TYPE_CHECKING:
+    from diptych.encoders.official.model import MatchingConfig
+
+__all__ = ["PreparedEncoder"]
+
+
+class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
+    """The numbers' side of an :class:`~diptych.encoders.official.encoder.OfficialEncoder`.
+
+    Everything takes NumPy arrays or tensors on any device.
+    """
+
+    adds_contrastive: ClassVar[bool] = False
+    config: MatchingConfig
+
+    def pixel_states(self, pixels: Tensor | np.ndarray) -> Tensor:
+        """(n, 3, size, size) prepared pictures → (n, tokens, width) states of the image encoder.
+
+        Raises:
+            MismatchError: pictures of another size.
+        """
+        pixels = torch.as_tensor(pixels).to(self.device, torch.float32)
+        size = self.config.vision.image_size
+        if pixels.ndim != 4 or pixels.shape[1:] != (3, size, size):
+            raise MismatchError(
+                f"prepared pictures of shape {tuple(pixels.shape)}, not (n, 3, {size}, {size})",
+                f"prepare them at {size} pixels, or load the checkpoint with image_size={pixels.shape[-1]}",
+            )
+        states: Tensor = self.model.image(pixels)
+        return states
+
+    def token_states(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> Tensor:
+        """Token ids → (n, t, width) states of the text half.
+
+        Args:
+            tokens: (n, t) ids.
+            mask: (n, t), which of them are tokens and not filling; or (n,), how many.
+
+        Raises:
+            MismatchError: ids, positions or a mask that the model has no place for.
+        """
+        tokens, inside = self._checked(tokens, mask)
+        states: Tensor = self.model.text(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
+        return states
+
+    def _checked(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
+        text = self.config.text
+        tokens = torch.as_tensor(tokens).to(self.device, torch.int64)
+        inside = torch.as_tensor(mask).to(self.device)
+        if tokens.ndim == 2 and inside.ndim == 1:
+            inside = torch.arange(tokens.shape[1], device=self.device) < inside[:, None]
+        if tokens.ndim != 2 or inside.shape != tokens.shape or tokens.shape[1] > text.positions:
+            raise MismatchError(
+                f"token ids of shape {tuple(tokens.shape)} with a mask of shape {tuple(inside.shape)}",
+                f"both are (n, t), with t of at most {text.positions}",
+            )
+        if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < text.vocabulary:
+            raise MismatchError(
+                f"token ids from {int(tokens.min())} to {int(tokens.max())}, {self.name} knows "
+                f"{text.vocabulary}",
+                "the tokenizer is another model's: use its own",
+            )
+        return tokens, inside.bool()
+
+    def pixel_features(self, pixels: Tensor | np.ndarray) -> Tensor:
+        """(n, 3, size, size) prepared pictures → (n, d) rows of any length."""
+        rows: Tensor = self.model.vision_proj(self.pixel_states(pixels)[:, 0])
+        return rows
+
+    def token_features(self, tokens: Tensor | np.ndarray, lengths: Tensor | np.ndarray) -> Tensor:
+        """(n, t) token ids and (n,) lengths or (n, t) mask → (n, d) rows of any length."""
+        rows: Tensor = self.model.text_proj(self.token_states(tokens, lengths)[:, 0])
+        return rows
+
+    @torch.inference_mode()
+    def pixel_inputs(self, pixels: Tensor | np.ndarray) -> PairInputs:
+        """What :meth:`match` reads of (n, 3, size, size) prepared pictures."""
+        return {"states": self.pixel_states(pixels).float().cpu().numpy()}
+
+    @torch.inference_mode()
+    def token_inputs(
+        self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray, length: int | None = None
+    ) -> PairInputs:
+        """What :meth:`match` reads of (n, t) token ids with their mask, filled to ``length`` tokens."""
+        tokens, inside = self._checked(tokens, mask)
+        return padded_states(self.token_states(tokens, inside), inside, length or tokens.shape[1])
+
+    def _padded(self, texts: list[str]) -> tuple[Tensor, Tensor]:
+        """(n, t) token ids and (n,) lengths of texts as they are read."""
+        ids = [torch.from_numpy(row) for row in self._ids(texts)]
+        tokens = pad_sequence(ids, batch_first=True, padding_value=self.padding[0])
+        return tokens, torch.tensor([len(row) for row in ids])
+
+    def _text_features(self, texts: list[str]) -> Tensor:
+        return self.token_features(*self._padded(texts))
+
+    def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
+        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32.
+
+        Raises:
+            ImageError: an item is no picture; the message names its position.
+        """
+        self.model.eval()
+        found = [np.empty((0, self.model.image.tokens, self.model.image.width), dtype=np.float32)]
+        done = 0
+        for batch in batched(images, batch_size):
+            pixels = np.stack([self.prepare(item, place) for place, item in enumerate(batch, done)])
+            found.append(self.pixel_inputs(pixels)["states"])
+            done += len(batch)
+        return {"states": np.concatenate(found)}
+
+    def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
+        """What :meth:`match` reads of texts: ``states``, (n, limit, width) float32 of the text half, and
+        ``mask``, (n, limit) bool.
+
+        Raises:
+            CaptionError: an item is not a text; the message names its position.
+        """
+        check_texts(texts)
+        self.model.eval()
+        states = np.zeros((len(texts), self.text_limit, self.config.text.width), dtype=np.float32)
+        mask = np.zeros((len(texts), self.text_limit), dtype=bool)
+        for start in range(0, len(texts), batch_size):
+            here = slice(start, start + batch_size)
+            with self._tokenizing:
+                tokens, lengths = self._padded([self._read(text) for text in texts[here]])
+            inputs = self.token_inputs(tokens, lengths, self.text_limit)
+            states[here], mask[here] = inputs["states"], inputs["mask"]
+        return {"states": states, "mask": mask}
+
+    @torch.inference_mode()
+    def fused(self, images: PairInputs, texts: PairInputs, rows: np.ndarray | None = None) -> Tensor:
+        """(n, width): the first state of each pair's text after the fusion half; see :meth:`match_rows`."""
+        self.model.eval()
+        if rows is None and images.keys() == {"states"}:
+            states, rows = distinct_pictures(images["states"])
+            images = {"states": states}
+        which = np.empty(0, dtype=np.int64) if rows is None else rows
+        widths = {"images": self.config.text.image_width, "texts": self.config.text.width}
+        seen, chosen, read, mask = pair_tensors(images, which, texts, widths, self.device)
+        first: Tensor = self.model.fusion(read, mask, seen, chosen)[:, 0]
+        return first
+
+    @torch.inference_mode()
+    def matching_logits(
+        self, images: PairInputs, texts: PairInputs, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(n, 2) float32: the head's raw outputs for "they do not belong together" and "they do"."""
+        logits: np.ndarray = self.model.itm_head(self.fused(images, texts, rows)).float().cpu().numpy()
+        return logits
+
+    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
+        """Score pairs; see :class:`~diptych.encoders.matching.MatchingEncoder`.
+
+        A picture that several pairs in a row have is worked on once.
+
+        Raises:
+            MismatchError: inputs of another encoder, or sides of different length.
+            NumericalError: an output is NaN or infinite.
+        """
+        return checked_scores(self.matching_logits(images, texts))
+
+    def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
+        """Score image ``rows[i]`` with text i, without repeating the pictures' tokens.
+
+        Args:
+            images: m pictures.
+            rows: (n,) rows of them.
+            texts: n texts.
+
+        Returns:
+            (n,) float32, as of :meth:`match`.
+
+        Raises:
+            MismatchError: inputs of another encoder, or sides of different length.
+            NumericalError: an output is NaN or infinite.
+        """
+        return checked_scores(self.matching_logits(images, texts, rows))

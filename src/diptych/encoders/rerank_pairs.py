@@ -1,0 +1,82 @@
+"""Which pairs the candidates of both directions ask for, sorted by pictures, each pair once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["PairBlock", "PairPlan"]
+
+
+@dataclass(frozen=True, eq=False)
+class PairBlock:
+    """The pairs of neighbouring pictures.
+
+    Attributes:
+        first: the first picture's row.
+        images: (p,) rows of pictures, not decreasing.
+        texts: (p,) rows of texts, ascending within a picture.
+        i2t: (pictures, k) which pair each candidate of these pictures is.
+        t2i_cells: (c,) cells of the texts' candidates, counted along their rows, that hold these pictures.
+        t2i: (c,) which pair each of those cells is.
+    """
+
+    first: int
+    images: np.ndarray
+    texts: np.ndarray
+    i2t: np.ndarray
+    t2i_cells: np.ndarray
+    t2i: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+class PairPlan:
+    """All pairs in blocks of ``pictures`` neighbouring pictures.
+
+    Args:
+        i2t: (n_images, k) rows of texts, possibly memory-mapped.
+        t2i: (n_texts, k') rows of images.
+        pictures: how many pictures a block has; the last one may have fewer.
+    """
+
+    def __init__(self, i2t: np.ndarray, t2i: np.ndarray, pictures: int) -> None:
+        self._i2t, self.pictures, self._width = i2t, pictures, t2i.shape[1]
+        self._n_texts = max(1, len(t2i))
+        flat = np.asarray(t2i).reshape(-1)
+        self._cells = np.argsort(flat, kind="stable")  # sorted by picture
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(flat, minlength=len(i2t)))])
+
+    def __len__(self) -> int:
+        """How many blocks."""
+        return -(-len(self._i2t) // self.pictures)
+
+    def block(self, number: int) -> PairBlock:
+        """The pairs of one block."""
+        begin = number * self.pictures
+        end = min(begin + self.pictures, len(self._i2t))
+        mine = np.asarray(self._i2t[begin:end])
+        asked = np.arange(begin, end)[:, None] * self._n_texts + mine
+        cells = self._cells[self._starts[begin] : self._starts[end]]
+        images = np.repeat(np.arange(begin, end), np.diff(self._starts[begin : end + 1]))
+        keys, which = np.unique(
+            np.concatenate([asked.reshape(-1), images * self._n_texts + cells // self._width]),
+            return_inverse=True,
+        )
+        rows, texts = np.divmod(keys, self._n_texts)
+        return PairBlock(
+            first=begin,
+            images=rows,
+            texts=texts,
+            i2t=which[: mine.size].reshape(mine.shape),
+            t2i_cells=cells,
+            t2i=which[mine.size :],
+        )
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """(blocks,) pairs of each block."""
+        return np.array([len(self.block(number)) for number in range(len(self))], dtype=np.int64)

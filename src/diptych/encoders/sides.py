@@ -1,0 +1,86 @@
+"""The two halves of a collection on their way to embeddings: pictures and captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diptych.core.files import read_json, recover_folder
+from diptych.core.progress import Task, task
+from diptych.data.collection import Collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import embeddings_header
+from diptych.encoders.row_blocks import RowBlocks, RowPlan
+
+__all__ = ["HALVES", "Side", "sides_of"]
+
+_IMAGE_BLOCK = 64
+_TEXT_BLOCK = 8192
+
+HALVES = ("images", "texts")
+"""The folders of both."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The pictures or the captions of a collection.
+
+    Attributes:
+        rows: what is there of them.
+        target: the folder that they will be.
+        ids: one per row.
+        header: of the finished embeddings.
+    """
+
+    rows: RowBlocks
+    target: Path
+    ids: Sequence[str]
+    header: dict[str, Any]
+
+    @property
+    def unit(self) -> str:
+        """What one row is of, in the plural."""
+        return "pictures" if self.rows.plan.kind == "image" else "captions"
+
+    @contextmanager
+    def bar(self) -> Iterator[Task]:
+        """How far it is."""
+        with task(f"embedding {self.unit}", self.rows.plan.count, self.unit, self.rows.done()) as bar:
+            yield bar
+
+
+def sides_of(
+    encoder: DualEncoder, collection: Collection, folder: Path, data: str, about: dict[str, Any]
+) -> list[Side]:
+    """What is not finished yet of a collection's embeddings in ``folder``, pictures first.
+
+    Args:
+        encoder: will make the rows.
+        collection: what is encoded.
+        folder: where ``images`` and ``texts`` will be.
+        data: fingerprint of the collection.
+        about: what travels with the rows.
+
+    Raises:
+        StorageError: no space for all rows, or the folder cannot be written.
+    """
+    sides = []
+    for name, kind, ids, block in zip(
+        HALVES,
+        ("image", "text"),
+        (collection.image_ids, collection.caption_ids),
+        (_IMAGE_BLOCK, _TEXT_BLOCK),
+        strict=True,
+    ):
+        target = folder / name
+        header = embeddings_header(kind, encoder.fingerprint, data, about, encoder.similarity)
+        recover_folder(target)
+        made = target / "embeddings.json"
+        if made.is_file() and read_json(made) == header:
+            continue  # finished before something interrupted the other half
+        plan = RowPlan(kind, encoder.fingerprint, data, len(ids), encoder.width, block, encoder.similarity)
+        sides.append(Side(RowBlocks.begin(target, plan), target, ids, header))
+    return sides

@@ -1,0 +1,176 @@
+"""Evaluate a second stage: candidates that a matching head scored, with what became of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import DataError, UsageError
+from diptych.evaluation.bootstrap import Bootstrap
+from diptych.evaluation.candidate_ranks import CandidateRanks, FirstStage, check_unranked
+from diptych.evaluation.galleries import measure_galleries
+from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.measuring import DEFAULT_MEASURES, Measure, Sum
+from diptych.evaluation.partitioning import Fold, Partition, partition
+from diptych.evaluation.protocol import Reranking
+from diptych.evaluation.ranks import DEFAULT_BLOCK, Ranks, check_sizes, ranks_from_source
+from diptych.evaluation.reranked import Reranked
+from diptych.evaluation.result import Result
+from diptych.evaluation.similarities import similarity as similarity_of
+from diptych.evaluation.sources import ScoreSource
+from diptych.evaluation.tallies import Tally
+from diptych.evaluation.ties import check_rule
+
+__all__ = ["check_one_gallery", "evaluate_reranked"]
+
+
+def evaluate_reranked(
+    reranked: Reranked,
+    ground_truth: GroundTruth,
+    measures: Iterable[str | Measure | Sum] = DEFAULT_MEASURES,
+    *,
+    k: int | None = None,
+    unranked: str = "miss",
+    images: np.ndarray | None = None,
+    texts: np.ndarray | None = None,
+    similarity: str = "cosine",
+    protocol: str = "full",
+    ties: str | None = None,
+    bootstrap: Bootstrap | None = None,
+    image_ids: Sequence[str] | None = None,
+    text_ids: Sequence[str] | None = None,
+    block: int = DEFAULT_BLOCK,
+    threads: int | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Result:
+    """Measure retrieval in both directions by the final score of the candidates.
+
+    With ``unranked="miss"`` a positive that is no candidate has no rank: no R@K finds it whatever K is, it
+    has no reciprocal rank and adds nothing to an average precision, and a query whose positives are all
+    unranked has the rank after the gallery's last in ``medr`` and ``meanr``. Chance is then that of a ranker
+    which draws k items at random, orders them at random and ranks no others; under the other two rules
+    every item has a place and chance is that of the whole gallery.
+
+    Args:
+        reranked: the candidates of both directions and their scores.
+        ground_truth: which texts are relevant to which images.
+        measures: names such as ``"R@5"`` (any cut-off), or measures.
+        k: take only the k best candidates of the first stage, as if no more had been scored; all by default.
+        unranked: ``"miss"``, ``"contrastive"`` or ``"published"``; see
+            :mod:`diptych.evaluation.candidate_ranks`.
+        images: (n, d) float32 rows of the first stage; ``"contrastive"`` needs them.
+        texts: (m, d) float32 rows of the first stage.
+        similarity: how rows are compared: ``"cosine"`` or ``"order"``.
+        protocol: one of those with a single gallery: candidates were chosen from all of it.
+        ties: the tie rule; ``"compat"`` for ``unranked="published"``, ``"expected"`` else, by default.
+        bootstrap: how confidence intervals are made; none by default.
+        image_ids, text_ids: for messages.
+        block, threads: of the first stage's ranks.
+        about: dataset, split, fingerprints, ...: JSON-able, printed with the numbers.
+
+    Raises:
+        UsageError: k is more than was scored or less than 1, a protocol of several galleries, rows that
+            are needed and not given.
+        DataError: sizes that disagree, candidates that cannot be.
+        NumericalError: a score or row that is not finite.
+        UnknownNameError: a measure, rule, similarity, protocol or tie rule that does not exist.
+    """
+    check_unranked(unranked)
+    ties = ties or ("compat" if unranked == "published" else "expected")
+    check_rule(ties)
+    chosen = check_one_gallery(protocol)
+    _check_belongs(reranked, ground_truth)
+    cut = reranked if k is None else reranked.first(k)
+    cut.check()
+    source: ScoreSource | None = None
+    if unranked == "contrastive":
+        if images is None or texts is None:
+            raise UsageError(
+                "unranked 'contrastive' continues with the first stage's order, and its rows were not given",
+                "give images= and texts=, or choose unranked='miss'",
+            )
+        check_sizes(images, texts, ground_truth)
+        source = similarity_of(similarity).source(images, texts, image_ids, text_ids)
+    held = {
+        name: CandidateRanks(cut.candidates(name), cut.adds_contrastive, ground_truth.positives(name))
+        for name in DIRECTIONS
+    }
+
+    def rank(fold: Fold, every: bool) -> dict[Direction, Ranks]:
+        first = {} if source is None else _first_stage(source, ground_truth, block, threads)
+        return {name: held[name].ranks(unranked, every, first.get(name)) for name in DIRECTIONS}
+
+    return measure_galleries(
+        rank,
+        ground_truth,
+        measures,
+        chosen,
+        ties,
+        bootstrap,
+        about,
+        similarity,
+        _reranking(cut, ground_truth, unranked, held),
+    )
+
+
+def check_one_gallery(protocol: str) -> Partition:
+    """The protocol called ``protocol``, when it has one gallery.
+
+    Raises:
+        UsageError: it cuts the test set into several; candidates would have to be chosen from each.
+        UnknownNameError: no such protocol.
+    """
+    chosen = partition(protocol)
+    if chosen.count > 1:
+        raise UsageError(
+            f"protocol {protocol!r} has {chosen.count} galleries, and candidates were chosen from one: the "
+            "whole test set",
+            "use the protocol 'full' or 'coco-5k', or re-rank and evaluate each fold as a collection of its own",
+        )
+    return chosen
+
+
+def _check_belongs(reranked: Reranked, truth: GroundTruth) -> None:
+    have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
+    if have != want:
+        raise DataError(
+            f"candidates of {have[0]:,} images and {have[1]:,} texts for a ground truth of {want[0]:,} images "
+            f"and {want[1]:,} texts",
+            "evaluate the split that was re-ranked",
+        )
+
+
+def _first_stage(
+    source: ScoreSource, truth: GroundTruth, block: int, threads: int | None
+) -> dict[Direction, FirstStage]:
+    """Both directions of the first stage, every positive ranked."""
+    ranks = ranks_from_source(source, truth, every=True, block=block, threads=threads)
+    found: dict[Direction, FirstStage] = {}
+    for name in DIRECTIONS:
+        positives, is_image = truth.positives(name), name == "i2t"
+
+        def score(queries: np.ndarray, items: np.ndarray, is_image: bool = is_image) -> np.ndarray:
+            return source.positives(queries, items) if is_image else source.positives(items, queries)
+
+        tally = Tally(positives, score(positives.queries, positives.rows), every=True)
+        found[name] = FirstStage(ranks[name], tally.rows, score)
+    return found
+
+
+def _reranking(
+    reranked: Reranked, truth: GroundTruth, unranked: str, held: Mapping[Direction, CandidateRanks]
+) -> Reranking:
+    def missed(name: Direction) -> int:
+        asked = truth.queries(name)
+        return int(np.sum((truth.positives(name).counts > 0)[asked] & ~held[name].has_ranked[asked]))
+
+    return Reranking(
+        k_test={name: reranked.candidates(name).k for name in DIRECTIONS},
+        gallery={name: truth.positives(name).gallery for name in DIRECTIONS},
+        score="matching + contrastive" if reranked.adds_contrastive else "matching",
+        unranked=unranked,
+        queries={name: len(truth.queries(name)) for name in DIRECTIONS},
+        without_ranked_positive={name: missed(name) for name in DIRECTIONS},
+    )

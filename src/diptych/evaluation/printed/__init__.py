@@ -1,0 +1,35 @@
+"""What printed numbers say by themselves: of how many queries they are shares, and what cannot be.
+
+Nothing here sees an embedding; see :mod:`diptych.evaluation.variants` for what embeddings can add.
+"""
+
+from __future__ import annotations
+
+from diptych.evaluation.printed.digits import ALL_CELLS, DigitReport, read_digits
+from diptych.evaluation.printed.known_sizes import KNOWN_SIZES, KnownSize, names_of
+from diptych.evaluation.printed.signs import LEAST_GAIN, Sign, Truncation, signs, truncation
+from diptych.evaluation.printed.sizes import PossibleSizes, Size, chance_of_size, possible_sizes
+from diptych.evaluation.printed.target import RULES, Printed, Target, cell_parts, parse_target
+
+__all__ = [
+    "ALL_CELLS",
+    "KNOWN_SIZES",
+    "LEAST_GAIN",
+    "RULES",
+    "DigitReport",
+    "KnownSize",
+    "PossibleSizes",
+    "Printed",
+    "Sign",
+    "Size",
+    "Target",
+    "Truncation",
+    "cell_parts",
+    "chance_of_size",
+    "names_of",
+    "parse_target",
+    "possible_sizes",
+    "read_digits",
+    "signs",
+    "truncation",
+]

@@ -1,0 +1,122 @@
+"""Of how many queries printed shares can be shares: arithmetic of the digits alone.
+
+A recall is a whole number of hits over a number of queries. A number of queries is possible when every
+printed value is such a fraction, rounded or cut off at the printed decimals. With two decimals a set of
+1,000 queries can print one value in ten, so six values that all fit did so by chance once in a million;
+a set of 10,000 can print them all, and nothing is learned. How likely a fit is by chance is given with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from diptych.core.errors import UsageError
+from diptych.evaluation.printed.known_sizes import names_of
+from diptych.evaluation.printed.target import RULES, Printed
+
+__all__ = ["PossibleSizes", "Size", "chance_of_size", "possible_sizes"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A number of queries that makes every printed value.
+
+    Attributes:
+        n: how many queries.
+        known: which test sets have so many.
+        chance: probability that values unrelated to n would all fit it.
+    """
+
+    n: int
+    known: tuple[str, ...]
+    chance: float
+
+
+@dataclass(frozen=True)
+class PossibleSizes:
+    """What one rule allows.
+
+    Attributes:
+        rule: ``round`` or ``truncate``.
+        sizes: those that fit, ascending.
+        tried: how many numbers of queries were tried.
+        expected: how many of them would fit by chance, if the values had nothing to do with any.
+        distinct: how many different values had to fit.
+    """
+
+    rule: str
+    sizes: tuple[Size, ...]
+    tried: int
+    expected: float
+    distinct: int
+
+    @property
+    def known(self) -> tuple[Size, ...]:
+        """Those that are the size of a known test set, the least likely by chance first."""
+        return tuple(sorted((size for size in self.sizes if size.known), key=lambda size: size.chance))
+
+
+def chance_of_size(n: int | np.ndarray, values: Iterable[Printed]) -> np.ndarray:
+    """Probability that values drawn from all printable ones would all fit ``n`` queries.
+
+    Of the ``100 * 10**decimals + 1`` printable shares, n queries make n + 1, or all of them where n is
+    larger. A value that is printed twice counts once.
+    """
+    chance = np.ones_like(np.asarray(n), dtype=np.float64)
+    for value in {(one.value, one.decimals) for one in values}:
+        printable = 100 * 10 ** value[1]
+        chance *= np.minimum(1.0, (np.asarray(n) + 1) / (printable + 1))
+    return chance
+
+
+def possible_sizes(
+    values: Iterable[Printed], rule: str = "round", candidates: Iterable[int] = range(1, 30_001)
+) -> PossibleSizes:
+    """Numbers of queries of which every value is a share, in per cent.
+
+    Args:
+        values: printed shares with their decimals.
+        rule: ``"round"`` (a half may go either way) or ``"truncate"``.
+        candidates: numbers of queries to try.
+
+    Raises:
+        UsageError: another rule, no value, a value above 100 %, or no candidate.
+    """
+    given = list(values)
+    if rule not in RULES:
+        raise UsageError(f"rule {rule!r} is none of {', '.join(RULES)}", "choose one of them")
+    tried = np.unique(np.fromiter(candidates, dtype=np.int64))
+    if not given or not len(tried) or tried[0] < 1:
+        raise UsageError(
+            f"{len(given)} values and {len(tried)} numbers of queries: nothing to try",
+            "give printed values, and numbers of queries from 1 on",
+        )
+    fits = np.ones(len(tried), dtype=bool)
+    for one in given:
+        if not 0 <= one.value <= 100:
+            raise UsageError(f"{one} is no share in per cent", "give values from 0 to 100")
+        fits &= _fits(one, tried, rule)
+    chance = np.broadcast_to(chance_of_size(tried, given), tried.shape)
+    sizes = tuple(
+        Size(int(n), names_of(int(n)), float(by_luck))
+        for n, by_luck in zip(tried[fits], chance[fits], strict=True)
+    )
+    distinct = len({(one.value, one.decimals) for one in given})
+    return PossibleSizes(rule, sizes, len(tried), float(chance.sum()), distinct)
+
+
+def _fits(one: Printed, n: np.ndarray, rule: str) -> np.ndarray:
+    """Whether some whole number of hits of ``n`` is printed as this value; in whole numbers throughout."""
+    whole = 100 * 10**one.decimals  # 100 % in units of the last digit
+    units = round(one.value * 10**one.decimals)
+    if rule == "round":  # 2 * whole * hits / n within 2 * units ± 1
+        least = -((-(2 * units - 1) * n) // (2 * whole))
+        most = ((2 * units + 1) * n) // (2 * whole)
+    else:  # whole * hits / n within [units, units + 1)
+        least = -((-units * n) // whole)
+        most = -((-(units + 1) * n) // whole) - 1
+    fits: np.ndarray = np.maximum(least, 0) <= np.minimum(most, n)
+    return fits

@@ -1,0 +1,37 @@
+"""Variants: which choice of protocol would explain a printed number.
+
+From scores and a ground truth (:class:`RowScores`, :class:`MatrixScores`) recompute what was printed under
+every choice of declared axes, and say which changes bring it within tolerance: :func:`explore`.
+"""
+
+from __future__ import annotations
+
+from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
+from diptych.evaluation.variants.exploration import Change, Exploration, Refusal, SingleChange, Variant
+from diptych.evaluation.variants.explore import TOLERANCE, explore
+from diptych.evaluation.variants.recompute import Recompute
+from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
+from diptych.evaluation.variants.settings import NotPossible, Settings, Step
+from diptych.evaluation.variants.wording import explain
+
+__all__ = [
+    "AXES",
+    "TOLERANCE",
+    "Axis",
+    "Change",
+    "Choice",
+    "Exploration",
+    "Inputs",
+    "MatrixScores",
+    "NotPossible",
+    "Recompute",
+    "Refusal",
+    "RowScores",
+    "Scored",
+    "Settings",
+    "SingleChange",
+    "Step",
+    "Variant",
+    "explain",
+    "explore",
+]

@@ -1,0 +1,52 @@
+"""unranked: what becomes of items that were not among the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
+from diptych.evaluation.variants.settings import Settings
+
+__all__ = ["UNRANKED"]
+
+
+def _ruled(settings: Settings, rule: str) -> Settings:
+    return replace(settings, unranked=rule)
+
+
+def _some_are(settings: Settings) -> bool:
+    return settings.depth != "everything"
+
+
+def _two_scores(settings: Settings) -> bool:
+    """The contrastive order after candidates in that order is the whole ranking."""
+    return settings.depth != "everything" and settings.matched
+
+
+def _choices(inputs: Inputs) -> Sequence[Choice]:
+    return [
+        Choice("miss", "what was not ranked is found by no cut-off", partial(_ruled, rule="miss")),
+        Choice(
+            "published",
+            "what was not ranked ties at -100, later gallery rows first",
+            partial(_ruled, rule="published"),
+            _some_are,
+        ),
+        Choice(
+            "contrastive",
+            "what was not ranked follows in the order of the contrastive score",
+            partial(_ruled, rule="contrastive"),
+            _two_scores,
+        ),
+    ]
+
+
+UNRANKED = AXES.add(
+    Axis(
+        name="unranked",
+        description="what becomes of items that are no candidates: missed, tied at -100 as published, or after them",
+        choices=_choices,
+    )
+)

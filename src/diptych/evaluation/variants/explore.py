@@ -1,0 +1,276 @@
+"""Explore: try variants of the protocol, few changes first, and hold each against what was printed.
+
+All variants of up to ``exhaustive`` changes are tried. If none of them prints every cell alike, the nearest
+ones are changed further, up to ``changes`` changes. The order of work, and so the result, depends on the inputs
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.core.progress import report_to, task
+from diptych.evaluation.printed.target import Target
+from diptych.evaluation.variants.axes.k_test import DEPTHS
+from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
+from diptych.evaluation.variants.exploration import Change, Exploration, Refusal, Variant
+from diptych.evaluation.variants.recompute import Recompute
+from diptych.evaluation.variants.settings import NotPossible, Settings
+
+__all__ = ["TOLERANCE", "explore"]
+
+TOLERANCE = 0.05
+"""Relative distance within which the thesis (ch. 2) counts a number as reproduced."""
+
+_PAIRS = 4_000  # made-up targets
+
+_Option = tuple[str, Choice]
+
+
+def explore(
+    inputs: Inputs,
+    *,
+    tolerance: float = TOLERANCE,
+    axes: Iterable[str | Axis] | None = None,
+    exhaustive: int = 2,
+    changes: int = 4,
+    beam: int = 16,
+    threads: int | None = None,
+) -> Exploration:
+    """Try variants and say which bring what was printed within tolerance.
+
+    A printed sum of recalls that are printed too is no cell of its own.
+
+    Args:
+        inputs: test sets and the target.
+        tolerance: relative distance per cell.
+        axes: those to vary, by name; all that are declared by default.
+        exhaustive: up to how many changes everything is tried.
+        changes: up to how many changes the nearest are changed further.
+        beam: how many of the nearest, and how many of those with most cells printed alike.
+        threads: workers of the rankings; all available cores by default.
+
+    Raises:
+        UsageError: a tolerance or number that cannot be.
+        DataError: a test set without images or texts.
+        UnknownNameError: no such axis.
+    """
+    if not 0 < tolerance < 1:
+        raise UsageError(f"tolerance is {tolerance}, it must lie between 0 and 1", "0.05 is 5 %")
+    if exhaustive < 1 or changes < exhaustive or beam < 1:
+        raise UsageError(
+            f"exhaustive {exhaustive}, changes {changes}, beam {beam} cannot be",
+            "1 <= exhaustive <= changes, and a beam of at least 1",
+        )
+    for label, source in inputs.sources.items():
+        if not source.truth.n_images or not source.truth.n_texts:
+            raise DataError(f"{label} has {source.truth.n_images} images and {source.truth.n_texts} texts")
+    chosen = [
+        AXES.get(axis) if isinstance(axis, str) else axis for axis in (list(AXES) if axes is None else axes)
+    ]
+    search = _Search(inputs, chosen, tolerance, threads)
+    with task("variants", unit="variants") as bar:
+        search.bar = bar
+        for count in range(exhaustive + 1):
+            search.try_all(count)
+        for _ in range(exhaustive, changes):
+            if any(one.is_exact for one in search.found.values()):
+                break
+            search.widen(beam)
+        search.complete()
+    return search.result(exhaustive)
+
+
+class _Search:
+    """What has been tried so far."""
+
+    def __init__(self, inputs: Inputs, axes: Sequence[Axis], tolerance: float, threads: int | None) -> None:
+        self._target: Target = inputs.target.independent
+        self._tolerance = tolerance
+        self._inputs = inputs
+        self._default = Settings(inputs.first)
+        self._defaults: dict[str, Choice] = {}
+        self._options: dict[str, list[Choice]] = {}
+        for axis in axes:
+            first, *others = axis.choices(inputs)
+            self._defaults[axis.name] = first
+            self._options[axis.name] = others
+            self._default = first.apply(self._default)
+        deepest = inputs.sources[inputs.first].most_matched
+        most = max(DEPTHS) if deepest is None else min(deepest, max(DEPTHS)) if deepest else 16
+        depth = self._default.depth
+        self._recompute = Recompute(
+            inputs.sources,
+            self._target.cells,
+            most if depth == "everything" else max(most, depth),
+            threads,
+        )
+        self.found: dict[tuple[Change, ...], Variant] = {}
+        self._refused: dict[str, list[tuple[Change, ...]]] = {}
+        self._seen: set[tuple[Change, ...]] = set()
+        self.bar: Any = None
+
+    def try_all(self, count: int) -> None:
+        """Every variant of ``count`` changes; those of one view together, so that its candidates serve all."""
+        wanted = []
+        for names in combinations(self._options, count):
+            for choices in product(*(self._options[name] for name in names)):
+                wanted.append(tuple(zip(names, choices, strict=True)))
+        self._try(wanted)
+
+    def widen(self, beam: int) -> None:
+        """One more change for the nearest, and for those with most cells printed alike."""
+        tried = [one for one in self.found.values() if one.changes]
+        near = sorted(tried, key=lambda one: (one.mean_error, len(one.changes), one.changes))
+        alike = sorted(
+            tried, key=lambda one: (-len(one.exact), one.mean_error, len(one.changes), one.changes)
+        )
+        kept = {one.changes: one for some in (near, alike) for one in self._distinct(some)[:beam]}
+        self._try(
+            [
+                (*self._choices_of(changes), (name, choice))
+                for changes in kept
+                for name, options in self._options.items()
+                if name not in {change.axis for change in changes}
+                for choice in options
+            ]
+        )
+
+    def complete(self) -> None:
+        """Try every part of what explains, so that a minimal explanation is one."""
+        for one in [one for one in self.found.values() if one.explains]:
+            self._try(
+                [
+                    tuple(self._choices_of(part))
+                    for count in range(1, len(one.changes))
+                    for part in combinations(one.changes, count)
+                ]
+            )
+
+    @staticmethod
+    def _distinct(some: Sequence[Variant]) -> list[Variant]:
+        """The first of those with the same values."""
+        found: dict[tuple[float, ...], Variant] = {}
+        for one in some:
+            found.setdefault(tuple(round(value, 9) for value in one.values.values()), one)
+        return list(found.values())
+
+    def _choices_of(self, changes: Sequence[Change]) -> list[_Option]:
+        return [
+            (change.axis, next(one for one in self._options[change.axis] if one.name == change.choice))
+            for change in changes
+        ]
+
+    def _try(self, wanted: Sequence[Sequence[_Option]]) -> None:
+        new: list[tuple[Settings, tuple[Change, ...]]] = []
+        for options in wanted:
+            changes = tuple(sorted(Change(name, choice.name) for name, choice in options))
+            if changes in self._seen:
+                continue
+            self._seen.add(changes)
+            settings = self._default
+            for _, choice in options:
+                settings = choice.apply(settings)
+            if all(choice.applies(settings) for _, choice in options):
+                new.append((settings, changes))
+        new.sort(key=lambda one: (_words(one[0]), one[1]))
+        for settings, changes in new:
+            try:
+                with report_to(None):  # one bar for all variants, none for each of their rankings
+                    values = self._recompute.cells(settings)
+            except NotPossible as error:
+                self._refused.setdefault(str(error), []).append(changes)
+                continue
+            finally:
+                self.bar.advance(1)
+            self.found[changes] = self._judged(changes, values, settings.rule)
+
+    def _judged(self, changes: tuple[Change, ...], values: dict[str, float], rule: str) -> Variant:
+        cells = self._target.cells
+        bad = [name for name, value in values.items() if not np.isfinite(value)]
+        if bad:
+            raise NumericalError(f"{bad[0]} is {values[bad[0]]}", "ask for cells that every variant has")
+        return Variant(
+            changes,
+            values,
+            {name: cell.error(values[name]) for name, cell in cells.items()},
+            tuple(name for name, cell in cells.items() if cell.within(values[name], self._tolerance)),
+            tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], rule)),
+        )
+
+    def result(self, exhaustive: int) -> Exploration:
+        """What was tried, sorted."""
+        variants = sorted(
+            self.found.values(),
+            key=lambda one: (
+                not one.explains,
+                len(one.changes) if one.explains else 0,
+                -len(one.exact) if one.explains else 0,
+                round(one.mean_error, 12),
+                len(one.changes),
+                one.changes,
+            ),
+        )
+        defaults = {(name, choice.name): choice.words for name, choice in self._defaults.items()}
+        others = {
+            (name, choice.name): choice.words for name, options in self._options.items() for choice in options
+        }
+        refused = [
+            Refusal(reason, len(some), min(some, key=lambda one: (len(one), one)))
+            for reason, some in self._refused.items()
+        ]
+        return Exploration(
+            target=self._target,
+            tolerance=self._tolerance,
+            default={name: choice.name for name, choice in self._defaults.items()},
+            words={**defaults, **others},
+            variants=tuple(variants),
+            refused=tuple(sorted(refused, key=lambda one: (-one.count, one.reason))),
+            exhaustive=exhaustive,
+            luck=self._luck(variants),
+            exact_luck=self._exact_luck(variants),
+            galleries=self._recompute.sizes(self._default),
+            about={label: dict(source.about) for label, source in self._inputs.sources.items()},
+        )
+
+    def _luck(self, variants: Sequence[Variant]) -> float | None:
+        """Share of made-up targets that are explained with as few changes as this one is."""
+        explaining = [one for one in variants if one.explains]
+        if not explaining:
+            return None
+        fewest = min(len(one.changes) for one in explaining)
+        simple = [one for one in variants if len(one.changes) <= max(fewest, 1)]
+        return self._met(simple, lambda between: self._tolerance * between)
+
+    def _exact_luck(self, variants: Sequence[Variant]) -> float | None:
+        """Share of made-up targets of which some variant prints every cell alike."""
+        if not any(one.is_exact for one in variants):
+            return None
+        half = np.array([cell.unit / 2 for cell in self._target.cells.values()])
+        return self._met(variants, lambda between: half)
+
+    def _met(self, variants: Sequence[Variant], allowed: Callable[[np.ndarray], np.ndarray]) -> float | None:
+        """Share of targets halfway between two variants that some variant comes as near as allowed.
+
+        A target that is neither variant's is met by luck. Halfway is the geometric mean, cell by cell.
+        """
+        values = np.array([list(one.values.values()) for one in self._distinct(variants)])
+        if len(values) < 3:  # nothing lies between
+            return None
+        pairs = np.stack(np.triu_indices(len(values), 1), axis=1)
+        pairs = pairs[:: -(-len(pairs) // _PAIRS)]
+        between = np.sqrt(values[pairs[:, 0]] * values[pairs[:, 1]])
+        met = [bool(np.any(np.all(np.abs(values - one) <= allowed(one) + 1e-9, axis=1))) for one in between]
+        return float(np.mean(met))
+
+
+def _words(settings: Settings) -> tuple[str, ...]:
+    """A key that puts variants of one view next to each other."""
+    keep = "" if settings.keep is None else settings.keep.name
+    relevance = "" if settings.relevance is None else settings.relevance.name
+    return settings.source, keep, settings.partition, relevance, str(settings.depth).rjust(12)

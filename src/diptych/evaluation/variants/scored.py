@@ -1,0 +1,249 @@
+"""Where a variant's scores come from: rows or a matrix, and matching scores where there are any.
+
+Everything is asked for parts of the test set: some images by some texts, as a protocol with fewer captions
+or smaller galleries sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from diptych.core.errors import DataError, UsageError
+from diptych.evaluation.ground_truth import Direction, GroundTruth
+from diptych.evaluation.ranks import check_sizes
+from diptych.evaluation.reranked import Candidates, Reranked
+from diptych.evaluation.similarities import similarity as similarity_of
+from diptych.evaluation.sources import GivenScores, ScoreSource
+from diptych.evaluation.variants.settings import NotPossible
+
+__all__ = ["MatrixScores", "RowScores", "Rows", "Scored"]
+
+Rows = slice | np.ndarray
+"""Some rows: a slice where they are neighbours, which copies nothing."""
+
+_NUMBERS = 1 << 22  # scores sorted at once
+
+
+class Scored(Protocol):
+    """A test set with its scores.
+
+    Attributes:
+        truth: who belongs to whom.
+        about: what the scores depend on; JSON-able.
+        most_matched: of how many candidates per query matching scores are there: 0 for none, None for all.
+    """
+
+    truth: GroundTruth
+    about: Mapping[str, Any]
+    most_matched: int | None
+
+    def part(self, images: Rows, texts: Rows, matched: bool) -> ScoreSource:
+        """Scores of some images and texts; of the matching head where ``matched``.
+
+        Raises:
+            NotPossible: there are no matching scores of everything.
+        """
+
+    def candidates(
+        self, direction: Direction, images: Rows, texts: Rows, k: int, matched: bool
+    ) -> tuple[Candidates, bool]:
+        """The ``k`` best of each query by contrastive score, and whether the final score adds it.
+
+        Without ``matched`` the final score ranks as the contrastive score does. Fewer than ``k`` where the
+        gallery is smaller, or where some query has no more stored matching scores in it.
+
+        Raises:
+            NotPossible: there are no matching scores.
+        """
+
+
+class RowScores:
+    """Scores of image rows and text rows, with stored matching scores of their candidates.
+
+    Args:
+        images: (n, d) float32, possibly memory-mapped.
+        texts: (m, d) float32.
+        truth: who belongs to whom.
+        similarity: by what rows are compared.
+        reranked: matching scores of each query's best candidates.
+        about: what the rows depend on.
+
+    Raises:
+        DataError: sizes that disagree.
+        UnknownNameError: no such similarity.
+    """
+
+    def __init__(
+        self,
+        images: np.ndarray,
+        texts: np.ndarray,
+        truth: GroundTruth,
+        *,
+        similarity: str = "cosine",
+        reranked: Reranked | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_sizes(images, texts, truth)
+        self.truth = truth
+        self.about: Mapping[str, Any] = dict(about or {})
+        self._images, self._texts = images, texts
+        self._similarity = similarity_of(similarity)
+        self._reranked = _checked(reranked, truth)
+        self.most_matched: int | None = 0 if reranked is None else reranked.k
+
+    def part(self, images: Rows, texts: Rows, matched: bool) -> ScoreSource:
+        """Scores of some images and texts."""
+        if matched:
+            raise NotPossible("only some candidates have matching scores", "choose how many are ranked")
+        return self._similarity.source(self._images[images], self._texts[texts], None, None)
+
+    def candidates(
+        self, direction: Direction, images: Rows, texts: Rows, k: int, matched: bool
+    ) -> tuple[Candidates, bool]:
+        """The ``k`` best of each query."""
+        if matched:
+            return _kept(self._reranked, direction, images, texts, k)
+        items, scores = self._similarity.best(self._images[images], self._texts[texts], direction, k)
+        return _in_order(items, scores), False
+
+
+class MatrixScores:
+    """A contrastive score matrix, and matching scores as a matrix or of stored candidates.
+
+    Args:
+        scores: (n_images, n_texts) contrastive scores.
+        truth: who belongs to whom.
+        matching: (n_images, n_texts) scores of the matching head.
+        reranked: its scores of each query's best candidates instead.
+        adds_contrastive: whether the final score is matching + contrastive score, for ``matching``.
+        about: what the scores depend on.
+
+    Raises:
+        DataError: another shape, or not numbers.
+        NumericalError: NaN or infinity.
+        UsageError: matching scores in both forms.
+    """
+
+    def __init__(
+        self,
+        scores: np.ndarray,
+        truth: GroundTruth,
+        *,
+        matching: np.ndarray | None = None,
+        reranked: Reranked | None = None,
+        adds_contrastive: bool = False,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        if matching is not None and reranked is not None:
+            raise UsageError("matching scores as a matrix and of candidates", "give one of them")
+        self.truth = truth
+        self.about: Mapping[str, Any] = dict(about or {})
+        self._scores = GivenScores(scores, truth).scores
+        self._matching = None if matching is None else GivenScores(matching, truth).scores
+        self._adds = adds_contrastive
+        self._reranked = _checked(reranked, truth)
+        self.most_matched: int | None = 0
+        if matching is not None:
+            self.most_matched = None
+        elif reranked is not None:
+            self.most_matched = reranked.k
+
+    def part(self, images: Rows, texts: Rows, matched: bool) -> ScoreSource:
+        """Scores of some images and texts."""
+        truth = self.truth.subset(_listed(images), _listed(texts))
+        if not matched:
+            return GivenScores(self._scores[images][:, texts], truth)
+        if self._matching is None:
+            raise NotPossible("only some candidates have matching scores", "choose how many are ranked")
+        final = self._matching[images][:, texts]
+        return GivenScores(final + self._scores[images][:, texts] if self._adds else final, truth)
+
+    def candidates(
+        self, direction: Direction, images: Rows, texts: Rows, k: int, matched: bool
+    ) -> tuple[Candidates, bool]:
+        """The ``k`` best of each query."""
+        if matched and self._matching is None:
+            return _kept(self._reranked, direction, images, texts, k)
+        scores = _asked(self._scores[images][:, texts], direction)
+        items, best = _best(scores, min(k, scores.shape[1]))
+        if not matched or self._matching is None:
+            return _in_order(items, best), False
+        matching = _asked(self._matching[images][:, texts], direction)
+        final = np.take_along_axis(matching, items, axis=1)
+        return Candidates(items, best.astype(np.float32), final.astype(np.float32)), self._adds
+
+
+def _checked(reranked: Reranked | None, truth: GroundTruth) -> Reranked | None:
+    if reranked is None:
+        return None
+    have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
+    if have != want:
+        raise DataError(
+            f"candidates of {have[0]:,} images and {have[1]:,} texts for {want[0]:,} images and {want[1]:,} texts",
+            "give the candidates of the same split",
+        )
+    reranked.check()
+    return reranked
+
+
+def _listed(rows: Rows) -> np.ndarray:
+    return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+
+def _asked(scores: np.ndarray, direction: Direction) -> np.ndarray:
+    return scores if direction == "i2t" else scores.T
+
+
+def _best(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest of every row, best first, ties to the lower column."""
+    items = np.empty((len(scores), k), dtype=np.int64)
+    best = np.empty((len(scores), k), dtype=np.float64)
+    step = max(1, _NUMBERS // max(1, scores.shape[1]))
+    for begin in range(0, len(scores), step):
+        rows = np.asarray(scores[begin : begin + step], dtype=np.float64)
+        here = slice(begin, begin + len(rows))
+        items[here] = np.argsort(-rows, axis=1, kind="stable")[:, :k]
+        best[here] = np.take_along_axis(rows, items[here], axis=1)
+    return items, best
+
+
+def _in_order(items: np.ndarray, scores: np.ndarray) -> Candidates:
+    """Candidates that the contrastive score itself ranks.
+
+    Their final score is minus how many different scores stand above: float32 cannot tell all of float64
+    apart, small whole numbers it can.
+    """
+    steps = np.zeros(scores.shape, dtype=np.float32)
+    np.cumsum(scores[:, 1:] < scores[:, :-1], axis=1, out=steps[:, 1:])
+    return Candidates(items.astype(np.int64), scores.astype(np.float32), -steps)
+
+
+def _kept(
+    reranked: Reranked | None, direction: Direction, images: Rows, texts: Rows, k: int
+) -> tuple[Candidates, bool]:
+    """Stored candidates of some queries, without those that are not in the part's gallery."""
+    if reranked is None:
+        raise NotPossible("there are no matching scores", "re-rank these embeddings too")
+    one = reranked.candidates(direction)
+    queries, gallery = (images, texts) if direction == "i2t" else (texts, images)
+    size = reranked.n_texts if direction == "i2t" else reranked.n_images
+    rows = _listed(gallery)
+    place = np.full(size, -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    items = place[one.items[queries]]
+    inside = items >= 0
+    least = int(np.count_nonzero(inside, axis=1).min(initial=one.k))
+    if not least:
+        raise NotPossible(
+            "some query has no stored candidate left in the smaller gallery", "re-rank more candidates"
+        )
+    order = np.argsort(~inside, axis=1, kind="stable")[:, : min(k, least)]
+
+    def taken(values: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(values, order, axis=1)
+
+    cut = Candidates(taken(items), taken(one.contrastive[queries]), taken(one.matching[queries]))
+    return cut, reranked.adds_contrastive

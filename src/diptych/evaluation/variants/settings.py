@@ -1,0 +1,119 @@
+"""Settings: everything a variant of the protocol is, one field per stage; axes change fields.
+
+Stages, in order: which embeddings, which texts stay, how they are cut into galleries, what is relevant, how
+many candidates are ranked and by what, what becomes of the others, how ties stand, how hits are counted,
+which value is printed in which column, and what is done with the digits that are not printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+
+from diptych.core.errors import UsageError
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.ties import TieGroups
+
+__all__ = [
+    "LEAST_SHRUNK",
+    "Counting",
+    "Depth",
+    "Keep",
+    "NotPossible",
+    "Relevance",
+    "Rewrite",
+    "Settings",
+    "Step",
+    "View",
+]
+
+LEAST_SHRUNK = 10
+"""Candidates that are left at least, so that R@10 is that of a ranking."""
+
+F = TypeVar("F", bound=Callable[..., object])
+
+Keep = Callable[[GroundTruth], np.ndarray]
+"""From a ground truth to the rows of the texts that stay, ascending."""
+
+Relevance = Callable[[GroundTruth], GroundTruth]
+"""From a ground truth to one of the same sizes with other pairs."""
+
+Counting = Callable[[TieGroups, int], np.ndarray]
+"""From a ranking and a cut-off to one value in [0, 1] per query."""
+
+Rewrite = Callable[[Mapping[str, float]], dict[str, float]]
+"""From cells to cells: what is printed where."""
+
+Depth = int | Literal["everything"]
+"""How many candidates of each query are ranked."""
+
+
+class NotPossible(UsageError):
+    """A variant that these inputs cannot give; it is left out, with its reason."""
+
+
+@dataclass(frozen=True)
+class Step(Generic[F]):
+    """A function with a name that tells it from others of its kind.
+
+    Attributes:
+        name: equal names mean the same function.
+        of: the function.
+    """
+
+    name: str
+    of: F = field(compare=False, repr=False)
+
+
+View = tuple[str, Step[Keep] | None, str, Step[Relevance] | None]
+"""What is ranked: source, texts, galleries, relevance."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One variant; the default of every field but the first is the default protocol.
+
+    Attributes:
+        source: label of the embeddings.
+        keep: which texts stay; None for all.
+        partition: how the images are cut into galleries.
+        relevance: what is relevant; None for the ground truth.
+        depth: how many candidates of each query are ranked, the best by contrastive score.
+        matched: whether the matching score ranks the candidates, or the contrastive score.
+        shrinks: whether fewer will do in a smaller gallery, where no more stored candidates are left; not
+            fewer than :data:`LEAST_SHRUNK`.
+        unranked: what becomes of the others; see :mod:`diptych.evaluation.candidate_ranks`.
+        ties: the tie rule; empty for ``compat`` where what is not ranked ties as published, else
+            ``expected``.
+        counting: how R@K counts a query's hits; None for any-of-k.
+        rewrite: what is printed in which column; None for its own.
+        rule: what is done with further digits, ``round`` or ``truncate``.
+    """
+
+    source: str
+    keep: Step[Keep] | None = None
+    partition: str = "full"
+    relevance: Step[Relevance] | None = None
+    depth: Depth = "everything"
+    matched: bool = False
+    shrinks: bool = False
+    unranked: str = "miss"
+    ties: str = ""
+    counting: Step[Counting] | None = None
+    rewrite: Step[Rewrite] | None = None
+    rule: str = "round"
+
+    @property
+    def view(self) -> View:
+        """What is ranked."""
+        return self.source, self.keep, self.partition, self.relevance
+
+    @property
+    def tie_rule(self) -> str:
+        """The tie rule by name."""
+        if self.ties:
+            return self.ties
+        return "compat" if self.depth != "everything" and self.unranked == "published" else "expected"

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from miniatures import cub, flickr30k, karpathy, picture, retrieval_json
+from PIL import Image
+
+from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
+from diptych.data import read_collection
+from diptych.data.checking import Check, Some, check_collection, check_dataset
+from diptych.data.checking.captions import same_captions
+from diptych.data.checking.pictures import scan
+from diptych.data.checking.sizes import held_against, nearest_form
+from diptych.data.collection import Collection
+from diptych.data.known import Form, KnownDataset, Reading, Size
+
+TINY = KnownDataset(
+    name="tiny",
+    title="Tiny",
+    description="for tests",
+    centric="scene",
+    citation="none",
+    licence="none",
+    where=(("all", "here"),),
+    layout="tiny/\n",
+    readings=(Reading("karpathy", "dataset_tiny.json"), Reading("cub", "birds")),
+    forms=(
+        Form("whole", {"train": Size(2, {5: "all", 4: "two of each"}), "test": Size(1, {3: "all"})}),
+        Form(
+            "halves", {"train": Size(1, {2: "all"}), "rest": Size(1, {3: "all"}), "test": Size(1, {3: "all"})}
+        ),
+    ),
+)
+
+IMAGES = {
+    "in/a.png": ("train", ["one", "two"]),
+    "in/b.png": ("train", ["three", "four", "five"]),
+    "out/c.png": ("test", ["six", "seven", "eight"]),
+}
+
+
+def tiny(folder: Path, **changes: Any) -> Path:
+    karpathy(folder, {**IMAGES, **changes}, "tiny")
+    return folder
+
+
+def said(check: Check) -> str:
+    return "\n".join(f"{problem.what} | {problem.fix}" for problem in check.problems)
+
+
+def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
+    check = check_dataset(TINY, tiny(tmp_path), decode=True)
+    assert check.complete, said(check)
+    assert check.reader == "karpathy"
+    assert check.form == "whole"
+    assert [(one.split, one.images, one.captions, one.verdict, one.meaning) for one in check.splits] == [
+        ("train", 2, 5, "as expected", "all"),
+        ("test", 1, 3, "as expected", "all"),
+    ]
+    assert check.pictures is not None
+    assert check.pictures.wanted == 3
+    assert check.pictures.missing == check.pictures.unused == Some()
+    assert check.pictures.empty == check.pictures.damaged == Some()
+    assert "nothing has to be done" in check.verdict
+    assert json.loads(json.dumps(check.to_dict()))["complete"] is True
+
+
+def test_pictures_are_not_opened_unless_asked(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    (tmp_path / "images" / "in" / "a.png").write_bytes(b"")
+    check = check_dataset(TINY, tmp_path)
+    assert check.complete
+    assert check.pictures is not None
+    assert check.pictures.empty is None
+    check = check_dataset(TINY, tmp_path, decode=True)
+    assert check.pictures is not None
+    assert check.pictures.empty == Some(1, ("in/a.png",))
+    assert check.pictures.damaged == Some()
+    assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in said(check)
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_damaged_pictures(tmp_path: Path, workers: int) -> None:
+    tiny(tmp_path)
+    file = tmp_path / "images" / "out" / "c.png"
+    file.write_bytes(file.read_bytes()[:40])
+    (tmp_path / "images" / "in" / "b.png").write_text("no picture at all")
+    check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
+    assert check.pictures is not None
+    assert check.pictures.damaged == Some(2, ("in/b.png", "out/c.png"))
+    assert "2 pictures cannot be read, 0 of them are empty files" in said(check)
+    assert "--skip-bad-images" in said(check)
+
+
+def test_half_unpacked(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    (tmp_path / "images" / "in" / "b.png").unlink()
+    check = check_dataset(TINY, tmp_path)
+    assert not check.complete
+    assert check.pictures is not None
+    assert check.pictures.missing == Some(1, ("in/b.png",))
+    assert check.pictures.missing_by_folder == {"in": (1, 2)}
+    assert "2 of 3 pictures are there, 1 are missing: in/b.png" in said(check)
+    assert "unpack the pictures' archive again" in said(check)
+    (tmp_path / "images" / "in.zip").write_bytes(b"PK")
+    assert f"unpack in.zip in {tmp_path / 'images'}" in said(check_dataset(TINY, tmp_path))
+
+
+def test_no_pictures_at_all(tmp_path: Path) -> None:
+    karpathy(tmp_path, IMAGES, "tiny", pictures=False)
+    check = check_dataset(TINY, tmp_path)
+    assert "0 of 3 pictures are there, 3 are missing" in said(check)
+    assert f"unpack the pictures into {tmp_path}, or give their folder with --images" in said(check)
+    assert "diptych data tiny says how it is laid out" in said(check)
+
+
+def test_pictures_one_folder_further(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    inner = tmp_path / "images" / "unpacked"
+    for part in ("in", "out"):
+        inner.mkdir(exist_ok=True)
+        (tmp_path / "images" / part).rename(inner / part)
+    check = check_dataset(TINY, tmp_path)
+    assert f"they lie one folder further: give --images {inner}" in said(check)
+    assert check_dataset(TINY, tmp_path, images=inner).complete
+
+
+def test_pictures_one_folder_too_far(tmp_path: Path) -> None:
+    images = {name: value for name, value in IMAGES.items() if name.startswith("in")}
+    karpathy(tmp_path, images, "tiny")
+    check = check_dataset(None, tmp_path, images=tmp_path / "images" / "in")
+    assert f"give the folder above, --images {tmp_path / 'images'}" in said(check)
+
+
+def test_pictures_without_their_folders(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    for file in (tmp_path / "images").rglob("*.png"):
+        file.rename(tmp_path / "images" / file.name)
+    fix = said(check_dataset(TINY, tmp_path))
+    assert "the captions say in/a.png and the folder has a.png: move the pictures into" in fix
+    assert str(tmp_path / "images" / "in") in fix
+
+
+def test_pictures_of_another_format(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    for file in (tmp_path / "images").rglob("*.png"):
+        file.rename(file.with_suffix(".webp"))
+    assert "the captions say in/a.png and the folder has in/a.webp" in said(check_dataset(TINY, tmp_path))
+
+
+def test_extra_files_are_told_and_are_no_fault(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    picture(tmp_path / "images" / "in" / "z.JPG")
+    (tmp_path / "images" / "Thumbs.db").write_text("x")
+    check = check_dataset(TINY, tmp_path)
+    assert check.complete
+    assert check.pictures is not None
+    assert check.pictures.unused == Some(1, ("in/z.JPG",))
+
+
+def test_wrong_counts_say_both_numbers(tmp_path: Path) -> None:
+    check = check_dataset(TINY, tiny(tmp_path, **{"in/a.png": ("train", ["one"])}))
+    assert check.complete  # four captions are in use
+    check = check_dataset(TINY, tiny(tmp_path, **{"in/b.png": ("train", ["1", "2", "3", "4", "5"])}))
+    assert (
+        "split train: 2 images and 5 (all) or 4 (two of each) captions expected (whole), "
+        "found 2 images and 7 captions" in said(check)
+    )
+
+
+def test_a_split_that_is_not_there_and_one_alone(tmp_path: Path) -> None:
+    images = {name: value for name, value in IMAGES.items() if name.startswith("in")}
+    karpathy(tmp_path, images, "tiny")
+    check = check_dataset(TINY, tmp_path)
+    assert "split test is not there, 1 images are expected (whole)" in said(check)
+    assert "--split train" in said(check)
+    alone = check_dataset(TINY, tmp_path, split="train")
+    assert alone.complete
+    assert [one.split for one in alone.splits] == ["train"]
+    with pytest.raises(UnknownNameError, match="unknown split of tiny 'test'"):
+        check_dataset(TINY, tmp_path, split="test")
+
+
+def test_of_one_split_other_splits_pictures_are_neither_missing_nor_over(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    (tmp_path / "images" / "in" / "a.png").unlink()
+    check = check_dataset(TINY, tmp_path, split="test")
+    assert check.complete, said(check)
+    assert check.pictures is not None
+    assert check.pictures.wanted == 1
+    assert check.pictures.unused == Some()
+
+
+def test_one_caption_of_each_is_always_in_use(tmp_path: Path) -> None:
+    check = check_dataset(TINY, tiny(tmp_path), max_captions=1)
+    assert check.complete
+    assert {one.meaning for one in check.splits} == {"one of each"}
+
+
+def test_sizes_that_do_not_bind_are_told(tmp_path: Path) -> None:
+    loose = KnownDataset(
+        **{**vars(TINY), "forms": (Form("guess", {"train": Size(9)}, binding=False),)}  # type: ignore[arg-type]
+    )
+    check = check_dataset(loose, tiny(tmp_path))
+    assert check.complete
+    assert [one.verdict for one in check.splits] == ["differs", "not expected"]
+    assert "its sizes are not those of guess, which alone is no fault" in check.notes
+
+
+def test_the_form_that_fits_best() -> None:
+    whole, halves = TINY.forms
+    assert nearest_form({"train": (2, 5), "test": (1, 3)}, TINY.forms) is whole
+    assert nearest_form({"train": (1, 2), "rest": (1, 3), "test": (1, 3)}, TINY.forms) is halves
+    assert nearest_form({"train": (7, 7)}, TINY.forms) is whole
+    assert nearest_form({"train": (7, 7)}, ()) is None
+    checks = held_against({"train": (2, 5), "dev": (1, 1)}, whole)
+    assert [(one.split, one.verdict) for one in checks] == [
+        ("train", "as expected"),
+        ("test", "absent"),
+        ("dev", "not expected"),
+    ]
+    assert [one.verdict for one in held_against({"dev": (1, 1)}, None)] == ["not known"]
+
+
+def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
+    folder = tiny(tmp_path, **{"in/a.png": ("train", ["one", " ", "..."])})
+    check = check_dataset(TINY, folder)
+    assert not check.complete
+    assert "2 empty captions left out; the first: dataset_tiny.json, caption 101 of a.png is empty" in said(
+        check
+    )
+    assert "skip_bad_captions=true" in said(check)
+    assert check_dataset(TINY, folder, skip_bad_captions=True).complete
+
+
+def test_captions_that_cannot_be_used_and_a_reader_that_cannot_leave_them_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny(tmp_path, **{"in/a.png": ("train", [""])})
+    from diptych.data.readers import READERS
+
+    monkeypatch.delitem(READERS.get("karpathy").options, "skip_bad_captions")
+    with pytest.raises(CaptionError, match="is empty"):
+        check_dataset(TINY, folder)
+
+
+def test_the_same_captions_twice(tmp_path: Path) -> None:
+    changes = {
+        "in/a.png": ("train", ["A  dog", "a dog", "a cat"]),
+        "out/c.png": ("test", ["a cat", "a cat", "a bird"]),
+    }
+    check = check_dataset(None, tiny(tmp_path, **changes))
+    assert check.complete
+    assert check.repeated == Some(2, ("101", "107"))
+    assert check.shared == Some(3, ("102", "106", "107"))
+
+
+def made(texts: list[tuple[int, str]]) -> Collection:
+    texts = sorted(texts, key=lambda item: item[0])
+    n = 1 + max((image for image, _ in texts), default=0)
+    return Collection(
+        name="made",
+        image_ids=[str(i) for i in range(n)],
+        captions=[text for _, text in texts],
+        caption_ids=[f"c{i}" for i in range(len(texts))],
+        caption_image=np.array([image for image, _ in texts], dtype=np.int64),
+        splits=["test"] * n,
+        source=None,  # type: ignore[arg-type]
+        source_rows=np.arange(n),
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcd")), max_size=12))
+def test_same_captions_against_counting_by_hand(texts: list[tuple[int, str]]) -> None:
+    collection = made(texts)
+    rows = list(zip(collection.caption_image.tolist(), collection.captions, strict=True))
+    repeated = [f"c{i}" for i, row in enumerate(rows) if row in rows[:i]]
+    shared = [
+        f"c{i}" for i, (image, text) in enumerate(rows) if any(t == text and m != image for m, t in rows)
+    ]
+    assert same_captions(collection) == (Some.of(repeated), Some.of(shared))
+
+
+def test_images_without_captions(tmp_path: Path) -> None:
+    check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
+    assert check.without_captions == Some(1, ("in/a.png",))
+
+
+def test_a_collection_of_another_name_or_kind(tmp_path: Path) -> None:
+    karpathy(tmp_path, {"a.png": ("test", ["one"])}, "flickr8k")
+    check = check_dataset(TINY, tmp_path, centric="object")
+    assert "it calls itself flickr8k, which is flickr8k, and is checked as tiny" in check.notes
+    assert "tiny is scene-centric, and this is read as object-centric" in check.notes
+
+
+def test_pictures_that_are_no_files(tmp_path: Path) -> None:
+    class Numbers:
+        def read(self, row: int) -> Image.Image:
+            return Image.new("RGB", (1, 1))
+
+        def content(self, row: int) -> str:
+            return str(row)
+
+    source: Any = Numbers()
+    collection = made([(0, "a"), (1, "b")])
+    check = check_collection(Collection(**{**vars(collection), "source": source}), decode=True)
+    assert check.complete
+    assert check.pictures is None
+    assert "not files of a folder" in check.notes[0]
+
+
+def test_birds_lists_and_tokens_are_read_by_their_readers(tmp_path: Path) -> None:
+    cub(tmp_path / "cub")
+    check = check_dataset("cub", tmp_path / "cub")
+    assert check.reader == "cub"
+    assert check.form == "the authors' train_test_split.txt"
+    assert "split train: 5,994 images and 59,940 (10 of each) captions expected" in said(check)
+    (tmp_path / "cub" / "cvpr2016_cub").rename(tmp_path / "away")
+    with pytest.raises(DataError, match="no captions beside"):
+        check_dataset("cub", tmp_path / "cub")
+    flickr30k(tmp_path / "f", {"train": ["1"], "val": ["2"], "test": ["3"]})
+    assert check_dataset("flickr30k", tmp_path / "f").reader == "flickr30k"
+    retrieval_json(tmp_path / "r")
+    check = check_dataset("coco", tmp_path / "r")
+    assert check.reader == "retrieval-json"
+    assert check.pictures is not None
+    assert check.pictures.missing == Some()
+
+
+def test_what_cannot_be_checked(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="gone does not exist") as caught:
+        check_dataset("coco", tmp_path / "gone")
+    assert "diptych data coco" in caught.value.fix
+    with pytest.raises(UsageError, match="no reader recognises .* as coco") as unread:
+        check_dataset("coco", tmp_path)
+    assert "diptych data coco says how it is laid out" in unread.value.fix
+    with pytest.raises(UnknownNameError, match="unknown dataset 'cocoa'"):
+        check_dataset("cocoa", tmp_path)
+    with pytest.raises(UsageError, match="has no option 'colour'"):
+        check_dataset("coco", tiny(tmp_path), colour=3)
+
+
+def test_the_walk_follows_links_once_and_never_up(tmp_path: Path) -> None:
+    picture(tmp_path / "elsewhere" / "a.png")
+    root = tmp_path / "images"
+    root.mkdir()
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "again").symlink_to(tmp_path / "elsewhere")
+    (root / "up").symlink_to(tmp_path)
+    (root / "self").symlink_to(root)
+    found = scan(root, ["linked/a.png", "again/a.png"])
+    assert found.there.sum() == 1  # the second link leads to the same pictures
+    assert found.unused == []
+
+
+def test_names_written_in_a_roundabout_way_and_twice(tmp_path: Path) -> None:
+    picture(tmp_path / "in" / "a.png")
+    found = scan(tmp_path, ["./in//a.png", "in/a.png", "b.png", "b.png"])
+    assert found.there.tolist() == [True, True, False, False]
+
+
+def test_reading_is_done_once(tmp_path: Path) -> None:
+    folder = tiny(tmp_path)
+    by_hand = check_collection(read_collection(folder), TINY, "karpathy")
+    assert by_hand == check_dataset(TINY, folder)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data.known import KNOWN, Form, KnownDataset, centric_of, known_by_name
+from diptych.data.readers import READERS
+
+
+def test_the_five_datasets_of_the_thesis_and_more() -> None:
+    centric = {dataset.name: dataset.centric for dataset in KNOWN}
+    assert centric == {
+        "abo": "object",
+        "coco": "scene",
+        "coco-fg": "scene",
+        "conceptual-captions": None,
+        "cub": "object",
+        "fashion-products": "object",
+        "fashion200k": "object",
+        "flickr30k": "scene",
+        "flickr30k-fg": "scene",
+        "flickr8k": "scene",
+    }
+    with pytest.raises(UnknownNameError, match="did you mean 'flickr30k'"):
+        KNOWN.get("flickr30")
+
+
+@pytest.mark.parametrize("dataset", list(KNOWN), ids=lambda one: one.name)
+def test_each_says_what_a_person_needs(dataset: KnownDataset) -> None:
+    for said in (dataset.title, dataset.description, dataset.citation, dataset.licence, dataset.layout):
+        assert said.strip()
+    assert dataset.where
+    assert dataset.readings
+    for reading in dataset.readings:
+        reader = READERS.get(reading.reader)
+        for option in re.findall(r"--reader-option (\w+)=", reading.options):
+            assert option in reader.options
+        if "--images" in reading.options:
+            assert "images" in reader.options
+    for form in dataset.forms:
+        for size in form.sizes.values():
+            assert size.images > 0
+            assert all(count >= size.images for count in size.captions)
+
+
+def form(name: str, number: int = 0) -> Form:
+    return KNOWN.get(name).forms[number]
+
+
+def total(one: Form) -> int:
+    return sum(size.images for size in one.sizes.values())
+
+
+def test_sizes_add_up() -> None:
+    # The numbers of the whole datasets, from the thesis and the publications, not from these files.
+    for number in (0, 1):
+        coco = form("coco", number)
+        assert total(coco) == 123_287
+        assert sum(max(size.captions, default=0) for size in coco.sizes.values()) == 616_767
+    assert total(form("flickr30k", 0)) == 31_014
+    assert total(form("flickr30k", 1)) == 31_783
+    assert total(form("flickr8k")) == 8_000
+    assert total(form("cub", 0)) == total(form("cub", 1)) == 11_788
+    assert total(form("fashion200k")) == 201_838
+    assert form("coco-fg").sizes["test"].images == 5_000
+    assert form("flickr30k-fg").sizes["test"].captions == {5_000: "5 of each"}
+    assert {split: size.images for split, size in form("abo").sizes.items()} == {
+        "train": 48_693,
+        "val": 10_127,
+        "test": 10_210,
+    }
+    assert form("coco").sizes["test"].captions == {25_010: "all", 25_000: "the first five of each"}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("coco", "coco"),
+        ("COCO_val2017", "coco"),
+        ("coco_mini", "coco"),
+        ("coco-fg", "coco-fg"),
+        ("coco_fg", "coco-fg"),
+        ("coco_karpathy", "coco"),
+        ("f30k_precomp", "flickr30k"),
+        ("flickr8k", "flickr8k"),
+        ("fashion200k", "fashion200k"),
+        ("fashion_products_small", "fashion-products"),
+        ("cc3m", "conceptual-captions"),
+        ("cocoon", None),
+        ("my-coco", None),
+        ("shop", None),
+        ("", None),
+    ],
+)
+def test_from_a_collections_name_to_the_dataset(name: str, known: str | None) -> None:
+    found = known_by_name(name)
+    assert (found.name if found else None) == known
+
+
+def test_centric_as_given_before_as_known() -> None:
+    assert centric_of(None, "coco") == "scene"
+    assert centric_of("object", "coco") == "object"
+    assert centric_of(None, "shop") is None
+    assert centric_of(None, "cc12m") is None
+    with pytest.raises(UsageError, match="centric is 'both'"):
+        centric_of("both", "coco")
+
+
+@given(st.text(alphabet="abc-_0", max_size=12))
+def test_any_name_is_known_or_not(name: str) -> None:
+    found = known_by_name(name)
+    assert found is None or any(
+        name.lower().replace("_", "-").startswith(one) for one in (found.name, *found.names)
+    )

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from miniatures import picture
+
+from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
+from diptych.data.readers import read_collection
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    """``"en_GB: a lamp"`` as the listings have it."""
+    return [dict(zip(("language_tag", "value"), text.split(": "), strict=True)) for text in texts]
+
+
+def listing(item: str, image: str | None = "i1", **fields: Any) -> dict[str, Any]:
+    main = {} if image is None else {"main_image_id": image, "other_image_id": ["i9"]}
+    return {"item_id": item, "domain_name": "amazon.com", "country": "US", **main, **fields}
+
+
+def write(folder: Path, *files: list[dict[str, Any]], images: str | None = None) -> Path:
+    place = folder / "listings" / "metadata"
+    place.mkdir(parents=True, exist_ok=True)
+    for number, listings in enumerate(files):
+        content = "".join(f"{json.dumps(one)}\n" for one in listings).encode()
+        (place / f"listings_{number:x}.json.gz").write_bytes(gzip.compress(content))
+    (folder / "images" / "metadata").mkdir(parents=True, exist_ok=True)
+    (folder / "images" / "small").mkdir(exist_ok=True)
+    table = images or "image_id,height,width,path\ni1,4,4,a1/1.png\ni2,4,4,b2/2.png\n"
+    (folder / "images" / "metadata" / "images.csv.gz").write_bytes(gzip.compress(table.encode()))
+    return folder
+
+
+def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        [
+            listing(
+                "B1",
+                "i2",
+                item_name=said("de_DE: Lampe", "en_GB: Lamp"),
+                product_description=said("en_US:  A lamp\nfor reading "),
+                bullet_point=said("en_US: bright", "de_DE: hell", "en_US: cheap"),
+                product_type=[{"value": "LAMP"}],
+                node=[{"node_id": 1, "node_name": "/Home/Lighting/Lamps"}],
+            ),
+            listing(
+                "B2",
+                item_name=said("en_IN: Chair", "en_US: Seat"),
+                bullet_point=said("en_US: soft", "en_US: red"),
+            ),
+            listing("B3", item_name=said("en_US: Sofa")),
+        ],
+        [listing("B4", item_name=said("fr_FR: Table")), listing("B5", None, item_name=said("en_US: Shelf"))],
+    )
+    picture(tmp_path / "images" / "small" / "b2" / "2.png", 22)
+    found = read_collection(tmp_path)
+    assert found.image_ids == ["B1", "B2", "B3"]
+    assert found.captions == ["A lamp for reading", "soft red", "Sofa"]
+    assert found.image(0).getpixel((0, 0)) == (22, 0, 0)
+    assert found.records is not None
+    assert found.records[0] == {
+        "title": "Lamp",
+        "product_type": "LAMP",
+        "category_path": ("Home", "Lighting", "Lamps"),
+        "country": "US",
+        "domain": "amazon.com",
+        "image_id": "i2",
+    }
+    assert found.records[1]["category_path"] == ()
+    assert found.caption_records == [
+        {"field": "product_description"},
+        {"field": "bullet_point"},
+        {"field": "item_name"},
+    ]
+    assert found.notes == (
+        "3 of 5 listings in en: captions are product_description of 1, bullet_point of 1, item_name of 1",
+        "1 listings without a main picture left out",
+        "1 listings without description or bullets or name in en left out",
+    )
+    assert (found.name, found.centric) == ("abo", "object")
+    assert read_collection(tmp_path, caption="name").captions == ["Lamp", "Chair", "Sofa"]
+    assert read_collection(tmp_path, caption="name", language="en_US").captions == ["Seat", "Sofa"]
+    assert read_collection(tmp_path, caption="description").image_ids == ["B1"]
+    assert read_collection(tmp_path, language="de", caption="bullets, name").captions == ["hell"]
+
+
+def test_items_that_are_listed_twice(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        [listing("B1", item_name=said("de_DE: Lampe"))],
+        [listing("B1", item_name=said(f"en_US: {n}")) for n in "ab"],
+    )
+    found = read_collection(tmp_path)
+    assert found.captions == ["a"]  # the first that has a caption in the language
+    assert "1 listings of items that were listed before left out" in found.notes
+    with pytest.raises(
+        DataError, match=r"listings_1\.json\.gz, line 2: B1 was in listings_1\.json\.gz, line 1"
+    ):
+        read_collection(tmp_path, duplicates="error")
+
+
+def test_listings_with_one_picture_are_never_in_two_splits(tmp_path: Path) -> None:
+    table = "image_id,height,width,path\n" + "".join(f"i{i},1,1,{i}.png\n" for i in range(100))
+    write(
+        tmp_path,
+        [listing(f"B{n}", f"i{n % 100}", item_name=said(f"en_US: {n}")) for n in range(300)],
+        images=table,
+    )
+    found = read_collection(tmp_path)
+    assert found.records is not None
+    splits: dict[str, set[str]] = {}
+    for record, split in zip(found.records, found.splits, strict=True):
+        splits.setdefault(record["image_id"], set()).add(split)
+    assert all(len(one) == 1 for one in splits.values())
+    assert set(found.split_sizes) == {"train", "val", "test"}
+    assert read_collection(tmp_path, validation=0, test=0).split_sizes == {"train": 300}
+
+
+def test_splits_from_a_file(tmp_path: Path) -> None:
+    write(tmp_path, [listing(f"B{n}", item_name=said(f"en_US: {n}")) for n in range(3)])
+    file = tmp_path / "splits.csv"
+    file.write_text("B2,test\nB0,train\nB9,val\n")
+    found = read_collection(tmp_path, split_file=file)
+    assert dict(zip(found.image_ids, found.splits, strict=True)) == {"B0": "train", "B2": "test"}
+    assert "1 items that splits.csv does not name left out" in found.notes
+    for content, message in (("B0\n", "line 1 is 'B0'"), ("B0,a\nB0,b\n", "B0 has two splits")):
+        file.write_text(content)
+        with pytest.raises(DataError, match=message):
+            read_collection(tmp_path, split_file=file)
+
+
+def test_main_pictures_that_nobody_knows(tmp_path: Path) -> None:
+    write(
+        tmp_path, [listing("B1", "i7", item_name=said("en_US: a")), listing("B2", item_name=said("en_US: b"))]
+    )
+    with pytest.raises(
+        DataError, match=r"1 of 2 main pictures are not in images\.csv, the first: i7 of listings_0"
+    ):
+        read_collection(tmp_path)
+    found = read_collection(tmp_path, missing="skip")
+    assert found.image_ids == ["B2"]
+    assert found.notes[1:] == ("1 listings whose main picture is not in images.csv left out",)
+    with pytest.raises(DataError, match="no listing of 2 has a picture and name in fi"):
+        read_collection(tmp_path, language="fi", caption="name")
+
+
+def test_archives_in_folders_of_their_own_and_unpacked_listings(tmp_path: Path) -> None:
+    write(tmp_path, [listing("B1", item_name=said("en_US: a"))])
+    for archive, folder in (("abo-listings", "listings"), ("abo-images-small", "images")):
+        (tmp_path / archive).mkdir()
+        (tmp_path / folder).rename(tmp_path / archive / folder)
+    file = tmp_path / "abo-listings" / "listings" / "metadata" / "listings_0.json.gz"
+    file.with_suffix("").write_bytes(gzip.decompress(file.read_bytes()))
+    found = read_collection(tmp_path)
+    assert found.captions == ["a"]
+    assert found.notes == ("1 of 1 listings in en: captions are item_name of 1",)
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        (b"{broken", DataError, r"listings_0\.json\.gz, line 1 is not JSON"),
+        (b"[" * 99_999, DataError, "line 1 is not JSON: maximum recursion"),
+        (b"[1]", DataError, r"line 1 is not a listing \(TypeError"),
+        (b"{}", DataError, r"line 1 is not a listing \(KeyError: 'item_id'"),
+        (b'{"item_id": "B", "item_name": ["lamp"]}', DataError, "not a listing"),
+        (b'{"item_id": "B", "node": ["/Home"]}', DataError, "not a listing"),
+        (b"caf\xe9", DataError, "line 1 is not utf-8"),
+        (b"x" * (1 << 23), DataError, "line 1 is longer than 4,194,304 bytes"),
+        (json.dumps(listing("B", item_name=said("en_US: !"))).encode(), CaptionError, "line 1 is empty: '!'"),
+    ],
+)
+def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], message: str) -> None:
+    write(tmp_path, [])
+    file = tmp_path / "listings" / "metadata" / "listings_0.json.gz"
+    file.write_bytes(gzip.compress(line))
+    with pytest.raises(error, match=message) as caught:
+        read_collection(tmp_path)
+    assert caught.value.fix
+    file.write_bytes(gzip.compress(line)[:-4])
+    with pytest.raises(DataError):
+        read_collection(tmp_path)
+
+
+def test_captions_without_letters_are_left_out_and_counted(tmp_path: Path) -> None:
+    write(tmp_path, [listing("B1", item_name=said("en_US: !")), listing("B2", item_name=said("en_US: b"))])
+    found = read_collection(tmp_path, skip_bad_captions=True)
+    assert found.image_ids == ["B2"]
+    assert "1 listings with an empty caption left out" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("image_id,height\ni1,4\n", "has no column path"),
+        ("id,file\n", "has no column image_id and no column path"),
+        ("image_id,path\ni1,../../../etc/passwd\n", "points outside"),
+        ("image_id,path\ni1\n", r"main pictures are not in images\.csv"),
+        ('image_id,path\n"' + "x" * 200_000 + "\n", "is not a table: field larger"),
+    ],
+)
+def test_bad_tables_of_images(tmp_path: Path, table: str, message: str) -> None:
+    write(tmp_path, [listing("B1", item_name=said("en_US: a"))], images=table)
+    with pytest.raises(DataError, match=message):
+        read_collection(tmp_path)
+
+
+def test_half_a_dataset(tmp_path: Path) -> None:
+    write(tmp_path, [])
+    (tmp_path / "listings" / "metadata" / "listings_0.json.gz").unlink()
+    with pytest.raises(DataError, match=r"has no listings_\*\.json\.gz"):
+        read_collection(tmp_path)
+    write(tmp_path, [listing("B1", item_name=said("en_US: a"))])
+    (tmp_path / "images" / "metadata" / "images.csv.gz").unlink()
+    with pytest.raises(DataError, match=r"has no images\.csv\.gz"):
+        read_collection(tmp_path)
+    (tmp_path / "images" / "small").rmdir()
+    with pytest.raises(DataError, match="small does not exist"):
+        read_collection(tmp_path)
+    (tmp_path / "images").rename(tmp_path / "pictures")
+    with pytest.raises(DataError, match="has no folder images") as caught:
+        read_collection(tmp_path)
+    assert "abo-images-small.tar" in caught.value.fix
+    for options in ({"caption": "title"}, {"missing": "no"}, {"duplicates": "last"}, {"test": -1}):
+        with pytest.raises(UsageError):
+            read_collection(tmp_path, **options)

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from miniatures import picture
+
+from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
+from diptych.data.caption_tables import NumberedPictures, TableIndexer
+from diptych.data.readers import READERS, read_collection
+
+
+def table(file: Path, *lines: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def captions(*numbers: int) -> list[str]:
+    return [f'the "{number}" of it\thttp://example.org/{number}.jpg' for number in numbers]
+
+
+def pictures(folder: Path, *names: str) -> None:
+    for name in names:
+        picture(folder / name, int("0" + "".join(filter(str.isdigit, Path(name).stem))) % 256)
+
+
+def test_numbered_pictures_of_a_table_without_headings(tmp_path: Path) -> None:
+    table(tmp_path / "Train_GCC-training.tsv", *captions(0, 1, 2, 3))
+    pictures(tmp_path / "images", "00000/000000000.png", "00000/000000002.png", "3.png", "logo.png")
+    (tmp_path / "images" / "00000" / "000000000.json").write_text("{}")
+    with pytest.raises(
+        DataError, match=r"1 lines have no picture, 3 images have one; the first: .*line 2 \(picture 1"
+    ):
+        read_collection(tmp_path)
+    found = read_collection(tmp_path, missing="skip")
+    assert list(found.image_ids) == ["00000/000000000.png", "00000/000000002.png", "3.png"]
+    assert list(found.captions) == ['the "0" of it', 'the "2" of it', 'the "3" of it']
+    assert [found.image(row).getpixel((0, 0))[0] for row in range(3)] == [0, 2, 3]
+    assert found.split_sizes == {"train": 3}
+    assert found.records is not None
+    assert found.records[1] == {"line": 3, "url": "http://example.org/2.jpg"}
+    assert found.subset([2]).records[0]["line"] == 4  # type: ignore[index]
+    assert found.notes == (
+        "1 lines without picture left out",
+        "1 pictures whose names are no numbers not used",
+    )
+    assert found.centric is None
+
+
+def test_the_address_first_and_lines_that_count_from_one(tmp_path: Path) -> None:
+    table(tmp_path / "cc12m.tsv", *("\t".join(reversed(line.split("\t"))) for line in captions(1, 2)))
+    pictures(tmp_path / "images", "1.png", "2.png")
+    with pytest.raises(
+        DataError, match=r"2\.png belongs to no line: those of .* count from 0 to 1"
+    ) as caught:
+        read_collection(tmp_path, missing="skip")
+    assert "first_number=1" in caught.value.fix
+    found = read_collection(tmp_path / "cc12m.tsv", first_number=1, split="train", centric="scene")
+    assert list(found.captions) == ['the "1" of it', 'the "2" of it']
+    assert (found.name, found.centric) == ("cc12m", "scene")
+    with pytest.raises(DataError, match=r"1\.png belongs to no line: those of .* count from 2"):
+        read_collection(tmp_path, first_number=2, missing="skip")
+
+
+def test_a_column_of_files_with_several_lines_of_one(tmp_path: Path) -> None:
+    lines = [
+        "title\tfilepath\turl",
+        "one\ta.png\tu1",
+        "two\ta.png\tu2",
+        "three\tb/c.png\t",
+        "four\tgone.png\t",
+    ]
+    table(tmp_path / "pairs.tsv", *lines, "five\t\tu")
+    pictures(tmp_path / "images", "a.png", "b/c.png")
+    with pytest.raises(
+        DataError, match=r"2 lines have no picture, 2 images have one; .*line 5 \(gone\.png in"
+    ):
+        read_collection(tmp_path, "captions-tsv")
+    found = read_collection(tmp_path, "captions-tsv", missing="skip")
+    assert list(found.image_ids) == ["a.png", "b/c.png"]
+    assert found.captions_of(0) == ["one", "two"]
+    assert list(found.caption_ids) == ["a.png#0", "a.png#1", "b/c.png#0"]
+    assert set(found.splits) <= {"train", "val", "test"}
+    table(tmp_path / "pairs.tsv", *lines[:4], "again\ta.png\tu")
+    with pytest.raises(DataError, match=r"image id 'a\.png' occurs twice"):
+        read_collection(tmp_path, "captions-tsv")
+
+
+def test_csv_with_quotation_marks_and_other_columns(tmp_path: Path) -> None:
+    table(tmp_path / "shop.csv", "words,where,price", '"a ""red"", thing",a.png,3')
+    pictures(tmp_path, "a.png")
+    given = {"caption_column": "words", "image_column": "where", "images": tmp_path}
+    found = read_collection(tmp_path / "shop.csv", "captions-tsv", **given)
+    assert list(found.captions) == ['a "red", thing']
+    table(tmp_path / "shop.tsv", "words\twhere", "'a \"red thing\ta.png", '"so\ta.png')
+    assert list(read_collection(tmp_path / "shop.tsv", "captions-tsv", **given).captions) == [
+        "'a \"red thing",
+        '"so',
+    ]
+    with pytest.raises(DataError, match="line 3 has 1 fields, 2 expected"):
+        read_collection(tmp_path / "shop.tsv", "captions-tsv", quotes=True, **given)
+
+
+def test_gzipped_tables(tmp_path: Path) -> None:
+    file = table(tmp_path / "val.tsv", *captions(0))
+    pictures(tmp_path / "images", "0.png")
+    (tmp_path / "val.tsv.gz").write_bytes(gzip.compress(file.read_bytes()))
+    file.unlink()
+    found = read_collection(tmp_path / "val.tsv.gz", "captions-tsv")
+    assert found.split_sizes == {"val": 1}
+
+
+def test_several_tables_have_a_folder_each(tmp_path: Path) -> None:
+    table(tmp_path / "Train_GCC-training.tsv", *captions(0, 1))
+    table(tmp_path / "Validation_GCC-1.1.0-Validation.tsv", *captions(0))
+    pictures(tmp_path / "images", "0.png", "1.png")
+    with pytest.raises(DataError, match="are numbered, and could be those of Train_.*, Validation"):
+        read_collection(tmp_path)
+    (tmp_path / "images" / "train").mkdir()
+    for name in ("0.png", "1.png"):
+        (tmp_path / "images" / name).rename(tmp_path / "images" / "train" / name)
+    pictures(tmp_path / "images" / "Validation_GCC-1.1.0-Validation", "000.png")
+    found = read_collection(tmp_path)
+    assert list(found.image_ids) == ["train/0.png", "train/1.png", "Validation_GCC-1.1.0-Validation/000.png"]
+    assert found.split_sizes == {"train": 2, "val": 1}
+
+
+def test_tables_are_gone_through_again_when_pictures_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = table(tmp_path / "train.tsv", *captions(0, 1))
+    pictures(tmp_path / "images", "0.png")
+    calls: list[int] = []
+    through = TableIndexer.part
+
+    def counted(self: TableIndexer, part: object) -> None:
+        calls.append(1)
+        through(self, part)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TableIndexer, "part", counted)
+    for _ in range(2):
+        assert read_collection(tmp_path, missing="skip").n_images == 1
+    assert len(calls) == 1
+    pictures(tmp_path / "images", "1.png")
+    assert read_collection(tmp_path, missing="skip").n_images == 2
+    assert len(calls) == 2
+    os.utime(file, ns=(1, 1))
+    assert read_collection(tmp_path, missing="skip").n_images == 2
+    assert len(calls) == 3
+
+
+def test_files_of_a_column_need_no_ending(tmp_path: Path) -> None:
+    table(tmp_path / "train.tsv", "caption\tpath", "one\t0_4107", "two\t1_2296")
+    pictures(tmp_path / "images", "0.png")
+    (tmp_path / "images" / "0.png").rename(tmp_path / "images" / "0_4107")
+    assert read_collection(tmp_path / "train.tsv", "captions-tsv", missing="skip").n_images == 1
+    (tmp_path / "images" / "1_2296").write_bytes((tmp_path / "images" / "0_4107").read_bytes())
+    found = read_collection(tmp_path / "train.tsv", "captions-tsv")
+    assert found.n_images == 2
+    assert found.image(1).size == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "error", "message"),
+    [
+        ([], {}, DataError, "is empty"),
+        (["a caption alone"], {}, DataError, "neither a caption and an address nor headings"),
+        (["caption\tprice"], {}, DataError, "neither a caption and an address nor headings"),
+        ([*captions(0), "no address"], {}, DataError, "line 2 has 1 fields, 2 expected"),
+        ([*captions(0), "", *captions(1)], {}, DataError, "line 2 has 1 fields"),
+        (captions(0), {"caption_column": "words"}, UsageError, "has no column 'words'"),
+        (["caption\turl", "one\tu"], {"image_column": "file"}, UsageError, "has no column 'file'"),
+        (["\thttp://a"], {}, CaptionError, "line 1 is empty"),
+        (["caption\tpath", "one\t../../etc/passwd"], {}, ImageError, "points outside .*line 2"),
+        (["caption\tpath", "one\t/etc/passwd"], {}, ImageError, "points outside"),
+        (["caption\tpath", "one\tgone.png"], {"missing": "skip"}, DataError, "no line has a picture"),
+        (captions(0), {"images": "gone"}, DataError, "the image folder gone does not exist"),
+        (captions(0), {"missing": "maybe"}, UsageError, "missing is 'maybe'"),
+        (captions(0), {"test": 0.7, "validation": 0.7}, UsageError, "are no shares"),
+    ],
+)
+def test_bad_tables(
+    tmp_path: Path, lines: list[str], options: dict[str, object], error: type[DiptychError], message: str
+) -> None:
+    table(tmp_path / "train.tsv", *lines)
+    pictures(tmp_path / "images", "0.png")
+    with pytest.raises(error, match=message) as caught:
+        read_collection(tmp_path / "train.tsv", "captions-tsv", **options)
+    assert caught.value.fix
+
+
+def test_captions_that_are_not_utf8_and_empty_ones(tmp_path: Path) -> None:
+    file = table(tmp_path / "train.tsv", *captions(0), "...\thttp://b")
+    pictures(tmp_path / "images", "0.png", "1.png")
+    found = read_collection(tmp_path, skip_bad_captions=True)
+    assert found.captions_per_image.tolist() == [1, 0]
+    assert found.notes == ("1 empty captions left out",)
+    file.write_bytes(b"fine\thttp://a\ncaf\xe9\thttp://b\n")
+    with pytest.raises(DataError, match=r"train\.tsv, line 2 is not utf-8"):
+        read_collection(tmp_path)
+
+
+def test_pictures_that_cannot_be_told_apart(tmp_path: Path) -> None:
+    table(tmp_path / "train.tsv", *captions(0))
+    (tmp_path / "images").mkdir()
+    with pytest.raises(DataError, match=r"no pictures that are called by a number \(0 others\)"):
+        read_collection(tmp_path)
+    pictures(tmp_path / "images", "0.png", "a/000.png")
+    with pytest.raises(DataError, match="both number 0"):
+        read_collection(tmp_path)
+
+
+def test_numbers_of_any_width(tmp_path: Path) -> None:
+    pictures(tmp_path, "7.png", "b/0012.PNG", "123456.jpeg", "9" * 18 + ".png", "9" * 19 + ".png", "x1.png")
+    found = NumberedPictures(tmp_path)
+    assert found.numbers.tolist() == [7, 12, 123456, 10**18 - 1]
+    names = [found.name(place) for place in range(4)]
+    assert names == ["7.png", "b/0012.PNG", "123456.jpeg", "9" * 18 + ".png"]
+    assert found.strangers == 2
+    assert NumberedPictures(tmp_path / "b").numbers.tolist() == [12]
+
+
+def test_it_is_recognised_before_pairs_and_only_by_its_lines(tmp_path: Path) -> None:
+    reader, pairs = READERS.get("captions-tsv"), READERS.get("pairs")
+    for first in (captions(0)[0], "caption\turl", "url\tcaption"):
+        file = table(tmp_path / "a.tsv", first)
+        assert reader.recognises(file)
+        assert reader.recognises(tmp_path)
+        assert reader.general < pairs.general
+    for first in ("image\tcaption", "caption", "http://a\thttp://b", ""):
+        file = table(tmp_path / "a.tsv", first)
+        assert not reader.recognises(file)
+        assert not reader.recognises(tmp_path)
+    assert not reader.recognises(table(tmp_path / "a.csv", captions(0)[0]))

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tar_shards import END, header, member, png, samples, shard
+
+from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
+from diptych.core.fingerprint import fingerprint_file
+from diptych.data import images as image_files
+from diptych.data.readers import read_collection
+from diptych.data.readers.webdataset import read_webdataset
+from diptych.data.shards import Members
+
+
+def test_a_folder_of_shards(tmp_path: Path) -> None:
+    shard(tmp_path / "train" / "000.tar", samples(1, 2))
+    shard(tmp_path / "train" / "001.tar", samples(3))
+    shard(tmp_path / "validation" / "000.tar", samples(1))
+    found = read_collection(tmp_path)
+    assert list(found.image_ids) == [
+        "train/000/00001",
+        "train/000/00002",
+        "train/001/00003",
+        "validation/000/00001",
+    ]
+    assert list(found.captions) == ["picture 1", "picture 2", "picture 3", "picture 1"]
+    assert found.caption_ids[0] == "train/000/00001#0"
+    assert found.split_sizes == {"train": 3, "val": 1}
+    assert found.name == tmp_path.name
+    assert found.notes == ()
+    assert [found.image(row).getpixel((0, 0)) for row in (2, 0, 3)] == [(3, 0, 0), (1, 0, 0), (1, 0, 0)]
+    part = found.split("val")
+    assert part.image(0).getpixel((0, 0)) == (1, 0, 0)
+    assert part.captions_of(0) == ["picture 1"]
+
+
+def test_a_pictures_fingerprint_is_that_of_the_same_file(tmp_path: Path) -> None:
+    shard(tmp_path / "a.tar", samples(7))
+    (tmp_path / "a.png").write_bytes(png(7))
+    source = read_collection(tmp_path).source
+    assert source.content(0) == fingerprint_file(tmp_path / "a.png")
+
+
+def test_captions_in_json_and_in_lines(tmp_path: Path) -> None:
+    files = [
+        ("0.png", png(0)),
+        ("0.json", json.dumps({"caption": "from json", "url": "u", "n": [1]}).encode()),
+        ("0.txt", b"\xef\xbb\xbffrom text\nsecond line\n"),
+        ("0.cls", b"17\n"),
+        ("1.png", png(1)),
+        ("1.json", b'{"caption": ["one", "two"]}'),
+    ]
+    shard(tmp_path / "test.tar", files)
+    found = read_collection(tmp_path)
+    assert list(found.captions) == ["from text\nsecond line", "one", "two"]
+    assert found.records is not None
+    assert list(found.records) == [
+        {"shard": "test", "url": "u", "n": [1], "class": 17},
+        {"shard": "test"},
+    ]
+    assert found.subset([1]).records[0] == {"shard": "test"}  # type: ignore[index]
+    lines = read_collection(tmp_path, caption_lines=True)
+    assert lines.captions_of(0) == ["from text", "second line"]
+    only = read_collection(tmp_path, caption="json", centric="object")
+    assert list(only.captions) == ["from json", "one", "two"]
+    assert only.centric == "object"
+    other = read_collection(tmp_path, caption="json", caption_key="url", missing="skip")
+    assert list(other.captions) == ["u"]
+    assert other.notes == ("1 samples without caption left out",)
+
+
+def test_shards_without_a_split_are_divided_by_a_hash(tmp_path: Path) -> None:
+    shard(tmp_path / "a.tar", samples(*range(100)))
+    first = read_collection(tmp_path)
+    sizes = first.split_sizes
+    assert sum(sizes.values()) == 100
+    assert sizes["train"] > sizes["val"] > 0
+    shard(tmp_path / "b.tar", samples(*range(100)))
+    both = read_collection(tmp_path)
+    assert list(both.splits)[:100] == list(first.splits)
+    assert read_collection(tmp_path, split="all of it").split_sizes == {"all of it": 200}
+    (tmp_path / "b.tar").rename(tmp_path / "train-b.tar")
+    with pytest.raises(DataError, match="train-b is of split train, of a no split is known"):
+        read_collection(tmp_path)
+
+
+def test_shards_are_gone_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = shard(tmp_path / "train.tar", samples(1))
+    walks: list[int] = []
+    through = Members.__iter__
+
+    def counted(self: Members) -> Any:
+        walks.append(1)
+        return through(self)
+
+    monkeypatch.setattr(Members, "__iter__", counted)
+    for _ in range(2):
+        assert list(read_collection(tmp_path).captions) == ["picture 1"]
+    assert len(walks) == 1
+    shard(file, samples(2))
+    os.utime(file, ns=(1, 1))
+    assert list(read_collection(tmp_path).captions) == ["picture 2"]
+    read_collection(tmp_path, test=0.2)
+    assert len(walks) == 3
+
+
+def bad(*files: tuple[str, bytes], end: bytes = END) -> Callable[[Path], None]:
+    return lambda folder: shard(folder / "train.tar", files, end) and None  # type: ignore[func-returns-value]
+
+
+SAMPLE = samples(1)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            bad(*SAMPLE, end=b""),
+            DataError,
+            r"train\.tar is damaged or cut off at byte 2,048 of 2,048: no mark",
+        ),
+        (
+            bad(*SAMPLE, end=header("2.png", 9999) + b"x"),
+            DataError,
+            r"at byte 2,560 of 2,561: '2.png' has 9,999",
+        ),
+        (bad(*SAMPLE, ("../../evil.txt", b"x")), ImageError, "'../../evil.txt' points outside"),
+        (bad(*SAMPLE, *SAMPLE), DataError, r"train\.tar, byte 2,560: 00001\.png is there twice"),
+        (bad(*SAMPLE, *samples(2), *SAMPLE), DataError, "image id 'train/00001' occurs twice"),
+        (
+            bad(("1.png", png(1))),
+            DataError,
+            r"0 samples have no picture and 1 no caption, 0 have both; the first: .*'1'",
+        ),
+        (bad(("1.txt", b"x"), *SAMPLE), DataError, "1 samples have no picture and 0 no caption, 1 have both"),
+        (
+            bad(("1.png", png(1)), ("1.json", b"{no")),
+            DataError,
+            r"sample '1' at byte 512: its \.json is not JSON",
+        ),
+        (bad(("1.png", png(1)), ("1.json", b"[1]")), DataError, r"is no JSON object but \[1\]"),
+        (bad(("1.png", png(1)), ("1.json", b"[" * 100_000)), DataError, "is not JSON: maximum recursion"),
+        (bad(("1.png", png(1)), ("1.json", b"9" * 5000)), DataError, "is not JSON: Exceeds the limit"),
+        (
+            bad(("1.png", png(1)), ("1.txt", b"x" * (1 << 21))),
+            DataError,
+            "has 2,097,152 bytes, more than the 1,048,576",
+        ),
+        (bad(("1.png", png(1)), ("1.txt", b"caf\xe9")), CaptionError, "caption of .*'1' .* is not UTF-8"),
+        (bad(("1.png", png(1)), ("1.txt", b" \n")), CaptionError, "caption of .*'1' .* is empty"),
+        (bad(("1.png", png(1)), ("1.json", b'{"caption": "\\ud800a"}')), DataError, "half a character"),
+        (bad(("1.png", png(1)), ("1.jpg", b"x"), ("1.txt", b"x")), DataError, "1 has 2 pictures: jpg, png"),
+        (bad(), DataError, "no sample with picture and caption in 1 shards"),
+        (lambda folder: (folder / "train.tar").write_bytes(b"<html>404"), DataError, "is no tar file"),
+        (
+            lambda folder: (folder / "train.tar.gz").touch() or bad(*SAMPLE)(folder),
+            DataError,
+            "is compressed",
+        ),
+        (lambda folder: (folder / "train.tar").symlink_to(folder / "gone"), DataError, "cannot be read"),
+    ],
+)
+def test_bad_shards(
+    tmp_path: Path, make: Callable[[Path], None], error: type[DiptychError], message: str
+) -> None:
+    make(tmp_path)
+    with pytest.raises(error, match=message) as caught:
+        read_collection(tmp_path)
+    assert caught.value.fix
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    files = [
+        *samples(1),
+        ("2.png", png(2)),
+        ("3.txt", b"lonely"),
+        ("4.png", png(4)),
+        ("4.txt", b"..."),
+        ("5.png", png(5)),
+        ("5.txt", b"\xff"),
+    ]
+    shard(tmp_path / "train-0.tar", files)
+    shard(tmp_path / "train-1.tar", samples(6, 7), end=header("8.png", 999))
+    found = read_collection(tmp_path, missing="skip", truncated="skip", skip_bad_captions=True)
+    assert list(found.image_ids) == ["train-0/00001", "train-0/4", "train-0/5", "train-1/00006"]
+    assert found.captions_per_image.tolist() == [1, 0, 0, 1]
+    assert found.notes == (
+        "1 samples without picture left out",
+        "1 samples without caption left out",
+        "2 empty captions left out",
+        "1 shards that are cut off used up to there",
+    )
+
+
+def test_nothing_is_unpacked(tmp_path: Path) -> None:
+    folder, cache = tmp_path / "data", Path(os.environ["DIPTYCH_CACHE"])
+    shard(folder / "train.tar", samples(1))
+    found = read_collection(folder)
+    found.image(0)
+    assert [path.name for path in folder.rglob("*")] == ["train.tar"]
+    assert not list(cache.rglob("*.png"))
+
+
+def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard(tmp_path / "train.tar", samples(1))
+    found = read_collection(tmp_path)
+    monkeypatch.setattr("diptych.data.shards.source.MAX_BYTES", 10)
+    with pytest.raises(ImageError, match=r"train\.tar, picture at byte 512 has \d+ bytes, more than the 10"):
+        found.image(0)
+    monkeypatch.undo()
+    monkeypatch.setattr(image_files.decode_image, "__defaults__", (15,))
+    with pytest.raises(ImageError, match="has 4 × 4 pixels, more than the 15 allowed"):
+        found.image(0)
+    monkeypatch.undo()
+    shard(tmp_path / "train.tar", samples(1, 2))
+    monkeypatch.setattr("diptych.data.shards.indexing.MAX_BYTES", 10)
+    with pytest.raises(DataError, match="its picture has .* more than the 10 allowed"):
+        read_collection(tmp_path)
+
+
+def test_a_shard_that_goes_away_or_a_picture_that_is_none(tmp_path: Path) -> None:
+    file = shard(tmp_path / "train.tar", [("1.png", b"no picture"), ("1.txt", b"x"), *samples(2)])
+    found = read_collection(tmp_path)
+    with pytest.raises(ImageError, match=r"picture at byte 512 is not a picture Pillow can read"):
+        found.image(0)
+    file.write_bytes(file.read_bytes()[:600])
+    with pytest.raises(ImageError, match="ends at byte 600"):
+        found.image(1)
+    file.unlink()
+    with pytest.raises(ImageError, match=r"train\.tar cannot be read"):
+        found.source.content(1)
+
+
+def test_options_that_are_none(tmp_path: Path) -> None:
+    shard(tmp_path / "train.tar", samples(1))
+    for options in (
+        {"missing": "never"},
+        {"caption": "cls"},
+        {"truncated": 1},
+        {"validation": 2},
+        {"centric": "x"},
+    ):
+        with pytest.raises(UsageError):
+            read_collection(tmp_path, **options)
+
+
+def test_patterns_and_single_shards(tmp_path: Path) -> None:
+    for number in range(3):
+        shard(tmp_path / f"train-{number}.tar", samples(number))
+    two = read_webdataset(tmp_path / "train-{0..1}.tar")
+    assert list(two.image_ids) == ["train-0/00000", "train-1/00001"]
+    assert read_collection(f"{tmp_path}/train-[12].tar", "webdataset").n_images == 2
+    assert read_collection(tmp_path / "train-2.tar").n_images == 1
+
+
+def test_other_formats_come_first(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("image,caption\na.png,one\n")
+    Image.fromarray(np.zeros((2, 2, 3), dtype=np.uint8)).save(tmp_path / "a.png")
+    shard(tmp_path / "pictures.tar", [("a.png", png(0))])
+    assert list(read_collection(tmp_path).captions) == ["one"]
+
+
+def test_a_link_is_no_picture(tmp_path: Path) -> None:
+    link = member("2.png", b"", b"2") + member("2.txt", b"a link")
+    shard(tmp_path / "train.tar", samples(1), end=link + END)
+    found = read_collection(tmp_path, missing="skip")
+    assert found.n_images == 1
+    assert found.notes == (
+        "1 samples without picture left out",
+        "1 links and other members that are no files passed over",
+    )

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, StorageError
+from diptych.core.files import cache_root
+from diptych.data.collection import Collection
+from diptych.data.stored import Stored, StoredWriter, stored
+
+
+class NoPictures:
+    def read(self, row: int) -> None:
+        raise AssertionError
+
+    def content(self, row: int) -> str:
+        return str(row)
+
+
+IMAGES = [("a", "train", ["one", "two"], 7), ("b", "test", [], -8), ("ç", "train", ["three"], 9)]
+
+
+def write(writer: StoredWriter) -> None:
+    for name, split, captions, place in IMAGES:
+        writer.add(name, split, captions, [place], [f"of {name}"])
+    writer.notes.append("three were found")
+
+
+def of(found: Stored) -> Collection:
+    return found.collection("three", NoPictures(), found.texts("more"))  # type: ignore[arg-type]
+
+
+def in_lists() -> Collection:
+    return Collection(
+        name="three",
+        image_ids=["a", "b", "ç"],
+        captions=["one", "two", "three"],
+        caption_ids=["a#0", "a#1", "ç#0"],
+        caption_image=np.array([0, 0, 2]),
+        splits=["train", "test", "train"],
+        source=NoPictures(),  # type: ignore[arg-type]
+        source_rows=np.arange(3),
+        records=["of a", "of b", "of ç"],  # type: ignore[list-item]
+    )
+
+
+def same(columns: Collection, lists: Collection) -> None:
+    for name in ("image_ids", "captions", "caption_ids", "splits", "records", "caption_image", "source_rows"):
+        assert list(getattr(columns, name)) == list(getattr(lists, name)), name
+    assert columns.text_fingerprint == lists.text_fingerprint
+    assert columns.split_sizes == lists.split_sizes
+
+
+def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
+    columns, lists = of(stored("same", write, 1, ["more"])), in_lists()
+    same(columns, lists)
+    same(columns.split("train"), lists.split("train"))
+    same(columns.subset([2, 0]).first_captions(1), lists.subset([2, 0]).first_captions(1))
+    same(columns.subset([]), lists.subset([]))
+    assert columns.captions_of(0) == ["one", "two"]
+    assert columns.notes == ("three were found",)
+    assert columns.describe() == lists.describe()
+
+
+def test_it_is_written_once_and_again_when_damaged(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[int] = []
+
+    def counted(writer: StoredWriter) -> None:
+        calls.append(1)
+        write(writer)
+
+    first = stored("once", counted, 1, ["more"])
+    stored("once", counted, 1, ["more"])
+    assert len(calls) == 1
+    (cache_root() / "collections" / "once" / "places.i8").write_bytes(bytes(8))
+    again = stored("once", counted, 1, ["more"])
+    assert len(calls) == 2
+    assert "is damaged and written again" in caplog.text
+    assert list(again.places) == [(7,), (-8,), (9,)]
+    assert list(first.places) == list(again.places)
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    def broken(writer: StoredWriter) -> None:
+        writer.add("a", "train", ["one"], [0])
+        raise DataError("no")
+
+    with pytest.raises(DataError, match="no"):
+        stored("broken", broken, 1)
+    assert not [path for path in (cache_root() / "collections").glob("*broken*") if path.is_dir()]
+
+
+def test_ids_that_occur_twice_are_named() -> None:
+    def twice(writer: StoredWriter) -> None:
+        for _ in range(2):
+            writer.add("a", "train", ["one"], [0])
+
+    with pytest.raises(DataError, match="image id 'a' occurs twice"):
+        stored("twice", twice, 1).collection("twice", NoPictures())  # type: ignore[arg-type]
+
+
+def test_more_than_256_splits_are_refused() -> None:
+    def many(writer: StoredWriter) -> None:
+        for split in range(300):
+            writer.add(str(split), str(split), [], [0])
+
+    with pytest.raises(DataError, match="more than 256 splits, the last: '256'"):
+        stored("many", many, 1)
+
+
+def test_columns_of_another_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="does not exist"):
+        Stored(tmp_path)
+    (tmp_path / "columns.json").write_text('{"format": 99}')
+    with pytest.raises(StorageError, match="no columns of format 1"):
+        Stored(tmp_path)
+
+
+def test_those_that_ask_together_write_once() -> None:
+    # The lock is of the open file: threads of one process wait for each other as processes do.
+    calls: list[int] = []
+
+    def slow(writer: StoredWriter) -> None:
+        calls.append(1)
+        write(writer)
+
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: list(stored("together", slow, 1, ["more"]).texts("more")), range(6)))
+    assert found == [["of a", "of b", "of ç"]] * 6
+    assert len(calls) == 1

@@ -1,0 +1,506 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from safetensors.torch import save_file
+
+from diptych.core.errors import (
+    CaptionError,
+    ImageError,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UsageError,
+)
+from diptych.data.overlay import OverlaidPicture, Patch
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.matching import MatchingEncoder
+from diptych.encoders.official.albef import AlbefEncoder
+from diptych.encoders.official.encoder import OfficialEncoder
+from diptych.encoders.official.interpolation import relative_bias_table
+from diptych.encoders.official.xvlm import XvlmEncoder
+
+from ..tiny_pretrained import CAPTIONS, bert_tokenizer, pictures
+from .tiny_official import (
+    SWIN,
+    TEXT,
+    VIT,
+    State,
+    albef_state,
+    fused,
+    inputs,
+    linear,
+    matched,
+    swin,
+    text,
+    unit,
+    vit,
+    xvlm_state,
+)
+
+KINDS = ["albef", "xvlm"]
+CLASSES = {"albef": AlbefEncoder, "xvlm": XvlmEncoder}
+VISION = {"albef": VIT, "xvlm": SWIN}
+PREFIX = {"albef": "visual_encoder.", "xvlm": "vision_encoder."}
+
+
+def made(kind: str, state: State | None = None, **options: Any) -> OfficialEncoder:
+    state = state or (albef_state() if kind == "albef" else xvlm_state())
+    options = {"vision": VISION[kind], "text": TEXT, "tokenizer": bert_tokenizer(), "device": "cpu"} | options
+    return CLASSES[kind].from_checkpoint(state, **options)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def encoder(request: pytest.FixtureRequest) -> OfficialEncoder:
+    return made(request.param)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_are_those_of_the_published_code(kind: str) -> None:
+    state = albef_state() if kind == "albef" else xvlm_state()
+    encoder = made(kind, state)
+    pixels, tokens, mask = inputs()
+    images = (vit if kind == "albef" else swin)(state, PREFIX[kind], pixels.double())
+    texts = text(state, tokens, mask)
+    image_rows = unit(linear(state, "vision_proj", images[:, 0]))
+    text_rows = unit(linear(state, "text_proj", texts[:, 0]))
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder.pixel_states(pixels).double(), images, atol=2e-5, rtol=0)
+        torch.testing.assert_close(encoder.token_states(tokens, mask).double(), texts, atol=2e-5, rtol=0)
+        got_images, got_texts = (
+            unit(encoder.pixel_features(pixels)),
+            unit(encoder.token_features(tokens, mask)),
+        )
+        by_length = encoder.token_features(tokens, mask.sum(1))
+    torch.testing.assert_close(got_images.double(), image_rows, atol=2e-5, rtol=0)
+    torch.testing.assert_close(got_texts.double(), text_rows, atol=2e-5, rtol=0)
+    torch.testing.assert_close(unit(by_length), got_texts)
+    # Different inputs have different rows, or the comparisons above would say nothing.
+    for rows in (image_rows, text_rows):
+        assert (rows @ rows.T - torch.eye(len(rows))).max() < 0.99
+
+    one, other = np.divmod(np.arange(35), 7)
+    first = fused(state, texts[other], mask[other], images[one])
+    logits = matched(state, first).numpy()
+    seen, read = encoder.pixel_inputs(pixels), encoder.token_inputs(tokens, mask)
+    pairs = {name: value[one] for name, value in seen.items()}, {n: v[other] for n, v in read.items()}
+    torch.testing.assert_close(encoder.fused(*pairs).double(), first, atol=2e-5, rtol=0)
+    np.testing.assert_allclose(encoder.matching_logits(*pairs), logits, atol=2e-5, rtol=0)
+    np.testing.assert_allclose(encoder.match(*pairs), logits[:, 1], atol=2e-5, rtol=0)
+    assert logits[:, 1].std() > 0.05
+
+
+def test_stages_smaller_than_the_window() -> None:
+    """The last stage has 3 × 3 patches for windows of 6 × 6: one window, a smaller table, no shift."""
+    state = xvlm_state(window=6, side=6)
+    assert state["vision_encoder.layers.1.blocks.0.attn.relative_position_bias_table"].shape == (25, 4)
+    encoder = made("xvlm", state, vision={**SWIN, "image_res": 24, "window_size": 6})
+    pixels, _, _ = inputs(24)
+    expected = swin(state, PREFIX["xvlm"], pixels.double(), window=6)
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pre_training_layout_has_the_same_numbers(kind: str) -> None:
+    """Loaded on purpose, and said in every description."""
+    make = albef_state if kind == "albef" else xvlm_state
+    before = make(stage="pre-training")
+    encoder = made(kind, before, stage="pre-training")
+    after = {name.replace("text_encoder.bert.", "text_encoder."): value for name, value in before.items()}
+    after = {name: value for name, value in after.items() if ".cls." not in name and "bbox" not in name}
+    same = made(kind, after)
+    assert encoder.describe()["stage"] == "pre-training"
+    assert same.describe()["stage"] == "fine-tuned"
+    assert encoder.fingerprint == same.fingerprint  # their rows are the same
+    np.testing.assert_array_equal(encoder.encode_texts(CAPTIONS), same.encode_texts(CAPTIONS))
+    np.testing.assert_array_equal(encoder.encode_images(pictures()), same.encode_images(pictures()))
+
+
+def test_pictures_of_another_size_albef() -> None:
+    state = albef_state()
+    encoder = made("albef", state, image_size=80)
+    table = state["visual_encoder.pos_embed"]
+    grid = table[:, 1:].reshape(1, 3, 3, 24).permute(0, 3, 1, 2)
+    grid = torch.nn.functional.interpolate(grid, (5, 5), mode="bicubic", align_corners=False)
+    larger = {"visual_encoder.pos_embed": torch.cat([table[:, :1], grid.flatten(2).mT], 1)}
+    pixels, _, _ = inputs(80)
+    expected = vit(state | larger, PREFIX["albef"], pixels.double())
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
+    about = encoder.describe()
+    assert about["image"]["size"] == 80
+    assert about["checkpoint"]["tables"] == "interpolated from 48 to 80 pixels"
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_pictures_of_another_size_xvlm(stripped: bool) -> None:
+    """Windows of 3 at 48 pixels become windows of 4 at 64, whether masks or the configuration say 48."""
+    state = xvlm_state()
+    if stripped:
+        state = {name: value for name, value in state.items() if not name.endswith("attn_mask")}
+    said = {"vision": SWIN} if stripped else {"vision": {"num_heads": [2, 4]}}
+    encoder = made("xvlm", state, image_size=64, **said)
+    assert encoder.config.vision.window == 4
+    larger = {
+        name: relative_bias_table(value, 4) if name.endswith("bias_table") else value
+        for name, value in state.items()
+    }
+    pixels, _, _ = inputs(64)
+    expected = swin(larger, PREFIX["xvlm"], pixels.double(), window=4)
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
+
+
+def test_pre_training_is_fitted_to_384_pixels_unless_another_size_is_said() -> None:
+    state = albef_state(stage="pre-training")
+    sizes = {"num_heads": 3}
+    assert made("albef", state, stage="pre-training", vision=sizes).config.vision.image_size == 384
+    half = made("albef", state, stage="pre-training", vision=sizes, image_size=96)
+    assert half.config.vision.image_size == 96
+    assert made("albef", albef_state(), vision=sizes).config.vision.image_size == 48
+
+
+def test_pictures_are_prepared_as_torchvision_does(encoder: OfficialEncoder) -> None:
+    from torchvision import transforms
+
+    published = transforms.Compose(
+        [
+            transforms.Resize((48, 48), interpolation=transforms.InterpolationMode.BICUBIC),
+            transforms.ToTensor(),
+            transforms.Normalize((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+        ]
+    )
+    for place, picture in enumerate(pictures()):
+        np.testing.assert_allclose(encoder.prepare(picture, place), published(picture).numpy(), atol=1e-6)
+    pixels = torch.stack([published(picture) for picture in pictures()])
+    with torch.inference_mode():
+        expected = unit(encoder.pixel_features(pixels)).numpy()
+    np.testing.assert_allclose(encoder.encode_images(pictures(), 2), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.image_inputs(iter(pictures()), 2)["states"], encoder.pixel_inputs(pixels)["states"], atol=1e-4
+    )
+
+
+class _Corner:
+    key = "corner"
+
+    def patches(self, width: int, height: int) -> list[Patch]:
+        return [Patch(0, 0, np.full((8, 8, 3), 255, dtype=np.uint8))]
+
+
+def test_overlays_are_pasted_on_the_prepared_picture(encoder: OfficialEncoder) -> None:
+    plain = encoder.prepare(pictures()[0], 0)
+    pasted = encoder.prepare(OverlaidPicture(pictures()[0], _Corner()), 0)
+    np.testing.assert_array_equal(plain[:, 8:], pasted[:, 8:])
+    np.testing.assert_allclose(pasted[0, :8, :8], (1 - 0.48145466) / 0.26862954, rtol=1e-5)
+    overlaid = [OverlaidPicture(picture, _Corner()) for picture in pictures()]
+    rows = encoder.encode_images(overlaid)
+    assert np.abs(rows - encoder.encode_images(pictures())).max() > 1e-3
+    assert encoder.image_inputs(overlaid)["states"].shape[0] == 5
+
+
+def test_padding_does_not_matter(encoder: OfficialEncoder) -> None:
+    """The published code fills every text to the limit; here the mask hides whatever it is filled to."""
+    tokenizer, limit = bert_tokenizer(), encoder.text_limit
+    full = tokenizer(CAPTIONS, padding="max_length", truncation=True, max_length=limit, return_tensors="pt")
+    with torch.inference_mode():
+        rows = unit(encoder.token_features(full["input_ids"], full["attention_mask"])).numpy()
+    np.testing.assert_allclose(encoder.encode_texts(CAPTIONS, 2), rows, atol=1e-5)
+    padded = encoder.token_inputs(full["input_ids"], full["attention_mask"])
+    short = encoder.text_inputs(CAPTIONS, 2)
+    np.testing.assert_array_equal(short["mask"], padded["mask"])
+    np.testing.assert_allclose(short["states"], padded["states"], atol=1e-4)
+    seen = {"states": encoder.image_inputs(pictures(6))["states"]}
+    published = {
+        "states": encoder.token_states(full["input_ids"], full["attention_mask"]).detach().numpy(),
+        "mask": full["attention_mask"].numpy().astype(bool),
+    }
+    np.testing.assert_allclose(encoder.match(seen, short), encoder.match(seen, published), atol=1e-5)
+
+
+def test_texts_are_cleaned_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    encoder = made("xvlm")
+    assert encoder.text_limit == 40
+    texts = ["A dog, on the left!", "a dog on the left", "dog " * 31, "dog " * 30]
+    with caplog.at_level(logging.WARNING):
+        rows = encoder.encode_texts(texts)
+    np.testing.assert_allclose(rows[0], rows[1], atol=1e-6)
+    np.testing.assert_allclose(rows[2], rows[3], atol=1e-6)
+    # 31 words are 33 tokens, below the limit of 40: the words are what is cut.
+    assert (encoder.texts_seen, encoder.texts_cut) == (4, 1)
+    assert "1 of 4 texts" in caplog.text
+    assert made("albef").text_limit == 30
+    assert made("albef", text_limit=12).text_limit == 12
+    with pytest.raises(UsageError, match="texts of 41 tokens for a text encoder of 40 positions"):
+        made("albef", text_limit=41)
+
+
+@settings(max_examples=15)
+@given(texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=5))
+def test_each_text_has_its_own_row(encoder: OfficialEncoder, texts: list[str]) -> None:
+    """The row of a text is the row it has alone, whatever it is encoded with."""
+    together = encoder.encode_texts(texts, 2)
+    assert together.shape == (len(texts), 12)
+    for given_text, row in zip(texts, together, strict=True):
+        np.testing.assert_allclose(encoder.encode_texts([given_text])[0], row, atol=1e-5)
+
+
+def test_prefix_and_cut_are_applied_once(encoder: OfficialEncoder) -> None:
+    other = encoder.cut_texts_at(5).prefix_texts_with("the ball ")
+    texts = ["a dog and a cat", "cat"]
+    whole = ["the ball a dog", "the ball cat"]
+    np.testing.assert_allclose(other.encode_texts(texts), encoder.encode_texts(whole), atol=1e-6)
+    np.testing.assert_array_equal(other.text_inputs(texts)["mask"], encoder.text_inputs(whole)["mask"])
+    np.testing.assert_allclose(
+        other.text_inputs(texts)["states"], encoder.text_inputs(whole)["states"], atol=1e-5
+    )
+
+
+def test_endings_are_read_whole(encoder: OfficialEncoder) -> None:
+    ended = encoder.with_endings(["dog " * 50, "a cat"], ["red cube", ""])
+    assert ended[0].endswith(" red cube")
+    assert encoder.cleaning(ended[0]) == ended[0]
+    assert len(encoder.token_ids([ended[0]])[0]) <= encoder.text_limit
+    assert ended[1] == "a cat"
+
+
+def test_a_picture_of_several_pairs_is_worked_on_once(encoder: OfficialEncoder) -> None:
+    pixels, tokens, mask = inputs()
+    seen, read = encoder.pixel_inputs(pixels)["states"], encoder.token_inputs(tokens, mask)
+    which = np.array([2, 2, 2, 0, 0, 4, 2])
+    expected = [
+        encoder.match({"states": seen[[row]]}, {name: value[[place]] for name, value in read.items()})[0]
+        for place, row in enumerate(which)
+    ]
+    np.testing.assert_allclose(encoder.match({"states": seen[which]}, read), expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.match_rows({"states": seen}, which, read), expected, atol=1e-5)
+    one = np.broadcast_to(seen[3], (7, *seen.shape[1:]))
+    np.testing.assert_allclose(
+        encoder.match({"states": one}, read), encoder.match({"states": one.copy()}, read), atol=1e-6
+    )
+    lengths: list[int] = []
+    hook = (
+        encoder.model.fusion.layer[0]
+        .crossattention.self["key"]
+        .register_forward_hook(lambda module, args, output: lengths.append(len(output)))
+    )
+    encoder.match({"states": seen[which]}, read)
+    hook.remove()
+    assert lengths == [4]  # pictures 2, 0, 4 and 2 again
+
+
+def test_nothing_to_encode(encoder: OfficialEncoder) -> None:
+    images, texts = encoder.image_inputs([]), encoder.text_inputs([])
+    tokens = {"albef": 10, "xvlm": 37}[encoder.family]
+    assert images["states"].shape == (0, tokens, {"albef": 24, "xvlm": 32}[encoder.family])
+    assert texts["states"].shape == (0, encoder.text_limit, 32)
+    assert encoder.match(images, texts).shape == (0,)
+    assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, 12)
+    assert isinstance(encoder, MatchingEncoder)
+    assert encoder.adds_contrastive is False
+
+
+def test_bad_pairs(encoder: OfficialEncoder) -> None:
+    images, texts = encoder.image_inputs(pictures(3)), encoder.text_inputs(CAPTIONS[:3])
+    with pytest.raises(MismatchError, match="3 images, 2 texts"):
+        encoder.match(images, {name: value[:2] for name, value in texts.items()})
+    with pytest.raises(MismatchError, match="inputs of images hold mask, states"):
+        encoder.match(texts, images)
+    with pytest.raises(MismatchError, match="pair 1 has picture 3 of 3"):
+        encoder.match_rows(images, np.array([0, 3, 1]), texts)
+    with pytest.raises(MismatchError, match=r"states of images are of shape \(3, \d+, 7\)"):
+        encoder.match({"states": images["states"][:, :, :7]}, texts)
+    broken = images["states"].copy()
+    broken[1, 0, 0] = np.nan
+    with pytest.raises(NumericalError, match="pair 1 is not finite"):
+        encoder.match({"states": broken}, texts)
+
+
+def test_bad_prepared_inputs(encoder: OfficialEncoder) -> None:
+    with pytest.raises(MismatchError, match=r"not \(n, 3, 48, 48\)"):
+        encoder.pixel_features(torch.zeros(2, 3, 64, 64))
+    with pytest.raises(MismatchError, match="token ids from 0 to 90, .* knows 90"):
+        encoder.token_features(torch.tensor([[0, 90]]), torch.ones(1, 2))
+    with pytest.raises(MismatchError, match="mask of shape"):
+        encoder.token_features(torch.zeros(2, 3), torch.ones(2, 4))
+    with pytest.raises(MismatchError, match="at most 40"):
+        encoder.token_features(torch.zeros(1, 41), torch.ones(1, 41))
+
+
+def test_bad_items(encoder: OfficialEncoder) -> None:
+    with pytest.raises(ImageError, match="image 3 "):
+        encoder.image_inputs([*pictures(3), "no picture"], 2)
+    with pytest.raises(CaptionError, match="text 1 "):
+        encoder.text_inputs(["a dog", 7])  # type: ignore[list-item]
+    with pytest.raises(ImageError, match="image 1 "):
+        encoder.encode_images([Image.new("RGB", (30, 30)), np.zeros((4, 4))])
+
+
+def test_damaged_weights_are_told(encoder: OfficialEncoder) -> None:
+    state = albef_state() if encoder.family == "albef" else xvlm_state()
+    state["vision_proj.weight"] = state["vision_proj.weight"] * float("nan")
+    broken = made(encoder.family, state)
+    with pytest.raises(NumericalError, match="embedding of image 0"):
+        broken.encode_images(pictures(2))
+
+
+def test_fingerprint_is_of_content(encoder: OfficialEncoder) -> None:
+    state = albef_state() if encoder.family == "albef" else xvlm_state()
+    assert made(encoder.family, state, name="other").fingerprint == encoder.fingerprint
+    changed = [
+        made(
+            encoder.family,
+            state | {"itm_head.bias" if encoder.family == "albef" else "itm_head.3.bias": torch.ones(2)},
+        ),
+        made(encoder.family, state, image_size=96),
+        made(encoder.family, state, text_limit=11),
+        made(encoder.family, state, text=TEXT | {"num_attention_heads": 2}),
+        made(encoder.family, state, text=TEXT | {"hidden_act": "gelu_new"}),
+        encoder.cut_texts_at(9),
+    ]
+    prints = [encoder.fingerprint, *(one.fingerprint for one in changed)]
+    assert len(set(prints)) == len(prints)
+    if encoder.family == "albef":  # momentum copies are not read
+        other = {name: value * 2 if "_m." in name else value for name, value in state.items()}
+        assert made("albef", other).fingerprint == encoder.fingerprint
+
+
+def test_description(encoder: OfficialEncoder) -> None:
+    about = encoder.describe()
+    assert about["model"] == {"albef": "ALBEF", "xvlm": "X-VLM"}[encoder.family]
+    assert about["image"]["processor"] == "squash"
+    assert about["text"]["cleaning"] == {"like": "ALBEF", "words": 30}
+    assert about["text"]["limit"] == encoder.text_limit
+    assert about["activation"] == {"image": "gelu", "text": "gelu"}
+    assert about["temperature"] == pytest.approx({"albef": 0.05, "xvlm": 0.06}[encoder.family])
+    assert encoder.learned_options == {"temperature": about["temperature"]}
+    assert about["matching"] == {
+        "head": {"albef": "linear", "xvlm": "mlp"}[encoder.family],
+        "layers": 2,
+        "adds_contrastive": False,
+    }
+    state = albef_state() if encoder.family == "albef" else xvlm_state()
+    del state["temp"]
+    assert made(encoder.family, state).describe()["temperature"] is None
+    assert made(encoder.family, state).learned_options == {}
+
+
+def test_save_and_load(encoder: OfficialEncoder, tmp_path: Path) -> None:
+    cut = encoder.cut_texts_at(40).prefix_texts_with("two ")
+    saved = cut.save(tmp_path / "saved")
+    for again in (
+        DualEncoder.load(saved, device="cpu"),
+        DualEncoder.load(f"{encoder.family}:{saved}", device="cpu"),
+    ):
+        assert isinstance(again, OfficialEncoder)
+        assert again.describe() == cut.describe()
+        np.testing.assert_array_equal(again.encode_texts(CAPTIONS), cut.encode_texts(CAPTIONS))
+        np.testing.assert_array_equal(again.encode_images(pictures()), cut.encode_images(pictures()))
+        images, texts = again.image_inputs(pictures(5)), again.text_inputs(CAPTIONS[:5])
+        np.testing.assert_array_equal(again.match(images, texts), encoder.match(images, texts))
+    assert {path.suffix for path in saved.rglob("*") if path.is_file()} <= {
+        ".json",
+        ".safetensors",
+        ".md",
+        ".txt",
+    }
+    other = "xvlm" if encoder.family == "albef" else "albef"
+    with pytest.raises(MismatchError, match=f"holds {encoder.family} weights, not {other}"):
+        DualEncoder.load(saved, family=other)
+
+
+def test_damaged_saved_folders(encoder: OfficialEncoder, tmp_path: Path) -> None:
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        saved = encoder.save(tmp_path / name.split(".")[0])
+        content = (saved / name).read_bytes()
+        (saved / name).write_bytes(content[: len(content) // 2])
+        with pytest.raises(StorageError):
+            DualEncoder.load(saved, device="cpu")
+
+
+def test_load_by_name(encoder: OfficialEncoder, tmp_path: Path) -> None:
+    """A checkpoint, its configuration and its tokenizer in one folder, as somebody would lay them out."""
+    import json
+
+    make = albef_state if encoder.family == "albef" else xvlm_state
+    recipe = {
+        "image_res": 48,
+        "embed_dim": 12,
+        "max_tokens": 20,
+        "k_test": 256,
+        "vision_config": "a/path.json",
+    }
+    content = {"config": recipe, "vit": VIT} if encoder.family == "albef" else {**recipe, "swin": SWIN}
+    (tmp_path / "config.json").write_text(json.dumps({**content, "bert_config": TEXT}))
+    bert_tokenizer().save_pretrained(tmp_path)
+    torch.save({"model": make(), "epoch": 3}, tmp_path / "tuned.pth")
+    name = f"{encoder.family}:{tmp_path / 'tuned.pth'}"
+    for source in (name, f"{encoder.family}:{tmp_path}"):
+        again = DualEncoder.load(source, device="cpu")
+        assert isinstance(again, OfficialEncoder)
+        assert again.text_limit == 20
+        np.testing.assert_array_equal(again.encode_images(pictures()), encoder.encode_images(pictures()))
+        np.testing.assert_allclose(again.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS), atol=1e-5)
+        assert again.describe()["name"] == "tuned.pth"
+        assert again.describe()["checkpoint"]["file"] == "tuned.pth"
+    (tmp_path / "more").mkdir()
+    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "more" / file).write_bytes((tmp_path / file).read_bytes())
+    save_file(make(stage="pre-training"), tmp_path / "more" / "step_199999.safetensors")
+    started = tmp_path / "more" / "step_199999.safetensors"
+    with pytest.raises(MismatchError, match=r"checkpoint of pre-training") as caught:
+        DualEncoder.load(f"{encoder.family}:{started}", device="cpu")
+    assert f"{encoder.family}:pretraining:FILE" in caught.value.fix
+    assert DualEncoder.load(f"{encoder.family}:pretraining:{started}", device="cpu").describe()["stage"] == (
+        "pre-training"
+    )
+    with pytest.raises(MismatchError, match="is a fine-tuned"):
+        DualEncoder.load(f"{encoder.family}:pretraining:{tmp_path / 'tuned.pth'}", device="cpu")
+
+
+def test_without_a_tokenizer(encoder: OfficialEncoder, tmp_path: Path) -> None:
+    """Prepared inputs need none; a checkpoint asked for by name is refused at once."""
+    bare = made(encoder.family, tokenizer=None)
+    _, tokens, mask = inputs()
+    assert bare.width == 12
+    assert bare.token_inputs(tokens, mask)["states"].shape == (7, 10, 32)
+    with pytest.raises(UsageError, match="the tokenizer bert-base-uncased could not be loaded") as caught:
+        bare.encode_texts(["a dog"])
+    assert "beside the checkpoint" in caught.value.fix
+    bert_tokenizer().save_pretrained(tmp_path / "words")
+    words = made(encoder.family, tokenizer=tmp_path / "words")
+    np.testing.assert_array_equal(words.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StorageError, match="tokenizer"):
+        made(encoder.family, tokenizer=str(tmp_path / "empty")).encode_texts(["a dog"])
+
+
+def test_another_models_tokenizer(encoder: OfficialEncoder) -> None:
+    from transformers import BertTokenizer
+
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + [f"word{place}" for place in range(100)]
+    other = BertTokenizer(vocab={name: place for place, name in enumerate(names)})
+    with pytest.raises(MismatchError, match="knows 90"):
+        made(encoder.family, tokenizer=other).encode_texts(["word97"])
+
+
+def test_training_is_refused(encoder: OfficialEncoder) -> None:
+    with pytest.raises(UsageError, match="cannot be fine-tuned as two towers"):
+        _ = encoder.towers
+
+
+def test_random_state_is_left_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    made("xvlm")
+    assert torch.rand(1) == expected

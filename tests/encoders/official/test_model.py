@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.encoders.official.albef import AlbefEncoder
+from diptych.encoders.official.xvlm import XvlmEncoder
+
+from .tiny_official import SWIN, TEXT, VIT, State, albef_state, xvlm_state
+
+
+def load(state: State, **options: Any) -> Any:
+    kind, vision = (AlbefEncoder, VIT) if "visual_encoder.cls_token" in state else (XvlmEncoder, SWIN)
+    return kind.from_checkpoint(state, **({"vision": vision, "text": TEXT, "device": "cpu"} | options))
+
+
+def without(state: State, *names: str) -> State:
+    assert all(name in state for name in names)
+    return {name: value for name, value in state.items() if name not in names}
+
+
+def test_missing_and_unexpected_weights() -> None:
+    lost = [f"text_encoder.encoder.layer.{row}.output.dense.bias" for row in range(4)]
+    with pytest.raises(
+        StorageError,
+        match=rf"ALBEF: missing 4 \({lost[0]}, {lost[1]}, {lost[2]}, …\), unexpected 1 \(cls_head.weight\)",
+    ):
+        load(without(albef_state(), *lost) | {"cls_head.weight": torch.ones(2, 2)})
+    with pytest.raises(
+        StorageError, match=r"X-VLM: missing 1 \(vision_encoder.layers.1.blocks.1.attn.qkv.bias\)"
+    ):
+        load(without(xvlm_state(), "vision_encoder.layers.1.blocks.1.attn.qkv.bias"))
+    with pytest.raises(StorageError, match="unexpected 1 .vision_encoder.absolute_pos_embed"):
+        load(xvlm_state() | {"vision_encoder.absolute_pos_embed": torch.zeros(1, 144, 16)})
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("visual_encoder.pos_embed", "lacks visual_encoder.pos_embed"),
+        ("visual_encoder.patch_embed.proj.weight", "lacks visual_encoder.patch_embed.proj.weight"),
+        ("text_encoder.embeddings.word_embeddings.weight", "lacks text_encoder.embeddings.word_embeddings"),
+    ],
+)
+def test_a_weight_that_tells_a_size_is_missing(name: str, part: str) -> None:
+    with pytest.raises(StorageError, match=part):
+        load(without(albef_state(), name))
+
+
+def test_a_layer_is_missing() -> None:
+    for layer in ("text_encoder.encoder.layer.1.", "visual_encoder.blocks.0."):
+        state = {name: value for name, value in albef_state().items() if not name.startswith(layer)}
+        with pytest.raises(StorageError, match=f"lacks {layer[:-1]}"):
+            load(state)
+    crossed = [name for name in albef_state() if "layer.3.crossattention" in name and "_m." not in name]
+    with pytest.raises(StorageError, match=r"of 4 layers of the text encoder, \[2\] have cross-attention"):
+        load(without(albef_state(), *crossed))
+
+
+def test_strange_shapes() -> None:
+    with pytest.raises(StorageError, match=r"text_proj.weight has the shape \(12, 31\).*wanted \(12, 32\)"):
+        load(albef_state() | {"text_proj.weight": torch.zeros(12, 31)})
+    with pytest.raises(StorageError, match=r"blocks.1.attn.qkv.weight has the shape \(70, 24\)"):
+        load(albef_state() | {"visual_encoder.blocks.1.attn.qkv.weight": torch.zeros(70, 24)})
+    with pytest.raises(StorageError, match="8 positions, which is no square"):
+        load(albef_state() | {"visual_encoder.pos_embed": torch.zeros(1, 9, 24)})
+    with pytest.raises(StorageError, match="the temperature"):
+        load(albef_state() | {"temp": torch.tensor(float("nan"))})
+    swapped = albef_state() | {
+        name: value for name, value in xvlm_state().items() if name.startswith("text_encoder.")
+    }
+    with pytest.raises(StorageError, match="tokens are 24 wide, cross-attention reads 32"):
+        load(swapped)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vision": VIT | {"embed_dim": 48}}, "width: the configuration says 48, the weights say 24"),
+        ({"vision": VIT | {"depth": 12}}, "depth: the configuration says 12, the weights say 2"),
+        ({"vision": VIT | {"patch_size": 32}}, "patch size: the configuration says 32, the weights say 16"),
+        ({"vision": VIT | {"mlp_ratio": 2}}, "feed-forward: the configuration says 48, the weights say 96"),
+        ({"vision": VIT | {"qkv_bias": False}}, "bias: the configuration says False, the weights say True"),
+        (
+            {"text": TEXT | {"fusion_layer": 3}},
+            "cross-attention: the configuration says 3, the weights say 2",
+        ),
+        ({"text": TEXT | {"vocab_size": 30522}}, "the configuration says 30522, the weights say 90"),
+    ],
+)
+def test_another_configuration(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(MismatchError, match=message):
+        load(albef_state(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"vision": SWIN | {"depths": [2, 6]}},
+            r"depths: the configuration says \(2, 6\), the weights say \(2, 2\)",
+        ),
+        ({"vision": SWIN | {"num_heads": [2, 2]}}, r"heads: the configuration says \(2, 2\)"),
+        (
+            {"vision": SWIN | {"vision_width": 1024}},
+            "last width: the configuration says 1024, the weights say 32",
+        ),
+    ],
+)
+def test_another_configuration_of_swin(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(MismatchError, match=message):
+        load(xvlm_state(), **options)
+
+
+def test_heads_are_never_guessed() -> None:
+    with pytest.raises(UsageError, match="how many attention heads the image encoder of width 24 has"):
+        load(albef_state(), vision=None)
+    with pytest.raises(UsageError, match="how many attention heads the text encoder of width 32 has"):
+        load(albef_state(), text=None)
+    with pytest.raises(UsageError, match="5 is not how many"):
+        load(albef_state(), vision=VIT | {"num_heads": 5})
+    assert load(xvlm_state(), vision=None).config.vision.heads == (2, 4)  # the bias tables tell
+
+
+def test_names_of_transformers_do_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    theirs = {"image_size": 48, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+    assert load(albef_state(), vision=theirs).config == load(albef_state()).config
+    assert not caplog.records
+    load(albef_state(), vision=VIT | {"drop_path_rate": 0.1, "colour": "red"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "the image encoder's configuration says colour, which is not used"
+    ]
+    with pytest.raises(UsageError, match="image_size=32 and img_size=48"):
+        load(albef_state(), vision=VIT | {"image_size": 32})
+    with pytest.raises(UsageError, match="position embeddings 'relative_key'"):
+        load(albef_state(), text=TEXT | {"position_embedding_type": "relative_key"})
+
+
+def test_sizes_of_pictures() -> None:
+    with pytest.raises(UsageError, match="50 × 50 pixels do not divide into patches of 16"):
+        load(albef_state(), image_size=50)
+    with pytest.raises(UsageError, match="0 × 0 pixels"):
+        load(albef_state(), image_size=0)
+    with pytest.raises(UsageError, match=r"windows of 3 patches at 48 pixels do not scale to 56") as caught:
+        load(xvlm_state(), image_size=56)
+    assert "a multiple of 16 pixels" in caught.value.fix
+    with pytest.raises(UsageError, match="do not divide into patches of 4 pixels and windows of 5"):
+        load(xvlm_state(), vision=SWIN | {"window_size": 5})
+    assert load(xvlm_state(), image_size=96).config.vision.window == 6
+    # What X-VLM's recipes call the patch size: pixels of a token of the output.
+    assert load(xvlm_state(), vision=SWIN | {"patch_size": 8}).config.vision.patch_size == 4
+    assert load(xvlm_state(), image_size=64, vision=SWIN).config.vision.window == 4
+    with pytest.raises(UsageError, match="stage 'tuned'"):
+        load(xvlm_state(), stage="tuned")
+
+
+def test_half_precision_checkpoints_are_computed_in_float32() -> None:
+    state = {
+        name: value.half() if value.is_floating_point() else value for name, value in albef_state().items()
+    }
+    assert {value.dtype for value in load(state).model.parameters()} == {torch.float32}

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from diptych.core.errors import (
+    CaptionError,
+    DiptychError,
+    ImageError,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UsageError,
+)
+from diptych.data.collection import Collection
+from diptych.data.readers import read_collection
+from diptych.encoders.blip import BlipEncoder
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.family import FAMILIES
+from diptych.encoders.huggingface import HuggingFaceEncoder
+from diptych.encoders.matching import MatchingEncoder
+from diptych.encoders.rerank import rerank
+
+from .tiny_pretrained import CAPTIONS, pictures, transformers_folder, transformers_model
+
+CLEANED = [
+    "a dog on the left of a red cube",
+    "ball",
+    "the cat sees a green ball and a blue cube on the right",
+    "a red dog",
+    "two dogs",
+    "",
+]
+"""What the published cleaning leaves of ``CAPTIONS``: everything, for they are clean."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return transformers_folder("blip", tmp_path_factory.mktemp("models") / "blip")
+
+
+@pytest.fixture(scope="module")
+def blip(folder: Path) -> BlipEncoder:
+    encoder = DualEncoder.load(folder, device="cpu")
+    assert isinstance(encoder, BlipEncoder)
+    return encoder
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copied"))
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def ids_of(tokenizer: Any, texts: list[str]) -> dict[str, torch.Tensor]:
+    """As the published evaluation tokenises: 35 tokens, always filled up."""
+    tokens = tokenizer(texts, padding="max_length", truncation=True, max_length=35, return_tensors="pt")
+    return {name: tokens[name] for name in ("input_ids", "attention_mask")}
+
+
+def test_rows_are_those_of_the_library(blip: BlipEncoder) -> None:
+    """transformers gives the cosine of the rows, from which the rows' products can be compared."""
+    model, tokenizer, processor = transformers_model("blip")
+    texts, images = blip.encode_texts(CAPTIONS, 4), blip.encode_images(pictures(), 2)
+    with torch.no_grad():
+        pixels = processor(images=pictures(), return_tensors="pt")["pixel_values"]
+        tokens = ids_of(tokenizer, CLEANED)
+        cosines = model(**tokens, pixel_values=pixels, use_itm_head=False).itm_score
+        state = model.vision_model(pixel_values=pixels).last_hidden_state[:, 0]
+        expected = torch.nn.functional.normalize(model.vision_proj(state), dim=-1)
+        state = model.text_encoder(**tokens).last_hidden_state[:, 0]
+        also = torch.nn.functional.normalize(model.text_proj(state), dim=-1)
+    np.testing.assert_allclose(images @ texts.T, cosines, atol=1e-5)
+    np.testing.assert_allclose(images, expected, atol=1e-5)
+    np.testing.assert_allclose(texts, also, atol=1e-5)
+    assert blip.width == 20
+    assert blip.text_limit == 35
+    for rows in (images, texts):  # different inputs have different rows, or nothing was compared
+        assert (rows @ rows.T - np.eye(len(rows))).max() < 0.999
+
+
+def test_matching_scores_are_those_of_the_library_with_the_published_first_token(blip: BlipEncoder) -> None:
+    model, tokenizer, processor = transformers_model("blip")
+    tokens = ids_of(tokenizer, CLEANED[:5])
+    plain = tokens["input_ids"].clone()
+    tokens["input_ids"][:, 0] = len(tokenizer) + 1  # [ENC]; [DEC] is before it
+    with torch.no_grad():
+        pixels = processor(images=pictures(), return_tensors="pt")["pixel_values"]
+        expected = model(**tokens, pixel_values=pixels).itm_score[:, 1]
+        wrong = model(**{**tokens, "input_ids": plain}, pixel_values=pixels).itm_score[:, 1]
+    images, texts = blip.image_inputs(pictures(), 2), blip.text_inputs(CAPTIONS[:5], 3)
+    assert {name: values.shape for name, values in images.items()} == {"states": (5, 17, 24)}
+    assert {name: values.shape for name, values in texts.items()} == {"ids": (5, 35), "mask": (5, 35)}
+    got = blip.match(images, texts)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
+    alone = [
+        blip.match(blip.image_inputs([picture]), blip.text_inputs([text]))[0]
+        for picture, text in zip(pictures(), CAPTIONS[:5], strict=True)
+    ]
+    np.testing.assert_allclose(alone, got, atol=1e-5)
+
+
+def test_captions_are_cleaned_and_cut_as_published(blip: BlipEncoder) -> None:
+    wild = ['A Dog, "on" the left!', "two  dogs (right)."]
+    clean = ["a dog, on the left", "two dogs right"]
+    np.testing.assert_array_equal(blip.encode_texts(wild), blip.encode_texts(clean))
+    for name, values in blip.text_inputs(wild).items():
+        np.testing.assert_array_equal(values, blip.text_inputs(clean)[name])
+    encoder = blip.cut_texts_at(None)
+    encoder.encode_texts(["dog " * 30, "dog " * 31])  # 30 words fit into 35 tokens, more are not kept
+    assert (encoder.texts_seen, encoder.texts_cut) == (2, 1)
+    np.testing.assert_allclose(*encoder.encode_texts(["dog " * 30, "dog " * 31]), atol=1e-6)
+    prefixed = blip.prefix_texts_with("a photo of a ")
+    np.testing.assert_array_equal(
+        prefixed.text_inputs(["dog"])["ids"], blip.text_inputs(["a photo of a dog"])["ids"]
+    )
+
+
+def test_reranking_with_it(blip: BlipEncoder, scenes_folder: Path, tmp_path: Path) -> None:
+    collection: Collection = read_collection(str(scenes_folder)).split("test").subset(range(4))
+    encoded = encode_collection(blip, collection, tmp_path / "rows", "test")
+    found = rerank(blip, collection, encoded, 3, folder=tmp_path / "reranked")
+    assert found.adds_contrastive
+    tokens = blip.image_inputs(collection.images())
+    words = blip.text_inputs(list(collection.captions))
+    for image in range(4):
+        for place, text in enumerate(found.i2t.items[image].tolist()):
+            one = {name: values[[image]] for name, values in tokens.items()}
+            other = {name: values[[text]] for name, values in words.items()}
+            score = blip.match(one, other)[0]
+            assert found.i2t.matching[image, place] == pytest.approx(score, abs=1e-5)
+            cosine = float(encoded.images.rows[image] @ encoded.texts.rows[text])
+            assert found.final("i2t")[image, place] == pytest.approx(score + cosine, abs=1e-5)
+
+
+def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:
+    clip = transformers_folder("clip", tmp_path / "clip")
+    assert [one.name for one in FAMILIES if one.recognises(folder)] == ["blip"]
+    assert [one.name for one in FAMILIES if one.recognises(clip)] == ["huggingface"]
+    assert isinstance(DualEncoder.load(clip, device="cpu"), HuggingFaceEncoder)
+    assert not isinstance(DualEncoder.load(clip, device="cpu"), MatchingEncoder)
+    assert isinstance(DualEncoder.load(f"blip:{folder}", device="cpu"), BlipEncoder)
+    with pytest.raises(UsageError, match="is a 'clip' model, not BLIP") as caught:
+        DualEncoder.load(f"blip:{clip}")
+    assert caught.value.fix == "known: blip"
+    with pytest.raises(UsageError, match="is a 'blip' model, not an image–text dual encoder"):
+        DualEncoder.load(f"hf:{folder}")
+
+
+def test_save_and_load(blip: BlipEncoder, tmp_path: Path) -> None:
+    saved = blip.cut_texts_at(40).prefix_texts_with("a photo of a ").save(tmp_path / "saved")
+    again = DualEncoder.load(saved, device="cpu")
+    assert isinstance(again, BlipEncoder)
+    assert again.fingerprint == blip.cut_texts_at(40).prefix_texts_with("a photo of a ").fingerprint
+    assert again.fingerprint != blip.fingerprint
+    one, other = blip.image_inputs(pictures()), again.image_inputs(pictures())
+    np.testing.assert_array_equal(one["states"], other["states"])
+    texts = blip.text_inputs(CAPTIONS[:5])
+    np.testing.assert_array_equal(blip.match(one, texts), again.match(other, texts))
+
+
+def test_describe_says_what_a_number_depends_on(blip: BlipEncoder) -> None:
+    about = blip.describe()
+    assert json.loads(json.dumps(about)) == about
+    assert (about["family"], about["model"]) == ("blip", "BlipForImageTextRetrieval")
+    assert about["text"]["limit"] == 35
+    assert about["text"]["cleaning"] == {"like": "BLIP", "words": 30}
+    assert about["matching"]["adds_contrastive"] is True
+    assert about["temperature"] is None
+    assert blip.learned_options == {}
+    with pytest.raises(UsageError, match="cannot be fine-tuned as two towers"):
+        _ = blip.towers
+
+
+def test_the_tokenizers_own_encode_token(copied: Path, blip: BlipEncoder) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(copied)
+    first = len(tokenizer)
+    tokenizer.add_special_tokens({"bos_token": "[DEC]", "additional_special_tokens": ["[ENC]"]})
+    tokenizer.save_pretrained(copied)
+    encoder = DualEncoder.load(copied, device="cpu")
+    assert isinstance(encoder, BlipEncoder)
+    assert encoder.text_inputs(["a dog"])["ids"][0, 0] == first + 1
+    np.testing.assert_array_equal(encoder.text_inputs(CAPTIONS)["ids"], blip.text_inputs(CAPTIONS)["ids"])
+
+
+def _larger_tokenizer(folder: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["one", "more", "words"])
+    tokenizer.save_pretrained(folder)
+
+
+def _without(*names: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors")
+        kept = {name: value for name, value in weights.items() if not name.startswith(names)}
+        assert len(kept) < len(weights)
+        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return change
+
+
+def _captioning(folder: Path) -> None:
+    edit(folder / "config.json", architectures=["BlipForConditionalGeneration"])
+
+
+def _no_decoder(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    edit(folder / "config.json", text_config=config["text_config"] | {"is_decoder": False})
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (_without("itm_head"), StorageError, r"lacks 2 of the model's weights.*itm_head"),
+        (_without("text_encoder.encoder.layer.1.crossattention"), StorageError, "crossattention"),
+        (_without("vision_proj"), StorageError, "vision_proj"),
+        (_captioning, UsageError, "for another task: its config.json says BlipForConditionalGeneration"),
+        (_no_decoder, UsageError, "is_decoder false"),
+        (_larger_tokenizer, MismatchError, r"none is left for it"),
+        (lambda folder: (folder / "preprocessor_config.json").unlink(), StorageError, "cannot be read"),
+        (lambda folder: (folder / "model.safetensors").unlink(), StorageError, "holds no weights"),
+    ],
+)
+def test_half_a_model(
+    change: Callable[[Path], None], error: type[DiptychError], message: str, copied: Path
+) -> None:
+    change(copied)
+    with pytest.raises(error, match=message):
+        DualEncoder.load(copied, device="cpu")
+
+
+def test_inputs_that_do_not_fit(blip: BlipEncoder) -> None:
+    images, texts = blip.image_inputs(pictures(2)), blip.text_inputs(CAPTIONS[:3])
+    with pytest.raises(MismatchError, match="one of each per pair"):
+        blip.match(images, texts)
+    with pytest.raises(MismatchError, match="one of each per pair"):
+        blip.match(texts, images)
+    with pytest.raises(ImageError, match="image 1 is a str"):
+        blip.image_inputs([*pictures(1), "a.png"], 1)
+    with pytest.raises(CaptionError, match="text 1 is a NoneType"):
+        blip.text_inputs(["a", None])  # type: ignore[list-item]
+    assert blip.image_inputs([])["states"].shape == (0, 17, 24)
+    assert blip.text_inputs([])["ids"].shape == (0, 35)
+
+
+def test_a_score_that_is_not_finite_is_named(folder: Path) -> None:
+    encoder = DualEncoder.load(folder, device="cpu")
+    assert isinstance(encoder, BlipEncoder)
+    images, texts = encoder.image_inputs(pictures(2)), encoder.text_inputs(CAPTIONS[:2])
+    images["states"][1, 0, 0] = np.nan
+    with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
+        encoder.match(images, texts)

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_matching import FakeMatching
+
+from diptych.core.errors import ImageError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.progress import report_to
+from diptych.data.collection import Collection
+from diptych.data.readers import read_collection
+from diptych.encoders import rerank as module
+from diptych.encoders import rerank_work
+from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.matching import PairInputs
+from diptych.encoders.rerank import rerank, stored_candidates
+from diptych.evaluation import Reranked, top_k
+
+
+@pytest.fixture(scope="module")
+def collection(scenes_folder: Path) -> Collection:
+    return read_collection(str(scenes_folder)).split("test")
+
+
+@pytest.fixture(scope="module")
+def encoded(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> EncodedCollection:
+    return encode_collection(FakeMatching(), collection, tmp_path_factory.mktemp("embedded"), "test")
+
+
+def scored_slowly(collection: Collection) -> np.ndarray:
+    """The head's score of every pair, one pair at a time."""
+    head = FakeMatching()
+    images = [head.image_inputs([collection.item(row)]) for row in range(collection.n_images)]
+    texts = [head.text_inputs([text]) for text in collection.captions]
+    return np.array([[head.match(image, text)[0] for text in texts] for image in images])
+
+
+def equal(one: Reranked, other: Reranked) -> bool:
+    return all(
+        np.array_equal(getattr(a, part), getattr(b, part))
+        for a, b in ((one.i2t, other.i2t), (one.t2i, other.t2i))
+        for part in ("items", "contrastive", "matching")
+    )
+
+
+def test_the_best_of_both_directions_are_scored(collection: Collection, encoded: EncodedCollection) -> None:
+    found = rerank(FakeMatching(), collection, encoded, 4, pictures=3, batch=5)
+    scores = scored_slowly(collection)
+    for name, table in (("i2t", scores), ("t2i", scores.T)):
+        one = found.i2t if name == "i2t" else found.t2i
+        sides = (encoded.images.rows, encoded.texts.rows)
+        items, contrastive = top_k(*(sides if name == "i2t" else sides[::-1]), 4)
+        np.testing.assert_array_equal(one.items, items)
+        np.testing.assert_allclose(one.contrastive, contrastive, rtol=1e-6)
+        np.testing.assert_allclose(one.matching, np.take_along_axis(table, items, axis=1), rtol=1e-5)
+        assert one.matching.dtype == np.float32
+    assert len(np.unique(scores)) > 100  # or the comparison above would say nothing
+    assert found.about["encoder"] == FakeMatching().fingerprint
+    assert (found.about["dataset"], found.about["split"], found.about["k"]) == (collection.name, "test", 4)
+    assert not found.adds_contrastive
+
+
+def test_everything_is_read_once_and_memory_is_a_block(
+    collection: Collection, encoded: EncodedCollection
+) -> None:
+    encoder = FakeMatching()
+    found = rerank(encoder, collection, encoded, 6, pictures=5)
+    pairs = {(i, t) for i, row in enumerate(found.i2t.items.tolist()) for t in row}
+    pairs |= {(i, t) for t, row in enumerate(found.t2i.items.tolist()) for i in row}
+    assert encoder.asked == {"pictures": 16, "texts": 80, "pairs": len(pairs)}
+    assert len(pairs) < found.i2t.items.size + found.t2i.items.size  # some are asked for both ways
+    assert encoder.most_pictures == 5
+
+
+def test_blocks_do_not_matter(collection: Collection, encoded: EncodedCollection) -> None:
+    whole = rerank(FakeMatching(), collection, encoded, 5)
+    assert equal(whole, rerank(FakeMatching(), collection, encoded, 5, pictures=1, batch=1))
+    assert equal(whole.first(2), rerank(FakeMatching(), collection, encoded, 2, pictures=16, batch=7))
+
+
+def test_k_beyond_the_gallery_is_the_gallery(
+    collection: Collection, encoded: EncodedCollection, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        found = rerank(FakeMatching(), collection, encoded, 50)
+    assert (found.i2t.k, found.t2i.k) == (50, 16)
+    assert "k = 50, but there are 16 pictures: all of them are candidates" in caplog.text
+    assert "captions:" not in caplog.text
+    np.testing.assert_allclose(found.matrix("t2i"), scored_slowly(collection).T, rtol=1e-5)
+
+
+def test_stored_and_found_again(collection: Collection, encoded: EncodedCollection, tmp_path: Path) -> None:
+    folder = tmp_path / "reranked"
+    encoder = FakeMatching()
+    first = rerank(encoder, collection, encoded, 5, folder=folder)
+    assert isinstance(first.i2t.matching, np.memmap)
+    assert [path.name for path in tmp_path.iterdir()] == ["reranked"]  # nothing is left of the work
+    pairs = encoder.asked["pairs"]
+    assert equal(rerank(encoder, collection, encoded, 5, folder=folder), first)
+    assert equal(rerank(encoder, collection, encoded, 3, folder=folder), first.first(3))
+    assert encoder.asked["pairs"] == pairs
+    deeper = rerank(encoder, collection, encoded, 7, folder=folder)
+    assert deeper.k == 7
+    assert encoder.asked["pairs"] > pairs
+    stored = stored_candidates(folder, encoded, 7)
+    assert stored is not None
+    assert equal(stored, deeper)
+    assert stored_candidates(folder, encoded, 8) is None
+    assert stored_candidates(tmp_path / "nothing", encoded, 1) is None
+    other = replace(encoded, about={**encoded.about, "data": "other"})
+    assert stored_candidates(folder, other, 1) is None
+    # All there is is enough, however many are asked for.
+    whole = rerank(encoder, collection, encoded, 500, folder=folder)
+    stored = stored_candidates(folder, encoded, 1000)
+    assert stored is not None
+    assert equal(stored, whole)
+
+
+class Stops(FakeMatching):
+    """Is killed after so many calls of the head."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
+        self.calls -= 1
+        if self.calls < 0:
+            raise KeyboardInterrupt
+        return super().match(images, texts)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 30, 60])
+def test_killed_in_the_middle_it_goes_on(
+    calls: int, collection: Collection, encoded: EncodedCollection, tmp_path: Path
+) -> None:
+    whole = rerank(FakeMatching(), collection, encoded, 5, pictures=2, batch=3)
+    with pytest.raises(KeyboardInterrupt):
+        rerank(Stops(calls), collection, encoded, 5, pictures=2, batch=3, folder=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+    work = tmp_path / ".r.work"
+    done = json.loads((work / "done.json").read_text()) if (work / "done.json").exists() else 0
+    again = FakeMatching()
+
+    class Bars:
+        def __init__(self) -> None:
+            self.begun: dict[str, tuple[int | None, int]] = {}
+
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
+            self.begun[description] = (total, done)
+            return self
+
+        def advance(self, steps: int = 1, note: str = "") -> None:
+            pass
+
+        def finish(self, task: Any) -> None:
+            pass
+
+    bars = Bars()
+    with report_to(bars):
+        found = rerank(again, collection, encoded, 5, pictures=2, batch=3, folder=tmp_path / "r")
+    assert equal(found, whole)
+    assert not work.exists()
+    assert again.asked["pictures"] == 16 - 2 * done
+    assert again.asked["texts"] == 0  # they were read before
+    total, counted = bars.begun["re-ranking"]
+    assert total is not None
+    assert again.asked["pairs"] == total - counted
+    assert (counted > 0) == (done > 0) == (calls >= 30)
+
+
+def test_work_for_something_else_is_not_continued(
+    collection: Collection, encoded: EncodedCollection, tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        rerank(Stops(60), collection, encoded, 5, pictures=2, batch=3, folder=tmp_path / "r")
+    encoder = FakeMatching()
+    found = rerank(encoder, collection, encoded, 4, pictures=2, batch=3, folder=tmp_path / "r")
+    assert encoder.asked["pictures"] == 16
+    assert equal(found, rerank(FakeMatching(), collection, encoded, 4))
+
+
+def test_no_head(collection: Collection, encoded: EncodedCollection, run_folder: Path) -> None:
+    from diptych.encoders.dual_encoder import DualEncoder
+
+    plain = DualEncoder.load(run_folder / "best")
+    with pytest.raises(UsageError, match="'two_tower', which has no matching head") as caught:
+        rerank(plain, collection, encoded, 3)
+    assert "a family with a head: " in caught.value.fix
+    assert "blip" in caught.value.fix
+
+
+def test_what_does_not_belong_together(collection: Collection, encoded: EncodedCollection) -> None:
+    encoder = FakeMatching()
+    with pytest.raises(MismatchError, match="the embeddings are of encoder"):
+        rerank(FakeMatching(seed=1), collection, encoded, 3)
+    with pytest.raises(MismatchError, match="16 pictures were embedded, scenes has 3"):
+        rerank(encoder, collection.subset([0, 1, 2]), encoded, 3)
+    with pytest.raises(MismatchError, match="80 captions were embedded, scenes has 16"):
+        rerank(encoder, collection.first_captions(1), encoded, 3)
+    with pytest.raises(MismatchError, match="pictures: row 0 is"):
+        rerank(encoder, collection.subset(np.arange(16)[::-1]), encoded, 3)
+    for wrong in ({"k": 0}, {"k": 3, "pictures": 0}, {"k": 3, "batch": 0}):
+        with pytest.raises(UsageError, match="is 0, it must be at least 1"):
+            rerank(encoder, collection, encoded, **wrong)
+    assert not encoder.asked
+
+
+def test_another_folder_is_not_replaced(
+    collection: Collection, encoded: EncodedCollection, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    encoder = FakeMatching()
+    with pytest.raises(UsageError, match="holds other things"):
+        rerank(encoder, collection, encoded, 3, folder=tmp_path / "mine")
+    assert not encoder.asked  # said before the work
+
+
+class Wrong(FakeMatching):
+    """A head that gives what it should not."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+
+    def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
+        inputs = super().text_inputs(texts)
+        if self.what == "fewer texts":
+            return {name: values[:-1] for name, values in inputs.items()}
+        if self.what == "more texts":
+            return {name: np.concatenate([values, values]) for name, values in inputs.items()}
+        if self.what == "changing shape" and self.asked["texts"] > 32:
+            return {**inputs, "letters": inputs["letters"][:, :3]}
+        if self.what == "uneven":
+            return {**inputs, "letters": inputs["letters"][:3]}
+        return inputs
+
+    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
+        scores = super().match(images, texts)
+        if self.what == "nan" and self.asked["pairs"] > 40:
+            scores[-1] = np.nan
+        if self.what == "raises":
+            raise NumericalError("pair 3 is nan", "do something")
+        return scores[:, None] if self.what == "shape" else scores
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "message"),
+    [
+        ("nan", NumericalError, r"re-ranking pictures '.*' to '.*' with their captions: the score of pair"),
+        ("raises", NumericalError, "with their captions: pair 3 is nan"),
+        ("shape", MismatchError, r"scores of shape \(10, 1\) for 10 pairs"),
+        ("fewer texts", MismatchError, "the head read 77 of 80 texts"),
+        ("more texts", MismatchError, "of 80 texts"),
+        ("changing shape", MismatchError, "has to give arrays of one shape"),
+        ("uneven", MismatchError, "has to give arrays of one shape"),
+    ],
+)
+def test_a_head_that_does_not_keep_its_word(
+    what: str,
+    error: type[Exception],
+    message: str,
+    collection: Collection,
+    encoded: EncodedCollection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_TEXT_BLOCK", 32)
+    with pytest.raises(error, match=message):
+        rerank(Wrong(what), collection, encoded, 3, batch=10)
+
+
+def test_a_picture_that_is_gone_is_named(
+    scenes_folder: Path, encoded: EncodedCollection, collection: Collection
+) -> None:
+    class Source:
+        def read(self, row: int) -> Any:
+            raise ImageError("test/7.png is missing", "put it back")
+
+        def content(self, row: int) -> str:
+            return ""
+
+    with pytest.raises(ImageError, match=r"test/7\.png is missing"):
+        rerank(FakeMatching(), replace(collection, source=Source()), encoded, 3)
+
+
+def test_a_full_disk_keeps_what_was_scored(
+    collection: Collection, encoded: EncodedCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object) -> Any:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rerank_work, "create_array", full)
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            rerank(FakeMatching(), collection, encoded, 3, folder=tmp_path / "r")
+    assert "what was scored is kept" in caught.value.fix
+    assert rerank(FakeMatching(), collection, encoded, 3, folder=tmp_path / "r").k == 3

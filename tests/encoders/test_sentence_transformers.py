@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DiptychError, StorageError, UsageError
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.family import FAMILIES
+from diptych.encoders.huggingface import HuggingFaceEncoder
+from diptych.encoders.sentence_transformers import SentenceTransformersEncoder
+
+from .tiny_pretrained import CAPTIONS, pictures, transformers_folder
+
+CLIP = {"idx": 0, "name": "0", "path": "0_CLIPModel", "type": "sentence_transformers.models.CLIPModel"}
+NORMALIZE = {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}
+DENSE = {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.models.Dense"}
+
+
+def write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The layout of clip-ViT-B-32 and its like on the hub."""
+    top = tmp_path_factory.mktemp("models") / "clip-tiny"
+    transformers_folder("clip", top / "0_CLIPModel")
+    write(top / "modules.json", [CLIP])
+    versions = {"sentence_transformers": "2.0.0", "transformers": "4.7.0", "pytorch": "1.9.0"}
+    write(top / "config_sentence_transformers.json", {"__version__": versions})
+    return top
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copied"))
+
+
+def library(folder: Path) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+
+
+def check_rows(folder: Path) -> SentenceTransformersEncoder:
+    encoder = DualEncoder.load(folder, device="cpu")
+    assert isinstance(encoder, SentenceTransformersEncoder)
+    theirs = library(folder)
+    for got, inputs in (
+        (encoder.encode_texts(CAPTIONS, 4), CAPTIONS),
+        (encoder.encode_images(pictures(), 2), pictures()),
+    ):
+        expected = theirs.encode(inputs, normalize_embeddings=True)
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+        assert (got @ got.T - np.eye(len(got))).max() < 0.999
+    return encoder
+
+
+def test_rows_are_those_of_the_library(folder: Path) -> None:
+    encoder = check_rows(folder)
+    assert encoder.width == 24
+    assert encoder.describe()["family"] == "sentence_transformers"
+    assert encoder.name == "clip-tiny"
+    plain = DualEncoder.load(folder / "0_CLIPModel", device="cpu")
+    assert isinstance(plain, HuggingFaceEncoder)
+    np.testing.assert_allclose(plain.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS), atol=1e-6)
+    # Pillow prepares pictures there, torchvision here.
+    assert 1e-5 < np.abs(plain.encode_images(pictures()) - encoder.encode_images(pictures())).max() < 1e-2
+    assert plain.fingerprint != encoder.fingerprint
+
+
+def test_rows_of_a_folder_that_the_library_of_today_writes(folder: Path, tmp_path: Path) -> None:
+    """config.json and modules.json lie side by side: it is of one family all the same."""
+    library(folder).save_pretrained(str(tmp_path / "today"))
+    assert (tmp_path / "today" / "config.json").is_file()
+    assert [one.name for one in FAMILIES if one.recognises(tmp_path / "today")] == ["sentence_transformers"]
+    again = check_rows(tmp_path / "today")
+    assert DualEncoder.load(folder, device="cpu").encode_texts(CAPTIONS).tolist() == (
+        again.encode_texts(CAPTIONS).tolist()
+    )
+
+
+def test_a_module_that_divides_by_the_length_may_follow(copied: Path) -> None:
+    write(copied / "modules.json", [CLIP, NORMALIZE])
+    (copied / "1_Normalize").mkdir()
+    check_rows(copied)
+
+
+def test_the_default_prompt_stands_before_every_text(copied: Path, folder: Path) -> None:
+    write(
+        copied / "config_sentence_transformers.json",
+        {"prompts": {"photo": "a photo of a "}, "default_prompt_name": "photo"},
+    )
+    encoder = check_rows(copied)
+    assert encoder.prefix == "a photo of a "
+    plain = DualEncoder.load(folder, device="cpu")
+    assert isinstance(plain, SentenceTransformersEncoder)
+    assert encoder.fingerprint == plain.prefix_texts_with("a photo of a ").fingerprint != plain.fingerprint
+
+
+def test_the_modules_own_limit(copied: Path, folder: Path) -> None:
+    write(copied / "0_CLIPModel" / "sentence_bert_config.json", {"max_seq_length": 6})
+    encoder = check_rows(copied)
+    assert encoder.text_limit == 6
+    assert encoder.fingerprint != DualEncoder.load(folder, device="cpu").fingerprint
+
+
+def test_save_and_load(folder: Path, tmp_path: Path) -> None:
+    first = DualEncoder.load(folder, device="cpu")
+    assert isinstance(first, SentenceTransformersEncoder)
+    encoder = first.cut_texts_at(10).prefix_texts_with("a photo of a ")
+    saved = encoder.save(tmp_path / "saved")
+    again = DualEncoder.load(saved, device="cpu")
+    assert isinstance(again, SentenceTransformersEncoder)
+    assert again.fingerprint == encoder.fingerprint != first.fingerprint
+    assert again.name == "clip-tiny"
+    np.testing.assert_array_equal(again.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS))
+    np.testing.assert_array_equal(again.encode_images(pictures()), encoder.encode_images(pictures()))
+    # The library reads it too; the cut and the prefix are ours.
+    theirs = library(saved).encode(pictures(), normalize_embeddings=True)
+    np.testing.assert_allclose(again.encode_images(pictures()), theirs, atol=1e-5)
+
+
+def test_nothing_is_printed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    encoder = DualEncoder.load(f"st:{folder}", device="cpu")
+    encoder.encode_texts(["a dog"])
+    encoder.encode_images(pictures(2))
+    assert capfd.readouterr() == ("", "")
+
+
+def _modules(*modules: Any) -> Callable[[Path], None]:
+    return lambda folder: write(folder / "modules.json", list(modules))
+
+
+def _bert(folder: Path) -> None:
+    config = json.loads((folder / "0_CLIPModel" / "config.json").read_text())
+    write(folder / "0_CLIPModel" / "config.json", config | {"model_type": "bert"})
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (_modules(CLIP, DENSE), UsageError, "made of CLIPModel, Dense"),
+        (_modules(DENSE), UsageError, "made of Dense"),
+        (_modules(), StorageError, "lists no modules"),
+        (_modules({"idx": 0}), StorageError, "lists no modules"),
+        (_modules({**CLIP, "path": "nowhere"}), StorageError, "nowhere holds no config.json"),
+        (lambda folder: (folder / "modules.json").write_text("[{"), StorageError, "is not JSON"),
+        (_bert, UsageError, "is a 'bert' model, not an image–text dual encoder of sentence-transformers"),
+        (lambda folder: (folder / "0_CLIPModel" / "model.safetensors").unlink(), StorageError, "no weights"),
+        (
+            lambda folder: write(
+                folder / "0_CLIPModel" / "sentence_bert_config.json", {"do_lower_case": True}
+            ),
+            UsageError,
+            "do_lower_case",
+        ),
+    ],
+)
+def test_what_is_no_dual_encoder(
+    change: Callable[[Path], Any], error: type[DiptychError], message: str, copied: Path
+) -> None:
+    change(copied)
+    with pytest.raises(error, match=message):
+        DualEncoder.load(copied, device="cpu")
+
+
+def test_a_hub_out_of_reach() -> None:
+    with pytest.raises(UsageError, match="could not be loaded, neither from its hub") as caught:
+        DualEncoder.load("st:clip-ViT-L-14")
+    assert "hf download sentence-transformers/clip-ViT-L-14 --local-dir FOLDER" in caught.value.fix

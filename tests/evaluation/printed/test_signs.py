@@ -1,0 +1,209 @@
+"""What recalls give away of how they were made, held against every printed table at hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from diptych.evaluation.printed import LEAST_GAIN, Printed, Target, read_digits, signs, truncation
+from diptych.studies.published import published_papers, published_table
+from diptych.studies.published.tables import PublishedRow
+
+PAPERS = {
+    "metric-learning": [f"table-{n}" for n in range(1, 5)],
+    "convse": [f"table-{n}" for n in range(1, 5)],
+    "ltd": [f"table-{n}" for n in range(1, 4)],
+    "svl": ["table-4.1", "table-4.2"],
+    "d2s": [f"table-3.{n}" for n in range(1, 7)],
+}
+COLLAPSED = 1.0  # R@1 in per cent below which a printed model knows next to nothing
+
+
+def triples(row: PublishedRow) -> list[tuple[float, float, float]]:
+    names = [[f"{side} R@{k}" for k in (1, 5, 10)] for side in ("i2t", "t2i")]
+    return [
+        (row.cells[a].value, row.cells[b].value, row.cells[c].value)
+        for a, b, c in names
+        if all(name in row.cells for name in (a, b, c))
+    ]
+
+
+def full_rankings() -> list[tuple[float, float, float]]:
+    """Every printed R@1, R@5, R@10 of the papers whose galleries were ranked whole."""
+    found: list[tuple[float, float, float]] = []
+    for paper, tables in PAPERS.items():
+        for name in tables:
+            for row in published_table(paper, name).rows:
+                found += triples(row)
+    return [one for one in found if one[2] >= one[1]]  # one printed row falls: a misprint
+
+
+def recalls(first: float, fifth: float, tenth: float, decimals: int = 2) -> dict[int, Printed]:
+    return {1: Printed(first, decimals), 5: Printed(fifth, decimals), 10: Printed(tenth, decimals)}
+
+
+X_VLM = {  # thesis tables 2.1 and 2.2: i2t, t2i, images, captions
+    "coco": ((64.60, 84.48, 84.50), (42.79, 67.61, 67.64), 5_000, 25_010),
+    "flickr30k": ((63.30, 91.10, 91.10), (37.82, 82.36, 82.48), 1_000, 5_000),
+    "cub": ((1.16, 2.35, 2.45), (0.70, 2.28, 2.45), 2_856, 2_856),
+    "fashion200k": ((1.84, 3.96, 4.04), (2.80, 6.62, 6.70), 5_000, 5_000),
+    "abo": ((3.20, 7.42, 7.50), (3.10, 6.48, 6.56), 5_000, 5_000),
+}
+CLIP = {
+    "coco": ((24.36, 44.13, 53.41), (21.59, 40.22, 49.80)),
+    "flickr30k": ((77.02, 94.18, 96.84), (74.95, 93.09, 96.15)),
+    "cub": ((1.23, 3.40, 5.48), (0.71, 2.38, 4.42)),
+    "fashion200k": ((3.43, 9.82, 14.56), (3.05, 8.56, 12.85)),
+    "abo": ((7.99, 18.96, 25.57), (6.25, 13.90, 18.50)),
+}
+ORIGINAL = [(58.4, 81.5, 88.1), (37.8, 62.4, 72.2), (70.8, 92.1, 96.5), (55.6, 82.7, 90.0)]
+ORIGINAL += [(88.0, 98.7, 99.4), (68.7, 90.6, 95.2), (85.3, 97.8, 99.6), (71.9, 93.3, 96.4)]
+
+
+def test_the_least_gains_are_those_of_the_printed_tables() -> None:
+    low = 0.0
+    for high, least, count in LEAST_GAIN:
+        some = [
+            (tenth - fifth) / (fifth - first)
+            for first, fifth, tenth in [*full_rankings(), *ORIGINAL]
+            if low <= fifth < high and fifth > first
+        ]
+        assert min(some) >= least
+        assert min(some) < 1.2 * least  # not lower than need be
+        assert len(some) == count
+        low = high
+
+
+@pytest.mark.parametrize("one", [*full_rankings(), *ORIGINAL])
+def test_no_full_ranking_is_called_truncated(one: tuple[float, float, float]) -> None:
+    for gallery in (None, 1_000):
+        found = truncation(recalls(*one, decimals=1), gallery, 5, 1_000)
+        assert found is None or found.at_most is None
+
+
+@pytest.mark.parametrize("name", CLIP)
+def test_the_thesis_ranked_everything_for_clip(name: str) -> None:
+    for one in CLIP[name]:
+        found = truncation(recalls(*one))
+        assert found is not None
+        assert found.at_most is None
+
+
+@pytest.mark.parametrize("name", X_VLM)
+def test_the_thesis_ranked_two_to_five_candidates_for_x_vlm(name: str) -> None:
+    i2t, t2i, images, captions = X_VLM[name]
+    per_image = captions / images
+    for one, gallery, positives, queries in ((i2t, captions, per_image, images), (t2i, images, 1, captions)):
+        for known in ((), (gallery, positives, queries)):
+            found = truncation(recalls(*one), *known)
+            assert found is not None
+            assert (found.at_least, found.at_most) == (2, 5)
+
+
+def test_what_unranked_places_gain_by_chance() -> None:
+    """Thesis table 2.1, COCO t2i: 32.39 % miss, 5 of 4,995 further places: 0.03 %, and 0.03 is printed."""
+    found = truncation(recalls(42.79, 67.61, 67.64), 5_000, 1, 25_010)
+    assert found is not None
+    assert found.by_chance == pytest.approx((100 - 67.61) * 5 / 4995)
+    assert round(found.gain, 2) == round(found.by_chance, 2) == 0.03
+
+
+def test_a_single_candidate() -> None:
+    found = truncation(recalls(33.0, 33.2, 33.5), 1_000, 1, 5_000)
+    assert found is not None
+    assert (found.at_least, found.at_most) == (1, 1)
+    said = signs(Target.of({"t2i R@1": 33.0, "t2i R@5": 33.2, "t2i R@10": 33.5}, 2))
+    assert "only the best candidate" in said[0].text
+
+
+def test_random_numbers_of_a_cut_ranking_are_found() -> None:
+    """A ranking of k candidates, all other places drawn, however many candidates."""
+    import numpy as np
+
+    draw = np.random.default_rng(3)
+    for k in (2, 3, 4, 5):
+        ranks = np.minimum(draw.geometric(0.4, 5_000), 1_000)
+        ranks = np.where(ranks <= k, ranks, k + draw.integers(1, 1_000 - k, 5_000))
+        values = [100 * float(np.mean(ranks <= cutoff)) for cutoff in (1, 5, 10)]
+        found = truncation(recalls(*values), 1_000, 1, 5_000)
+        assert found is not None
+        assert found.at_most == 5
+
+
+def test_where_nothing_can_be_told() -> None:
+    assert truncation({1: Printed(5.0, 1)}) is None
+    assert truncation(recalls(99.0, 100.0, 100.0)) is None  # there is no room
+    assert truncation(recalls(0.01, 0.02, 0.05)) is None  # a handful of hits
+    assert truncation(recalls(50.0, 40.0, 45.0)) is None  # no recalls
+
+
+def test_impossible_numbers_are_named() -> None:
+    """Perturbation study: R@1, R@5, R@10 printed in the order R@5, R@10, R@1."""
+    said = signs(Target.of({"i2t R@1": 58.06, "i2t R@5": 72.54, "i2t R@10": 79.30, "i2t rsum": 200.0}, 2))
+    assert [one.kind for one in said] == ["impossible"]
+    assert said[0].cells == ("i2t rsum", "i2t R@1", "i2t R@5", "i2t R@10")
+    assert "209.90" in said[0].text
+    falling = signs(Target.of({"i2t R@1": 79.3, "i2t R@5": 58.1, "i2t R@10": 72.5}, 1))
+    assert [(one.kind, one.cells) for one in falling] == [("impossible", ("i2t R@1", "i2t R@5"))]
+    both = {f"{side} R@{k}": 10.0 * k for side in ("i2t", "t2i") for k in (1, 5)}
+    assert signs(Target.of({**both, "rsum": 5.0}, 1)) == signs(Target.of(both, 1))  # not all parts are there
+
+
+def test_a_sum_of_rounded_parts_may_be_a_little_off() -> None:
+    cells = {"t2i R@1": 10.0, "t2i R@5": 20.0, "t2i R@10": 30.0}
+    assert not signs(Target.of({**cells, "t2i rsum": 60.2}, 1))
+    assert signs(Target.of({**cells, "t2i rsum": 61.0}, 1))[0].kind == "impossible"
+
+
+def test_one_caption_per_image_shows_in_the_directions() -> None:
+    said = signs(Target.of({"i2t R@1": 77.02, "t2i R@1": 74.95}, 2))
+    assert [one.kind for one in said] == ["unusual"]
+    assert not signs(Target.of({"i2t R@1": 88.0, "t2i R@1": 68.7}, 1))
+
+
+def test_how_unusual_is_what_the_tables_print() -> None:
+    ratios = []
+    for paper, tables in PAPERS.items():
+        assert paper in published_papers()
+        for name in tables:
+            for row in published_table(paper, name).rows:
+                if {"i2t R@1", "t2i R@1"} <= set(row.cells) and row.cells["t2i R@1"].value >= 10:
+                    ratios.append(row.cells["i2t R@1"].value / row.cells["t2i R@1"].value)
+    assert sum(ratio < 1.14 for ratio in ratios) == 2
+    assert len(ratios) > 100
+
+
+def test_the_report_of_the_thesis_rows() -> None:
+    names = [f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10)]
+
+    def said(rows: tuple[tuple[float, ...], ...]) -> str:
+        values = dict(zip(names, [*rows[0], *rows[1]], strict=True))
+        return "\n".join(read_digits(Target.of(values, 2)).sentences())
+
+    assert "1,014 queries, cut off (images of Flickr30k val" in said(CLIP["flickr30k"])
+    assert "1.1e-06" in said(CLIP["flickr30k"])
+    assert "2,938 queries, rounded (images of CUB-200 val" in said(CLIP["cub"])
+    assert "2,856 queries, rounded (images of CUB-200 test" in said(X_VLM["cub"][:2])
+    assert said(X_VLM["flickr30k"][:2]).count("ranking 2 to 5 candidates") == 2
+    assert "candidates" not in said(CLIP["flickr30k"])
+    assert "alone means little" in said(CLIP["coco"])
+
+
+def test_the_report_knows_the_queries_at_hand() -> None:
+    values = {"i2t R@1": 77.02, "i2t R@5": 94.18, "i2t R@10": 96.84}
+    report = read_digits(Target.of(values, 2), {"i2t": (5_000, 5.0, 1_000), "t2i": (1_000, 1.0, 5_000)})
+    text = "\n".join(report.sentences())
+    assert "i2t recalls cannot be shares of the 1,000 queries given" in text
+    assert "t2i" not in text
+    written = report.to_dict()
+    fitting = written["possible numbers of queries"]["i2t"]["truncate"]
+    assert 1_014 in [one["n"] for one in fitting["of known test sets"]]
+    assert written["queries given"] == {"i2t": 1_000}
+    fits = read_digits(Target.of({"i2t R@1": 63.3}, 2), {"i2t": (5_000, 5.0, 1_000)})
+    assert "can be shares of the 1,000 queries given" in "\n".join(fits.sentences())
+
+
+def test_digits_of_which_nothing_can_be_said() -> None:
+    assert read_digits(Target.of({"rsum": 400.4}, 1)).sentences() == []
+    assert math.isinf(truncation(recalls(33.0, 33.0, 33.0)).ratio)  # type: ignore[union-attr]

@@ -1,0 +1,419 @@
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_ranking import orders, value
+
+from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
+from diptych.evaluation import (
+    DIRECTIONS,
+    TIE_RULES,
+    Bootstrap,
+    Candidates,
+    GroundTruth,
+    Reranked,
+    Result,
+    compare,
+    evaluate,
+    evaluate_reranked,
+    evaluate_scores,
+    measure,
+    top_k,
+)
+from diptych.evaluation.truncation import drawn_positives
+
+MEASURES = ("R@1", "R@3", "R@10", "MRR", "meanr", "P@3", "mAP", "mAP@2", "R-precision")
+SLOW = {"R": "R", "P": "P", "mAP": "mAP", "MRR": "MRR", "meanr": "rank", "R-precision": "R-precision"}
+
+
+def scored(
+    images: np.ndarray, texts: np.ndarray, matching: np.ndarray, k: int, adds: bool = False
+) -> Reranked:
+    """The k best of each query by rows, with their scores of the (images, texts) matrix ``matching``."""
+    sides = []
+    for queries, gallery, table in ((images, texts, matching), (texts, images, matching.T)):
+        items, contrastive = top_k(queries, gallery, k)
+        chosen = np.take_along_axis(table, items, axis=1).astype(np.float32)
+        sides.append(Candidates(items, contrastive.astype(np.float32), chosen))
+    return Reranked(*sides, adds)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, GroundTruth, int]:
+    """Few values, so that both stages tie often; positives of both directions may differ."""
+    n, m = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    images = random.integers(-1, 2, (n, 2)).astype(np.float32)
+    texts = random.integers(-1, 2, (m, 2)).astype(np.float32)
+    low = draw(st.sampled_from([-101, -1]))  # the head may give less than what marks the unscored
+    matching = random.integers(low, low + 3, (n, m)).astype(np.float32)
+    pairs = [np.nonzero(random.random((n, m)) < 0.4) for _ in range(2)]
+    same = draw(st.booleans())
+    truth = GroundTruth.from_directions(pairs[0], pairs[0] if same else pairs[1], n, m)
+    return images, texts, matching, truth, draw(st.integers(1, 6))
+
+
+def slow(
+    given: Reranked,
+    images: np.ndarray,
+    texts: np.ndarray,
+    truth: GroundTruth,
+    name: str,
+    rule: str,
+    ties: str,
+) -> dict[str, list[float]]:
+    """One value per query by writing out every order of the ranking that is allowed."""
+    family, _, cutoff = name.partition("@")
+    found: dict[str, list[float]] = {}
+    for direction in DIRECTIONS:
+        one, final = given.candidates(direction), given.final(direction)
+        scores = images.astype(np.float64) @ texts.astype(np.float64).T
+        scores = scores if direction == "i2t" else scores.T
+        found[direction] = []
+        for query in range(len(one.items)):
+            mine = set(truth.positives(direction).of(query).tolist())
+            chosen = dict(zip(one.items[query].tolist(), final[query].tolist(), strict=True))
+            gallery = scores.shape[1]
+            others = [row for row in range(gallery) if row not in chosen]
+            if rule == "published":
+                keys = [chosen.get(row, -100.0) for row in range(gallery)]
+                rankings = list(orders(keys, mine, ties))
+            else:
+                first = _orders_of(sorted(chosen), chosen, mine, ties)
+                second = _orders_of(others, dict(enumerate(scores[query].tolist())), mine, ties)
+                tails = second if rule == "contrastive" else [[]]
+                rankings = [head + tail for head, tail in itertools.product(first, tails)]
+            values = [
+                _value(order, mine, SLOW[family], int(cutoff or 0) or None, gallery) for order in rankings
+            ]
+            found[direction].append(float(sum(values) / len(values)))
+    return found
+
+
+def _orders_of(rows: list[int], score: dict[int, float], mine: set[int], ties: str) -> list[list[int]]:
+    """Every order of some rows only."""
+    positives = {place for place, row in enumerate(rows) if row in mine}
+    return [
+        [rows[place] for place in order] for order in orders([score[row] for row in rows], positives, ties)
+    ]
+
+
+def _value(order: list[int], mine: set[int], name: str, cutoff: int | None, gallery: int) -> float:
+    """One measure of a ranking that may end early: what is missing is put behind everything else."""
+    ranked = mine & set(order)
+    if not ranked:
+        return gallery + 1 if name == "rank" else 0.0
+    if name in ("mAP", "R-precision"):  # divided by all positives, ranked or not
+        top = order[: cutoff or len(order)]
+        if name == "R-precision":
+            return len(mine & set(order[: len(mine)])) / len(mine)
+        precisions = [len(mine & set(top[: i + 1])) / (i + 1) for i, row in enumerate(top) if row in mine]
+        return sum(precisions) / min(len(mine), cutoff or gallery)
+    return float(value(order, ranked, name, cutoff))
+
+
+@pytest.mark.parametrize("rule", ["miss", "contrastive", "published"])
+@settings(max_examples=100)
+@given(case=cases(), ties=st.sampled_from(TIE_RULES), adds=st.booleans())
+def test_every_rule_against_writing_it_out(rule: str, case: Any, ties: str, adds: bool) -> None:
+    images, texts, matching, truth, k = case
+    given = scored(images, texts, matching, k, adds)
+    rows = {"images": images, "texts": texts} if rule == "contrastive" else {}
+    best = evaluate_reranked(given, truth, MEASURES[:5], unranked=rule, ties=ties, **rows)
+    every = evaluate_reranked(given, truth, MEASURES, unranked=rule, ties=ties, **rows)
+    for name in MEASURES:
+        expected = slow(given, images, texts, truth, name, rule, ties)
+        for direction in DIRECTIONS:
+            assert every.per_query[direction][name] == pytest.approx(expected[direction]), name
+            if name in MEASURES[:5]:
+                assert best.per_query[direction][name] == pytest.approx(expected[direction]), name
+            else:
+                assert name not in best.per_query[direction]
+
+
+@settings(max_examples=100)
+@given(case=cases(), ties=st.sampled_from(TIE_RULES))
+def test_published_is_the_matrix_of_minus_100(case: Any, ties: str) -> None:
+    images, texts, matching, truth, k = case
+    given = scored(images, texts, matching, k)
+    got = evaluate_reranked(given, truth, MEASURES, unranked="published", ties=ties)
+    for direction in DIRECTIONS:
+        matrix = given.matrix(direction)
+        expected = evaluate_scores(matrix if direction == "i2t" else matrix.T, truth, MEASURES, ties=ties)
+        for name in MEASURES:
+            assert got.per_query[direction][name].tolist() == expected.per_query[direction][name].tolist()
+            assert got.score(name, direction) == expected.score(name, direction)
+
+
+@settings(max_examples=30)
+@given(case=cases(), ties=st.sampled_from(TIE_RULES))
+def test_all_candidates_are_the_head_alone_and_its_own_order_the_first_stage(case: Any, ties: str) -> None:
+    images, texts, matching, truth, _ = case
+    whole = scored(images, texts, matching, 99)
+    by_head = evaluate_scores(matching, truth, MEASURES, ties=ties)
+    scores = images.astype(np.float64) @ texts.astype(np.float64).T
+    for rule in ("miss", "contrastive", "published"):
+        got = evaluate_reranked(whole, truth, MEASURES, unranked=rule, ties=ties, images=images, texts=texts)
+        for direction in DIRECTIONS:
+            for name in MEASURES:
+                expected = by_head.per_query[direction][name]
+                assert got.per_query[direction][name] == pytest.approx(expected, abs=1e-12), (rule, name)
+                assert got.score(name, direction).chance == by_head.score(name, direction).chance
+    # A head that agrees with the first stage changes nothing, wherever its candidates end.
+    distinct = np.argsort(np.argsort(scores, axis=None)).reshape(scores.shape).astype(np.float64)
+    if len(np.unique(scores)) == scores.size:
+        again = scored(images, texts, distinct, 2)
+        got = evaluate_reranked(again, truth, MEASURES, unranked="contrastive", images=images, texts=texts)
+        assert got.values() == pytest.approx(evaluate(images, texts, truth, MEASURES).values())
+
+
+# The tiny ALBEF of the golden values: 5 images, 7 texts, the published code's scores at k = 3.
+I2T = [
+    [-100.0, 0.5482298731803894, 0.6695032715797424, -100.0, -100.0, -100.0, 0.7300499081611633],
+    [-100.0, -100.0, 1.803931474685669, -100.0, -100.0, 1.6848664283752441, 1.7445635795593262],
+    [-100.0, -100.0, 1.5104620456695557, -100.0, -100.0, 1.534597635269165, 1.4668574333190918],
+    [-100.0, 1.6249299049377441, -100.0, -100.0, -100.0, 1.6313180923461914, 1.716742992401123],
+    [1.1159026622772217, -100.0, 1.2121505737304688, -100.0, -100.0, 1.1832094192504883, -100.0],
+]
+T2I = [
+    [-100.0, 1.9055962562561035, -100.0, 1.7342512607574463, 1.1159026622772217],
+    [0.5482298731803894, 1.3919355869293213, -100.0, 1.6249299049377441, -100.0],
+    [0.6695032715797424, 1.803931474685669, -100.0, 1.6611595153808594, -100.0],
+    [0.4727761149406433, 1.39982271194458, -100.0, 1.534289836883545, -100.0],
+    [0.4313816428184509, 1.518904447555542, -100.0, 1.641435146331787, -100.0],
+    [0.5627020001411438, 1.6848664283752441, -100.0, 1.6313180923461914, -100.0],
+    [0.7300499081611633, 1.7445635795593262, -100.0, 1.716742992401123, -100.0],
+]
+SIMS = [
+    [-0.13581637, -0.11048902, -0.09679843, -0.18193430, -0.14573634, -0.11327211, -0.08406799],
+    [0.02623241, -0.02137803, 0.05701282, -0.09432952, 0.00017789, 0.02899881, 0.06483320],
+    [-0.29510790, -0.33281064, -0.27004975, -0.36780387, -0.27902061, -0.26957270, -0.27791253],
+    [-0.06543019, 0.08154400, -0.02465599, -0.05259061, 0.01058939, 0.02304015, 0.09588266],
+    [-0.11911592, -0.16828890, -0.10094532, -0.24264647, -0.14657834, -0.11912192, -0.12859067],
+]
+TEXT_IMAGE = [0, 0, 1, 2, 2, 3, 4]
+
+
+def golden() -> Reranked:
+    sides = []
+    for table, sims in ((np.array(I2T), np.array(SIMS)), (np.array(T2I), np.array(SIMS).T)):
+        items = np.argsort(-sims, axis=1, kind="stable")[:, :3]
+        parts = [np.take_along_axis(one, items, axis=1).astype(np.float32) for one in (sims, table)]
+        sides.append(Candidates(items, *parts))
+    return Reranked(*sides)
+
+
+def test_golden_scores_and_what_the_published_evaluation_prints() -> None:
+    given, truth = golden(), GroundTruth.from_caption_image(TEXT_IMAGE, 5)
+    np.testing.assert_allclose(given.matrix("i2t"), I2T, rtol=1e-7)
+    np.testing.assert_allclose(given.matrix("t2i"), T2I, rtol=1e-7)
+    result = evaluate_reranked(given, truth, ("R@1", "R@5", "R@10"), unranked="published")
+    assert result.protocol.ties == "compat"
+    assert result.protocol.compat == ("ties", "unranked")
+    printed = {"i2t": [20.0, 100.0, 100.0], "t2i": [100 / 7, 100.0, 100.0]}
+    for direction, expected in printed.items():
+        got = [100 * result.value(f"R@{k}", direction) for k in (1, 5, 10)]
+        assert got == pytest.approx(expected), direction
+    # What of that R@5 was scored: the rest is the order of cells that were not.
+    honest = evaluate_reranked(given, truth, ("R@1", "R@5", "R@10", "meanr", "MRR"))
+    assert honest.value("R@1", "i2t") == pytest.approx(0.2)
+    assert honest.value("R@5", "i2t") == honest.value("R@10", "i2t") == pytest.approx(3 / 5)
+    assert honest.value("R@5", "t2i") == honest.value("R@10", "t2i") == pytest.approx(3 / 7)
+
+
+def small() -> tuple[Reranked, GroundTruth]:
+    """Three images, four texts, k_test 2; text 3 has no image, image 2's text is no candidate of it."""
+    i2t = Candidates(
+        np.array([[0, 1], [1, 2], [0, 1]]),
+        np.array([[0.9, 0.8], [0.9, 0.8], [0.9, 0.8]], np.float32),
+        np.array([[1, 2], [2, 2], [1, 0]], np.float32),
+    )
+    t2i = Candidates(
+        np.array([[0, 2], [0, 1], [2, 0], [1, 0]]),
+        np.full((4, 2), 0.5, np.float32),
+        np.array([[1, 2], [2, 1], [5, 4], [3, 2]], np.float32),
+    )
+    return Reranked(i2t, t2i), GroundTruth.from_pairs([0, 1, 2], [0, 1, 2], 3, 4)
+
+
+def test_by_hand() -> None:
+    given, truth = small()
+    result = evaluate_reranked(given, truth, ("R@1", "R@2", "R@10", "medr", "meanr", "MRR"))
+    # Image 0: its text scores 1, the other 2: rank 2. Image 1: a tie at 2, rank 1.5. Image 2: unranked.
+    assert result.ranks["i2t"].tolist() == [2, 1.5, 5]
+    assert result.per_query["i2t"]["R@1"].tolist() == [0, 0.5, 0]
+    assert result.per_query["i2t"]["MRR"].tolist() == [0.5, 0.75, 0]
+    assert result.value("R@10", "i2t") == pytest.approx(2 / 3)
+    assert result.value("medr", "i2t") == 2
+    # Text 0: image 0 scores 1, image 2 scores 2. Text 1: image 1 scores 1, image 0 2. Text 2: first.
+    assert result.ranks["t2i"].tolist() == [2, 2, 1, 4]
+    assert result.protocol_line() == (
+        "full: 3 images, 4 texts (1 per image, 0–1 per text); re-ranked k_test 2 by matching score, unranked "
+        "miss: 1 of 3 i2t and 0 of 4 t2i queries have no ranked positive, which rank after the gallery; "
+        "any-of-k for R@1, R@2, R@10, medr, meanr, MRR; ties expected; "
+        "1 t2i queries without a positive count as 0"
+    )
+
+
+def test_k_is_a_part_of_the_protocol_and_fewer_need_no_model() -> None:
+    given, truth = small()
+    one = evaluate_reranked(given, truth, ("R@1", "R@10"), k=1)
+    assert one.value("R@10", "i2t") == one.value("R@1", "i2t") == pytest.approx(2 / 3)
+    assert one.protocol.reranking is not None
+    assert one.protocol.reranking.k_test == {"i2t": 1, "t2i": 1}
+    assert "k_test 1 " in one.protocol_line()
+    assert "1 of 3 i2t and 1 of 4 t2i queries have no ranked positive" in one.protocol_line()
+    with pytest.raises(UsageError, match="k = 3, but 2 candidates"):
+        evaluate_reranked(given, truth, k=3)
+    with pytest.raises(UsageError, match="k = 0, but"):
+        evaluate_reranked(given, truth, k=0)
+
+
+def test_the_whole_gallery_is_said() -> None:
+    random = np.random.default_rng(0)
+    images, texts = random.normal(size=(3, 4)).astype("f4"), random.normal(size=(9, 4)).astype("f4")
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(3), 3), 3)
+    given = scored(images, texts, random.normal(size=(3, 9)), 5)
+    line = evaluate_reranked(given, truth).protocol_line()
+    assert "re-ranked k_test 5 i2t, 3 t2i (t2i: the whole gallery) by matching score" in line
+    assert given.first(4).t2i.k == 3
+    with pytest.raises(UsageError, match="k = 6, but 5 candidates"):
+        given.first(6)
+
+
+def test_a_random_head_is_at_chance() -> None:
+    """Candidates and scores drawn at random: the mean over many draws is the chance that is printed."""
+    random = np.random.default_rng(0)
+    n, m, k, runs = 6, 18, 4, 400
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(n), 3), n)
+    names = ("R@1", "R@3", "R@10", "MRR", "meanr", "mAP@5", "P@5", "mAP-hits@5", "R-precision")
+    found: dict[tuple[str, str], list[float]] = {}
+    chances: dict[tuple[str, str], float] = {}
+    for _ in range(runs):
+        sides = []
+        for queries, gallery in ((n, m), (m, n)):
+            items = np.stack([random.permutation(gallery)[:k] for _ in range(queries)])
+            scores = np.sort(random.normal(size=items.shape))[:, ::-1]
+            sides.append(Candidates(items, scores.astype("f4"), random.normal(size=items.shape).astype("f4")))
+        result = evaluate_reranked(Reranked(*sides), truth, names)
+        for direction in DIRECTIONS:
+            for name in names:
+                score = result.score(name, direction)
+                found.setdefault((direction, name), []).append(score.value)
+                chances[direction, name] = score.chance
+    for key, values in found.items():
+        error = np.std(values) / np.sqrt(runs)
+        assert abs(np.mean(values) - chances[key]) < 4 * error + 1e-12, key
+    assert chances["i2t", "R@10"] == pytest.approx(1 - (15 * 14 * 13 * 12) / (18 * 17 * 16 * 15))
+    assert chances["t2i", "R@10"] == chances["t2i", "R@10"] == pytest.approx(4 / 6)
+
+
+def test_chance_of_the_median_rank_when_little_is_ranked() -> None:
+    medr = measure("medr")
+    assert medr.chance(np.array([1]), 1000, 499) == 1001  # type: ignore[union-attr]
+    assert medr.chance(np.array([1]), 1000, 500) == 500  # type: ignore[union-attr]
+    assert medr.chance(np.array([1]), 1000, 5000) == 500  # type: ignore[union-attr]
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 40))
+def test_draws_are_hypergeometric(relevant: int, others: int, ranked: int) -> None:
+    from math import comb
+
+    gallery = relevant + others
+    ranked = min(ranked, gallery)
+    if not ranked:
+        return
+    got = drawn_positives(relevant, gallery, ranked)
+    expected = [
+        comb(relevant, h) * comb(others, ranked - h) / comb(gallery, ranked)
+        for h in range(min(relevant, ranked) + 1)
+    ]
+    assert got.tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_large_galleries_do_not_overflow() -> None:
+    got = drawn_positives(5, 25_000, 256)
+    assert got.sum() == pytest.approx(1)
+    assert got[0] == pytest.approx(np.prod([(25_000 - 256 - i) / (25_000 - i) for i in range(5)]))
+    recall = measure("R@1")
+    assert recall.chance(np.full(10, 5), 25_000, 256) == pytest.approx(5 / 25_000)  # type: ignore[union-attr]
+
+
+def test_intervals_files_and_comparisons(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    images = random.normal(size=(40, 8)).astype("f4")
+    texts = (np.repeat(images, 2, axis=0) + random.normal(size=(80, 8))).astype("f4")
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(40), 2), 40)
+    matching = images @ texts.T + 0.3 * random.normal(size=(40, 80))
+    given, how = scored(images, texts, matching, 5), Bootstrap(samples=50)
+    result = evaluate_reranked(
+        given, truth, bootstrap=how, about={"dataset": "made up"}, unranked="contrastive", images=images,
+        texts=texts,
+    )  # fmt: skip
+    low, high = result.score("rsum").low, result.score("rsum").high
+    assert low is not None
+    assert high is not None
+    assert low < result.value("rsum") < high
+    opened = Result.open(result.save(tmp_path / "evaluation"))
+    assert opened.protocol == result.protocol
+    assert opened.protocol_line() == result.protocol_line()
+    assert opened.to_dict() == result.to_dict()
+    assert Result.from_dict(json.loads(json.dumps(result.to_dict()))).protocol == result.protocol
+    assert "contrastive order" in opened.protocol_line()
+    first = evaluate(images, texts, truth, bootstrap=how, about={"dataset": "made up"})
+    assert Result.from_dict({**first.to_dict()}).protocol.reranking is None
+    both = compare({"contrastive": first, "re-ranked": opened})
+    rsum = next(one for one in both.differences if one.measure == "rsum")
+    assert rsum.difference == pytest.approx(result.value("rsum") - first.value("rsum"))
+
+
+def test_extended_positives_and_queries_that_are_not_asked() -> None:
+    given, _ = small()
+    truth = GroundTruth.from_directions(
+        ([0, 0, 1], [0, 3, 2]), ([0, 2], [1, 0]), 3, 4, asked={"i2t": [0, 1], "t2i": [0, 2]}
+    )
+    result = evaluate_reranked(given, truth, ("R@2", "mAP"))
+    assert np.isnan(result.per_query["i2t"]["R@2"][2])
+    # Image 0 has text 0 at rank 2 and text 3 nowhere: (1/2 + 0) / 2. Image 1: text 2 ties at the top.
+    assert result.per_query["i2t"]["mAP"][:2].tolist() == pytest.approx([0.25, 0.75])
+    assert "0 of 2 i2t and 0 of 2 t2i queries have no ranked positive" in result.protocol_line()
+    assert "1 t2i queries without a positive" in result.protocol_line()
+
+
+def test_the_rows_of_the_first_stage_are_asked_for() -> None:
+    given, truth = small()
+    with pytest.raises(UsageError, match="its rows were not given"):
+        evaluate_reranked(given, truth, unranked="contrastive")
+    with pytest.raises(DataError, match="2 image rows for a ground truth of 3"):
+        rows = np.ones((2, 3), np.float32)
+        evaluate_reranked(given, truth, unranked="contrastive", images=rows, texts=rows)
+
+
+@pytest.mark.parametrize("protocol", ["coco-1k", "folds(3)"])
+def test_several_galleries_would_need_their_own_candidates(protocol: str) -> None:
+    with pytest.raises(UsageError, match=r"galleries, and candidates were chosen from one"):
+        evaluate_reranked(*small(), protocol=protocol)
+    assert evaluate_reranked(*small(), protocol="folds(1)").protocol.name == "folds(1)"
+
+
+def test_wrong_names_and_sizes() -> None:
+    given, truth = small()
+    for wrong in ({"unranked": "ties"}, {"ties": "random"}, {"protocol": "half"}, {"measures": ["R"]}):
+        with pytest.raises(UnknownNameError):
+            evaluate_reranked(given, truth, **wrong)  # type: ignore[arg-type]
+    other = GroundTruth.from_caption_image([0, 1], 2)
+    with pytest.raises(DataError, match="3 images and 4 texts for a ground truth of 2 images and 2 texts"):
+        evaluate_reranked(given, other)
+    broken = Reranked(
+        Candidates(given.i2t.items, given.i2t.contrastive, np.full((3, 2), np.nan, np.float32)), given.t2i
+    )
+    with pytest.raises(NumericalError, match="i2t query 0, candidate 0: its matching score is nan"):
+        evaluate_reranked(broken, truth)

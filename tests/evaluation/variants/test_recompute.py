@@ -1,0 +1,292 @@
+"""Cells of variants against ways of scoring written out query by query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from two_stage import TwoStage, folded_recalls, published_recalls
+
+from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.evaluation import GroundTruth, evaluate_scores, top_k
+from diptych.evaluation.printed import Target
+from diptych.evaluation.reranked import Candidates, Reranked
+from diptych.evaluation.variants import (
+    AXES,
+    Inputs,
+    MatrixScores,
+    NotPossible,
+    Recompute,
+    RowScores,
+    Scored,
+    Settings,
+)
+from diptych.evaluation.variants.axes.captions import place_within_image
+
+CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
+NOTHING = Target.of(dict.fromkeys(CELLS, 10.0), 1)
+
+
+@pytest.fixture(scope="module")
+def model() -> TwoStage:
+    return TwoStage(100, k=5)
+
+
+@pytest.fixture(scope="module")
+def truth(model: TwoStage) -> GroundTruth:
+    return GroundTruth.from_caption_image(model.home, 100)
+
+
+def chosen(source: Scored, **wanted: str) -> Settings:
+    """Settings with choices made by axis and name, as the explorer makes them."""
+    inputs = Inputs({"test": source}, NOTHING)
+    found = Settings("test")
+    for axis in AXES:
+        found = axis.choices(inputs)[0].apply(found)
+    for name, choice in wanted.items():
+        options = {one.name: one for one in AXES.get(name).choices(inputs)}
+        found = options[choice].apply(found)
+    return found
+
+
+def cells(source: Scored, wanted: Settings, names: tuple[str, ...] = CELLS) -> dict[str, float]:
+    return Recompute({"test": source}, names, 16, threads=1).cells(wanted)
+
+
+def stored(model: TwoStage, k: int, adds: bool = False) -> Reranked:
+    """The candidates that ``diptych evaluate --rerank`` would store."""
+    sides = {}
+    for name in ("i2t", "t2i"):
+        queries, gallery = (model.images, model.texts) if name == "i2t" else (model.texts, model.images)
+        matching = model.matching if name == "i2t" else model.matching.T
+        items, scores = top_k(queries, gallery, k)
+        final = np.take_along_axis(matching, items, axis=1)
+        sides[name] = Candidates(items, scores.astype(np.float32), final.astype(np.float32))
+    return Reranked(sides["i2t"], sides["t2i"], adds)
+
+
+def test_the_default_is_what_evaluate_says(model: TwoStage, truth: GroundTruth) -> None:
+    found = cells(RowScores(model.images, model.texts, truth), Settings("test"), (*CELLS, "i2t medr", "rsum"))
+    wanted = evaluate_scores(model.contrastive, truth, ["R@1", "R@5", "R@10", "medr", "rsum"])
+    for name in CELLS:
+        assert found[name] == pytest.approx(100 * wanted.values()[name])
+    assert found["i2t medr"] == wanted.value("medr", "i2t")
+    assert found["rsum"] == pytest.approx(wanted.value("rsum"))
+    assert found == pytest.approx(
+        cells(MatrixScores(model.contrastive, truth), Settings("test"), (*CELLS, "i2t medr", "rsum"))
+    )
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 8])
+def test_a_few_candidates_as_published(model: TwoStage, truth: GroundTruth, k: int) -> None:
+    wanted = published_recalls(model.contrastive, model.matching, model.home, k)
+    for source in (
+        MatrixScores(model.contrastive, truth, matching=model.matching),
+        MatrixScores(model.contrastive, truth, reranked=stored(model, 16)),
+        RowScores(model.images, model.texts, truth, reranked=stored(model, 16)),
+    ):
+        assert cells(source, chosen(source, k_test=str(k), unranked="published")) == pytest.approx(wanted)
+
+
+def test_unranked_missed_or_after_the_candidates(model: TwoStage, truth: GroundTruth) -> None:
+    """With 2 candidates R@5 is R@2 of the first stage when the others are missed; else they follow."""
+    source = RowScores(model.images, model.texts, truth, reranked=stored(model, 16))
+    missed = cells(source, chosen(source, k_test="2"))
+    two = evaluate_scores(model.contrastive, truth, ["R@2", "R@5", "R@10"])
+    followed = cells(source, chosen(source, k_test="2", unranked="contrastive"))
+    for side in ("i2t", "t2i"):
+        assert missed[f"{side} R@5"] == missed[f"{side} R@10"] == pytest.approx(100 * two.value("R@2", side))
+        assert followed[f"{side} R@1"] == missed[f"{side} R@1"]
+        for cutoff in (5, 10):
+            assert followed[f"{side} R@{cutoff}"] == pytest.approx(100 * two.value(f"R@{cutoff}", side))
+
+
+def test_no_second_stage_and_all_of_it(model: TwoStage, truth: GroundTruth) -> None:
+    source = MatrixScores(model.contrastive, truth, matching=model.matching)
+    plain = published_recalls(model.contrastive, None, model.home, 0)
+    assert cells(source, chosen(source, k_test="none")) == pytest.approx(plain)
+    everything = published_recalls(model.matching, None, model.home, 0)
+    assert cells(source, chosen(source)) == pytest.approx(everything)
+
+
+def test_matching_and_contrastive_score_added(model: TwoStage, truth: GroundTruth) -> None:
+    added = model.matching + 5 * model.contrastive
+    source = MatrixScores(5 * model.contrastive, truth, matching=model.matching, adds_contrastive=True)
+    wanted = published_recalls(model.contrastive, added, model.home, 8)
+    assert cells(source, chosen(source, k_test="8", unranked="published")) == pytest.approx(wanted)
+    everything = published_recalls(added, None, model.home, 0)
+    assert cells(source, chosen(source)) == pytest.approx(everything)
+
+
+def test_a_ranking_that_is_cut(model: TwoStage, truth: GroundTruth) -> None:
+    source = RowScores(model.images, model.texts, truth)
+    found = cells(source, chosen(source, k_test="3"))
+    three = evaluate_scores(model.contrastive, truth, ["R@1", "R@3"])
+    for side in ("i2t", "t2i"):
+        assert found[f"{side} R@1"] == pytest.approx(100 * three.value("R@1", side))
+        assert found[f"{side} R@5"] == found[f"{side} R@10"] == pytest.approx(100 * three.value("R@3", side))
+    published = cells(source, chosen(source, k_test="3", unranked="published"))
+    wanted = published_recalls(model.contrastive, model.contrastive, model.home, 3)
+    assert published == pytest.approx(wanted)
+
+
+def test_first_and_random_captions(model: TwoStage, truth: GroundTruth) -> None:
+    source = RowScores(model.images, model.texts, truth, reranked=stored(model, 64))
+    first = model.caption(0)
+    plain = published_recalls(model.contrastive[:, first], None, np.arange(100), 0)
+    assert cells(source, chosen(source, captions="first", k_test="none")) == pytest.approx(plain)
+    wanted = published_recalls(model.contrastive[:, first], model.matching[:, first], np.arange(100), 2)
+    both = chosen(source, captions="first", k_test="2", unranked="published")
+    assert cells(source, both) == pytest.approx(wanted)
+    drawn = [chosen(source, captions=f"random, seed {seed}", k_test="none") for seed in (0, 1)]
+    rows = [one.keep.of(truth) for one in drawn if one.keep is not None]
+    assert all(np.array_equal(truth.text_image[some], np.arange(100)) for some in rows)
+    assert not np.array_equal(*rows)
+    wanted = published_recalls(model.contrastive[:, rows[0]], None, np.arange(100), 0)
+    assert cells(source, drawn[0]) == pytest.approx(wanted)
+
+
+def test_first_five_of_more() -> None:
+    truth = GroundTruth.from_caption_image(np.repeat([0, 1, 2], [6, 5, 7]), 3)
+    scores = np.random.default_rng(0).standard_normal((3, 18))
+    source = MatrixScores(scores, truth)
+    settings = chosen(source, captions="first five")
+    assert settings.keep is not None
+    kept = settings.keep.of(truth)
+    assert kept.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+    wanted = published_recalls(scores[:, kept], None, truth.text_image[kept], 0)
+    assert cells(source, settings) == pytest.approx(wanted)
+
+
+def test_captions_in_any_order() -> None:
+    truth = GroundTruth.from_pairs(
+        [2, 0, 2, 1, 0], [0, 1, 2, 3, 4], 3, 6, text_image=np.array([2, 0, 2, 1, 0, -1])
+    )
+    assert place_within_image(truth).tolist() == [0, 0, 1, 0, 1, -1]
+
+
+def test_folds(model: TwoStage, truth: GroundTruth) -> None:
+    big = TwoStage(250, k=3, seed=1)
+    source = MatrixScores(big.contrastive, GroundTruth.from_caption_image(big.home, 250))
+    wanted = folded_recalls(big.contrastive, big.home, 5)
+    assert cells(source, chosen(source, galleries="folds(5)")) == pytest.approx(wanted)
+    small = RowScores(model.images, model.texts, truth)
+    with pytest.raises(NotPossible, match="100 images of test cannot be cut into 7 galleries"):
+        cells(small, replace(Settings("test"), partition="folds(7)"))
+
+
+def test_counting_the_share_of_all_positives(model: TwoStage, truth: GroundTruth) -> None:
+    source = RowScores(model.images, model.texts, truth)
+    order = np.argsort(-model.contrastive, axis=1)
+    hits = {k: (model.home[order[:, :k]] == np.arange(100)[:, None]).sum(axis=1) for k in (1, 5, 10)}
+    all_of_them = cells(source, chosen(source, counting="share of all"))
+    possible = cells(source, chosen(source, counting="share of possible"))
+    plain = cells(source, chosen(source))
+    for k in (1, 5, 10):
+        assert all_of_them[f"i2t R@{k}"] == pytest.approx(100 * np.mean(hits[k] / 5))
+        assert possible[f"i2t R@{k}"] == pytest.approx(100 * np.mean(hits[k] / min(k, 5)))
+        assert all_of_them[f"t2i R@{k}"] == possible[f"t2i R@{k}"] == plain[f"t2i R@{k}"]
+
+
+def test_counting_the_first_caption_alone(model: TwoStage, truth: GroundTruth) -> None:
+    source = RowScores(model.images, model.texts, truth)
+    found = cells(source, chosen(source, counting="first caption"))
+    own = model.contrastive[np.arange(100), model.caption(0)][:, None]
+    ranks = np.sum(model.contrastive > own, axis=1)
+    for k in (1, 5, 10):
+        assert found[f"i2t R@{k}"] == pytest.approx(100 * np.mean(ranks < k))
+    plain = cells(source, chosen(source))
+    assert found["t2i R@5"] == plain["t2i R@5"]
+
+
+def test_columns(model: TwoStage, truth: GroundTruth) -> None:
+    source = RowScores(model.images, model.texts, truth)
+    plain = cells(source, chosen(source))
+    rotated = cells(source, chosen(source, columns="i2t rotated to R@5, R@10, R@1"))
+    assert [rotated[f"i2t R@{k}"] for k in (1, 5, 10)] == [plain[f"i2t R@{k}"] for k in (5, 10, 1)]
+    assert rotated["t2i R@5"] == plain["t2i R@5"]
+    swapped = cells(source, chosen(source, columns="directions swapped"))
+    assert all(swapped[f"i2t R@{k}"] == plain[f"t2i R@{k}"] for k in (1, 5, 10))
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 6),
+    st.integers(1, 3),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_tied_scores_as_published(seed: int, n: int, k: int, depth: int, reranks: bool) -> None:
+    """Whole numbers tie everywhere; ``argsort(kind="stable")[::-1]`` is the rule compat."""
+    draw = np.random.default_rng(seed)
+    home = np.repeat(np.arange(n), k)
+    contrastive = draw.permuted(np.tile(np.arange(n * k), (n, 1)), axis=1).astype(float)
+    contrastive += draw.random(contrastive.shape) / 10  # no ties among candidates: who is chosen is clear
+    matching = draw.integers(0, 3, contrastive.shape).astype(float)
+    source = MatrixScores(contrastive, GroundTruth.from_caption_image(home, n), matching=matching)
+    if reranks:
+        wanted = published_recalls(contrastive, matching, home, depth)
+        found = cells(
+            source,
+            Settings("test", depth=depth, matched=True, unranked="published", ties="compat"),
+        )
+    else:
+        wanted = published_recalls(matching, None, home, 0)
+        found = cells(source, Settings("test", matched=True, ties="compat"))
+    assert found == pytest.approx(wanted)
+
+
+def test_ties_between_the_worst_and_the_best(truth: GroundTruth) -> None:
+    source = MatrixScores(np.zeros((100, 500)), truth)
+    found = {rule: cells(source, chosen(source, ties=rule)) for rule in ("pessimistic", "optimistic")}
+    assert set(found["pessimistic"].values()) == {0.0}
+    assert set(found["optimistic"].values()) == {100.0}
+    assert cells(source, chosen(source))["t2i R@5"] == pytest.approx(5.0)
+
+
+def test_stored_candidates_in_a_smaller_gallery(model: TwoStage, truth: GroundTruth) -> None:
+    source = RowScores(model.images, model.texts, truth, reranked=stored(model, 8))
+    with pytest.raises(NotPossible, match="stored candidate"):
+        cells(source, chosen(source, captions="first", k_test="5"))
+    with pytest.raises(NotPossible, match="stored candidate"):  # the default, too: not ten are left
+        cells(source, chosen(source, captions="first"))
+    deeper = RowScores(model.images, model.texts, truth, reranked=stored(model, 100))
+    shrunk = cells(deeper, chosen(deeper, captions="first"))
+    assert shrunk["t2i R@10"] > 0
+
+
+def test_sizes(model: TwoStage, truth: GroundTruth) -> None:
+    source = RowScores(model.images, model.texts, truth)
+    recompute = Recompute({"test": source}, CELLS, 16)
+    assert recompute.sizes(Settings("test")) == {"i2t": (500, 5.0, 100), "t2i": (100, 1.0, 500)}
+    first = recompute.sizes(chosen(source, captions="first"))
+    assert first == {"i2t": (100, 1.0, 100), "t2i": (100, 1.0, 100)}
+
+
+def test_what_cannot_be(model: TwoStage, truth: GroundTruth) -> None:
+    other = stored(TwoStage(40), 4)
+    with pytest.raises(DataError, match="candidates of 40 images and 200 texts for 100 images and 500 texts"):
+        RowScores(model.images, model.texts, truth, reranked=other)
+    with pytest.raises(DataError, match="40 image rows for a ground truth of 100"):
+        RowScores(model.images[:40], model.texts, truth)
+    with pytest.raises(UsageError, match="give one of them"):
+        MatrixScores(model.contrastive, truth, matching=model.matching, reranked=stored(model, 4))
+    broken = model.matching.copy()
+    broken[3, 7] = np.nan
+    with pytest.raises(NumericalError, match="image row 3 and text row 7 is nan"):
+        MatrixScores(model.contrastive, truth, matching=broken)
+    with pytest.raises(DataError, match=r"shape \(100, 500\)"):
+        MatrixScores(model.contrastive.T, truth)
+    plain: dict[str, Any] = {"depth": 2, "matched": True}
+    with pytest.raises(NotPossible, match="no matching scores"):
+        cells(RowScores(model.images, model.texts, truth), Settings("test", **plain))
+    with pytest.raises(NotPossible, match="only some candidates"):
+        cells(
+            RowScores(model.images, model.texts, truth, reranked=stored(model, 4)),
+            Settings("test", matched=True),
+        )

@@ -1,0 +1,144 @@
+"""Measuring an encoder as it is: which captions, how many candidates, what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_matching import FakeMatching
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data import read_collection
+from diptych.data.collection import Collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.rerank import rerank
+from diptych.evaluation import Result
+from diptych.evaluation.evaluate_reranked import evaluate_reranked
+from diptych.studies.study import Measurement, Subject
+from diptych.studies.zero_shot import ZeroShot, chosen_of, with_captions
+from diptych.training.testing import evaluate_encoded, ground_truth_of
+
+
+@dataclass(frozen=True)
+class Row:
+    """What stands for a row: one encoder, whatever it is asked about."""
+
+    folder: Path
+    encoder: DualEncoder
+
+    def on(self, collection: Collection) -> DualEncoder:
+        return self.encoder
+
+
+@pytest.fixture(scope="module")
+def collection(scenes_folder: Path) -> Collection:
+    return replace(read_collection(str(scenes_folder)), name="flickr30k")
+
+
+def measured(collection: Collection, folder: Path, **values: object) -> Measurement:
+    subject = Subject(Row(folder, FakeMatching()), collection, None, measuring=values)
+    (found,) = ZeroShot()(subject)
+    return found
+
+
+def test_rows_alone_are_what_evaluate_gives(collection: Collection, tmp_path: Path) -> None:
+    from diptych.encoders.encode import encode_collection
+
+    found = measured(collection, tmp_path / "row", k_test=0)
+    part = collection.split("test")
+    encoded = encode_collection(FakeMatching(), part, tmp_path / "by hand", "test")
+    by_hand = evaluate_encoded(encoded, None, ("R@1", "R@5", "R@10"), samples=0)
+    for way in ("i2t", "t2i"):
+        recalls = [100 * by_hand.value(name, way) for name in ("R@1", "R@5", "R@10")]
+        assert [found.values[f"{way} {name}"] for name in ("R@1", "R@5", "R@10")] == pytest.approx(recalls)
+        assert found.values[f"{way} rsum"] == pytest.approx(sum(recalls))
+    assert found.values["rsum"] == pytest.approx(found.values["i2t rsum"] + found.values["t2i rsum"])
+    on = found.on
+    assert (on.dataset, on.split, on.images, on.captions) == ("flickr30k", "test", 16, 80)
+    assert (on.chosen, on.reranked, on.centric) == ("all", 0, "scene")
+    kept = Result.open(tmp_path / "row" / found.kept)
+    assert 100 * kept.value("R@5", "t2i") == pytest.approx(found.values["t2i R@5"])
+    assert len(kept.per_query["t2i"]["R@5"]) == 80
+
+
+def test_a_matching_head_re_ranks_as_many_as_is_usual(collection: Collection, tmp_path: Path) -> None:
+    from diptych.encoders.encode import encode_collection
+
+    found = measured(collection, tmp_path / "row")
+    assert found.on.reranked == 128
+    assert measured(replace(collection, name="coco"), tmp_path / "coco").on.reranked == 256
+    two = measured(collection, tmp_path / "row", k_test=2)
+    assert two.on.reranked == 2
+    part = collection.split("test")
+    encoded = encode_collection(FakeMatching(), part, tmp_path / "by hand", "test")
+    by_hand = evaluate_reranked(rerank(FakeMatching(), part, encoded, 2), ground_truth_of(encoded))
+    for way in ("i2t", "t2i"):
+        for name in ("R@1", "R@5", "R@10"):
+            assert two.values[f"{way} {name}"] == pytest.approx(100 * by_hand.value(name, way))
+        # What is not re-ranked is not ranked: nothing is found beyond two.
+        assert two.values[f"{way} R@5"] == two.values[f"{way} R@10"]
+    published = measured(collection, tmp_path / "row", k_test=2, unranked="published")
+    assert published.values["t2i R@10"] > two.values["t2i R@10"]  # found among the ties at -100
+    assert published.kept != two.kept
+    assert "k_test 2" in two.protocol
+
+
+@pytest.mark.parametrize(
+    ("how", "said", "name"),
+    [("first", "captions first", "first"), ("random", "captions random, seed 3", "random-3")],
+)
+def test_one_caption_per_image(
+    collection: Collection, tmp_path: Path, how: str, said: str, name: str
+) -> None:
+    found = measured(collection, tmp_path, captions=how, seed=3, k_test=0)
+    assert (found.on.captions, found.on.chosen) == (16, how)
+    assert said in found.protocol
+    assert found.kept.endswith(name)
+    again = measured(collection, tmp_path, captions=how, seed=3)
+    assert again.on.captions == 16
+    assert again.on.reranked == 128
+    everything = measured(collection, tmp_path, k_test=0)
+    assert everything.values["t2i R@1"] != found.values["t2i R@1"]
+
+
+def test_the_rows_of_chosen_captions_are_theirs(collection: Collection, tmp_path: Path) -> None:
+    from diptych.encoders.encode import encode_collection
+
+    part = collection.split("test")
+    encoded = encode_collection(FakeMatching(), part, tmp_path, "test")
+    fewer = with_captions(encoded, part.random_captions(seed=5))
+    shown = part.random_captions(seed=5)
+    assert list(fewer.texts.ids) == list(shown.caption_ids)
+    np.testing.assert_array_equal(fewer.texts.rows, FakeMatching().encode_texts(shown.captions))
+    np.testing.assert_array_equal(fewer.caption_image, np.arange(16))
+    assert fewer.about["data"] != encoded.about["data"]
+    assert with_captions(encoded, part) is encoded
+
+
+def test_of_one_caption_per_image_there_is_nothing_to_choose(collection: Collection, tmp_path: Path) -> None:
+    found = measured(collection.first_captions(), tmp_path, captions="random", k_test=0)
+    assert found.on.chosen == "all"
+    assert "captions random" not in found.protocol
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "said"),
+    [
+        ({"captions": "five"}, UsageError, "all, first, random"),
+        ({"k_test": -1}, UsageError, "whole number from 0"),
+        ({"k_test": "all"}, UsageError, "whole number from 0"),
+        ({"seed": 1.5}, UsageError, "measure.seed"),
+        ({"seed": True}, UsageError, "measure.seed"),
+        ({"unranked": "ties"}, UnknownNameError, "miss"),
+    ],
+)
+def test_impossible_choices(values: dict[str, object], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        chosen_of(values)
+
+
+def test_a_split_that_is_not_there_is_named(collection: Collection, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="train, val, test"):
+        measured(collection, tmp_path, split="dev")
