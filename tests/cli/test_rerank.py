@@ -30,13 +30,28 @@ def evaluated(
     from diptych.cli import main
 
     out = tmp_path_factory.mktemp("evaluated") / "blip"
-    given = ["diptych", "evaluate", blip, "--data", scenes_folder, "--rerank", 4, "--samples", 10, "--out", out]
+    given = [
+        "diptych",
+        "evaluate",
+        blip,
+        "--data",
+        scenes_folder,
+        "--rerank",
+        4,
+        "--samples",
+        10,
+        "--out",
+        out,
+    ]
     printed, errors, before = io.StringIO(), io.StringIO(), sys.argv
     sys.argv = [str(part) for part in given]
     try:
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
-            with pytest.raises(SystemExit) as caught:
-                main()
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(errors),
+            pytest.raises(SystemExit) as caught,
+        ):
+            main()
     finally:
         sys.argv = before
     assert caught.value.code in (0, None), errors.getvalue()
@@ -75,7 +90,9 @@ def test_stored_scores_need_no_model(
         assert done.code == 0, done.err
         assert "re-ranked k_test 2 by matching + contrastive score, unranked published: " in done.out
         assert "ties compat; compat ties; compat unranked" in done.out
-        done = diptych("evaluate", copied, "--rerank", 4, "--unranked", "contrastive", "--ties", "pessimistic")
+        done = diptych(
+            "evaluate", copied, "--rerank", 4, "--unranked", "contrastive", "--ties", "pessimistic"
+        )
         assert done.code == 0, done.err
         assert "unranked contrastive: " in done.out
         assert "ties pessimistic" in done.out
@@ -127,7 +144,12 @@ def test_a_model_without_a_head_is_refused_before_the_work(
     ],
 )
 def test_what_cannot_be_asked(
-    options: tuple[object, ...], message: str, diptych: Command, blip: Path, scenes_folder: Path, tmp_path: Path
+    options: tuple[object, ...],
+    message: str,
+    diptych: Command,
+    blip: Path,
+    scenes_folder: Path,
+    tmp_path: Path,
 ) -> None:
     refused = diptych("evaluate", blip, "--data", scenes_folder, "--out", tmp_path / "e", *options)
     assert refused.code == 2

@@ -107,6 +107,9 @@ def test_matching_scores_are_those_of_the_library_with_the_published_first_token
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, expected, atol=1e-5)
     assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
+    rows = np.array([0, 0, 1, 3, 3])
+    repeated = {"states": images["states"][rows]}
+    np.testing.assert_allclose(blip.match_rows(images, rows, texts), blip.match(repeated, texts), atol=1e-5)
     alone = [
         blip.match(blip.image_inputs([picture]), blip.text_inputs([text]))[0]
         for picture, text in zip(pictures(), CAPTIONS[:5], strict=True)
@@ -154,11 +157,35 @@ def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path)
     assert isinstance(DualEncoder.load(clip, device="cpu"), HuggingFaceEncoder)
     assert not isinstance(DualEncoder.load(clip, device="cpu"), MatchingEncoder)
     assert isinstance(DualEncoder.load(f"blip:{folder}", device="cpu"), BlipEncoder)
-    with pytest.raises(UsageError, match="is a 'clip' model, not BLIP") as caught:
+    with pytest.raises(DiptychError):  # no checkpoint of BLIP's authors either
         DualEncoder.load(f"blip:{clip}")
+    with pytest.raises(UsageError, match="is a 'clip' model, not BLIP") as caught:
+        BlipEncoder.open(str(clip))
     assert caught.value.fix == "known: blip"
     with pytest.raises(UsageError, match="is a 'blip' model, not an image–text dual encoder"):
         DualEncoder.load(f"hf:{folder}")
+
+
+def test_the_authors_checkpoints_are_read_as_such(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file, a folder without transformers' config.json, or pre-training on purpose."""
+    from diptych.encoders.official import blip as official
+
+    asked: list[str] = []
+
+    def opened(source: str, *, device: str | None = None) -> BlipEncoder:
+        asked.append(str(source))
+        return BlipEncoder.open(str(folder), device=device)
+
+    monkeypatch.setattr(official, "open_official_blip", opened)
+    file = tmp_path / "published" / "model_base_retrieval_coco.pth"
+    file.parent.mkdir()
+    file.touch()
+    sources = [str(file), str(file.parent), f"pretraining:{file}"]
+    for source in [*sources, str(folder)]:
+        assert isinstance(DualEncoder.load(f"blip:{source}", device="cpu"), BlipEncoder)
+    assert asked == sources
 
 
 def test_save_and_load(blip: BlipEncoder, tmp_path: Path) -> None:
@@ -249,10 +276,14 @@ def test_half_a_model(
 
 def test_inputs_that_do_not_fit(blip: BlipEncoder) -> None:
     images, texts = blip.image_inputs(pictures(2)), blip.text_inputs(CAPTIONS[:3])
-    with pytest.raises(MismatchError, match="one of each per pair"):
+    with pytest.raises(MismatchError, match="2 pictures and 3 texts are no pairs"):
         blip.match(images, texts)
-    with pytest.raises(MismatchError, match="one of each per pair"):
+    with pytest.raises(MismatchError, match="inputs ids, mask of pictures and states of texts"):
         blip.match(texts, images)
+    with pytest.raises(MismatchError, match="2 rows of pictures and 3 texts"):
+        blip.match_rows(images, np.array([0, 1]), texts)
+    assert blip.match_rows(images, np.empty(0, int), blip.text_inputs([])).shape == (0,)
+    assert blip.match(blip.image_inputs([]), blip.text_inputs([])).shape == (0,)
     with pytest.raises(ImageError, match="image 1 is a str"):
         blip.image_inputs([*pictures(1), "a.png"], 1)
     with pytest.raises(CaptionError, match="text 1 is a NoneType"):
@@ -268,3 +299,5 @@ def test_a_score_that_is_not_finite_is_named(folder: Path) -> None:
     images["states"][1, 0, 0] = np.nan
     with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
         encoder.match(images, texts)
+    with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
+        encoder.match_rows(images, np.array([0, 1]), texts)

@@ -54,7 +54,7 @@ def test_another_version_or_damage_is_named(tmp_path: Path) -> None:
     folder = Embeddings(list("abcd"), ROWS, **ABOUT).save(tmp_path / "e")  # type: ignore[arg-type]
     header = read_json(folder / "embeddings.json")
     write_json(folder / "embeddings.json", {**header, "format": 99})
-    with pytest.raises(StorageError, match="format 99, this version reads 1"):
+    with pytest.raises(StorageError, match="format 99, this version reads 1 and 2"):
         Embeddings.open(folder)
     write_json(folder / "embeddings.json", header)
     (folder / "rows.npy").write_bytes(b"short")
@@ -76,3 +76,29 @@ def test_folders_of_before_there_was_another_similarity(tmp_path: Path) -> None:
     del header["similarity"]
     write_json(folder / "embeddings.json", header)
     assert Embeddings.open(folder).similarity == "cosine"
+
+
+def test_folders_that_keep_their_ids_in_json(tmp_path: Path) -> None:
+    folder = Embeddings(list("abcd"), ROWS, **ABOUT).save(tmp_path / "e")  # type: ignore[arg-type]
+    header = read_json(folder / "embeddings.json")
+    for name in ("ids.utf8", "ids.ends"):
+        (folder / name).unlink()
+    with pytest.raises(StorageError, match=r"ids.* cannot be read") as caught:
+        Embeddings.open(folder)
+    assert caught.value.fix == "embed again"
+    write_json(folder / "embeddings.json", {**header, "format": 1})
+    write_json(folder / "ids.json", list("wxyz"))
+    opened = Embeddings.open(folder)
+    assert list(opened.ids) == list("wxyz")
+    assert np.array_equal(opened.rows, ROWS)
+
+
+def test_many_ids_are_read_when_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Embeddings(["a", "é", "", "a b\nc"], ROWS, **ABOUT).save(tmp_path / "e")  # type: ignore[arg-type]
+    few = Embeddings.open(folder)
+    monkeypatch.setattr("diptych.encoders.embeddings._HELD_IDS", 3)
+    many = Embeddings.open(folder)
+    assert isinstance(few.ids, list)
+    assert not isinstance(many.ids, list)
+    assert list(few.ids) == list(many.ids) == ["a", "é", "", "a b\nc"]
+    assert (len(many), many.ids[1], many.ids[2:]) == (4, "é", ["", "a b\nc"])

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,50 +12,32 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from diptych.core.errors import ImageError, MismatchError, StorageError, UsageError
+from diptych.core.errors import (
+    CaptionError,
+    ImageError,
+    Interrupted,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UsageError,
+)
 from diptych.core.files import read_json, write_json
+from diptych.core.progress import report_to
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
-from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import EncodedCollection, encode_collection, without_bad_images
 from diptych.encoders.region_tower import RegionTowerConfig
+from diptych.encoders.image_tower import ImageTowerConfig
+from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
-
-class Shades(DualEncoder):
-    """Mean colour of a picture, length of a text; counts how many of each it has seen."""
-
-    family = "shades"
-
-    def __init__(self) -> None:
-        self.seen = [0, 0]
-
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        rows = [np.asarray(picture, dtype=np.float32).mean(axis=(0, 1)) for picture in images]
-        self.seen[0] += len(rows)
-        return np.stack(rows)
-
-    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        self.seen[1] += len(texts)
-        return np.array([[len(text), 0, 0] for text in texts], dtype=np.float32)
-
-    @property
-    def width(self) -> int:
-        return 3
-
-    @property
-    def fingerprint(self) -> str:
-        return "shades"
-
-    def describe(self) -> dict[str, Any]:
-        return {"family": "shades"}
-
-    def _write(self, folder: Path) -> None:
-        raise NotImplementedError
+from . import shades
+from .shades import BLOCK, STAGES, Shades
 
 
 def test_rows_stand_with_their_ids(scenes_folder: Path, tmp_path: Path) -> None:
@@ -156,6 +141,195 @@ def test_pictures_and_regions_are_not_taken_for_each_other(scenes_folder: Path, 
         encode_collection(Shades(), featured(pictures), tmp_path / "e")
     with pytest.raises(ImageError, match="image 0 is a Image, not a matrix of region features"):
         region_encoder().encode_images([pictures.image(0)])
-    with pytest.raises(ImageError, match=r"image 0 has region features of shape \(2, 3\), not \(4, 3\)"):
+    with pytest.raises(ImageError, match=r"image val/000000.png has region features of shape \(2, 3\)"):
         encode_collection(region_encoder(4), featured(pictures), tmp_path / "e")
     assert not (tmp_path / "e" / "about.json").exists()
+
+
+def picture_encoder() -> TwoTowerEncoder:
+    torch.manual_seed(0)
+    preprocessing = Preprocessing(size=32, resize=32)
+    image = ImageTowerConfig(backbone="test_resnet", preprocessing=preprocessing)
+    config = ModelConfig(width=6, image=image, text=CaptionTowerConfig(min_count=1))
+    vocabulary = Vocabulary.build(["a red star"], 1)
+    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
+
+
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_pictures_prepared_ahead_have_the_same_rows(
+    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", 5)
+    monkeypatch.setattr("diptych.encoders.encoding.default_workers", lambda: threads)
+    collection = read_collection(scenes_folder).split("val")
+    encoder = picture_encoder()
+    encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
+    pictures = list(collection.images())
+    expected = [encoder.encode_images(pictures[start : start + 5]) for start in range(0, 16, 5)]
+    assert np.array_equal(encoded.images.rows, np.concatenate(expected))
+    # The prepared pixels are those of the tower, and a batch's rows those of the network on them.
+    assert encoder.prepares
+    prepared = [encoder.prepared(picture, "x") for picture in pictures[:5]]
+    assert np.array_equal(encoder.encode_prepared(prepared, range(5)), expected[0])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_killed_at_any_moment_it_goes_on_to_the_same_bits(
+    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
+    collection = read_collection(scenes_folder).split("val")
+    whole = encode_collection(Shades(), collection, tmp_path / "whole", "val")
+    # An older version of other pictures is there, and is not taken for what is missing.
+    other = collection.subset(np.arange(15, -1, -1))
+    encode_collection(Shades(), other, tmp_path / "e", "val")
+    command = [sys.executable, shades.__file__, str(scenes_folder), str(tmp_path / "e"), stage]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not (tmp_path / "e" / "about.json").exists()
+    with pytest.raises(StorageError):
+        EncodedCollection.open(tmp_path / "e")
+
+    encoder = Shades()
+    encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
+    assert np.array_equal(encoded.images.rows, whole.images.rows)
+    assert np.array_equal(encoded.texts.rows, whole.texts.rows)
+    assert list(encoded.images.ids) == list(whole.images.ids)
+    assert encoded.about == whole.about
+    # What was recorded is not encoded again: of a record cut in two, the first half.
+    images = {"rows without record": 16, "flushed without record": 16, "half of a record": 8}
+    texts = 0 if STAGES.index(stage) > STAGES.index("one half") else 80
+    assert encoder.seen == [images.get(stage, 0), texts]
+    for folder in (tmp_path / "e", tmp_path / "e" / "images", tmp_path / "e" / "texts"):
+        names = [file.name for file in (tmp_path / "whole" / folder.relative_to(tmp_path / "e")).iterdir()]
+        left = (
+            {"plan.json", "finished.u1"} if stage == "name with plan" and folder.name == "images" else set()
+        )
+        assert {file.name for file in folder.iterdir()} - left == set(names)
+
+
+def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
+    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
+    collection = read_collection(scenes_folder).split("val")
+    encoder = Shades()
+    with pytest.raises(Interrupted, match="stopped while pictures were read"):
+        encode_collection(encoder, collection, tmp_path / "e", should_stop=lambda: True)
+    assert (encoder.seen, (tmp_path / "e").exists()) == ([0, 0], False)
+    with pytest.raises(Interrupted, match="8 of 16 pictures and 0 of 80 captions are embedded and kept"):
+        encode_collection(encoder, collection, tmp_path / "e", should_stop=lambda: encoder.seen[0] == 8)
+    with pytest.raises(StorageError, match="is not finished") as caught:
+        EncodedCollection.open(tmp_path / "e")
+    assert "once more" in caught.value.fix
+    told: list[tuple[str, int, int]] = []
+
+    class Bars:
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
+            told.append((description, total or 0, done))
+            return self
+
+        def advance(self, steps: int = 1, note: str = "") -> None:
+            description, total, done = told[-1]
+            told[-1] = (description, total, done + steps)
+
+        def finish(self, task: Any) -> None:
+            told.append(("", 0, 0))
+
+    with report_to(Bars()):
+        encode_collection(encoder, collection, tmp_path / "e")
+    assert [one for one in told if one[0]] == [
+        ("reading pictures", 16, 16),
+        ("embedding pictures", 16, 16),
+        ("embedding captions", 80, 80),
+    ]
+    assert encoder.seen == [16, 80]
+
+
+def test_other_pictures_or_another_encoder_begin_anew(
+    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
+    collection = read_collection(scenes_folder).split("val")
+
+    class Others(Shades):
+        fingerprint = "others"  # type: ignore[assignment]
+
+    for encoder, part in (
+        (Shades(), collection),
+        (Others(), collection),
+        (Others(), collection.subset([0, 1, 2, 3, 4])),
+    ):
+        with pytest.raises(Interrupted):
+            encode_collection(encoder, part, tmp_path / "e", should_stop=encoder.has_begun)
+        assert encoder.seen[0] == BLOCK
+    encoder = Others()
+    encode_collection(encoder, part, tmp_path / "e")
+    assert encoder.seen == [1, 25]
+
+
+class Wrong(Shades):
+    """Names what is wrong as encoders do: by its place in the batch, or with the names it was given."""
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        raise CaptionError("text 3 has no tokens", "leave it out")
+
+
+class Nan(Shades):
+    def encode_prepared(
+        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
+    ) -> np.ndarray:
+        raise NumericalError(f"the embedding of image {positions[1]} is not finite")
+
+
+def test_what_is_wrong_is_named_by_its_id(
+    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
+    collection = read_collection(scenes_folder).split("val")
+    ids = collection.image_ids
+    with pytest.raises(NumericalError, match=rf"^the embedding of image {ids[1]} is not finite"):
+        encode_collection(Nan(), collection, tmp_path / "a")
+    with pytest.raises(
+        CaptionError, match=rf"of the captions from {collection.caption_ids[0]} on: text 3"
+    ) as one:
+        encode_collection(Wrong(), collection, tmp_path / "b")
+    assert one.value.fix == "leave it out"
+
+    class Tall:
+        """One picture of a shape that no encoder takes, and one that cannot be read."""
+
+        def __init__(self, bad: int, unreadable: int) -> None:
+            self.bad, self.unreadable = bad, unreadable
+
+        def read(self, row: int) -> Image.Image:
+            if row == self.unreadable:
+                raise ImageError("the third table of the archive is damaged", "fetch it again")
+            return Image.new("RGB", (1, 900) if row == self.bad else (32, 32))
+
+        def content(self, row: int) -> str:
+            return str(row)
+
+    rows = np.arange(16)
+    strange = replace(collection, source=Tall(6, 9), source_rows=rows)
+    with pytest.raises(ImageError, match=rf"image {ids[6]} is 1 × 900 pixels"):
+        encode_collection(picture_encoder(), strange, tmp_path / "c")
+    with pytest.raises(ImageError, match=f"among images {ids[4]} to {ids[7]}: image 2 is too small"):
+        encode_collection(Shades(), strange, tmp_path / "d")
+    damaged = replace(collection, source=Tall(99, 9), source_rows=rows)
+    with pytest.raises(ImageError, match=f"image {ids[9]}: the third table of the archive") as caught:
+        encode_collection(Shades(), damaged, tmp_path / "d")
+    assert caught.value.fix == "fetch it again"
+    # What was encoded before is kept: pictures that are readable again cost nothing but themselves.
+    encoder = Shades()
+    encode_collection(encoder, replace(collection, source=Tall(99, 99), source_rows=rows), tmp_path / "d")
+    assert encoder.seen == [8, 80]
+
+
+def test_a_collection_without_captions_is_encoded_too(scenes_folder: Path, tmp_path: Path) -> None:
+    collection = read_collection(scenes_folder).split("val").first_captions(0)
+    encoded = encode_collection(Shades(), collection, tmp_path / "e")
+    assert encoded.images.rows.shape == (16, 3)
+    assert encoded.texts.rows.shape == (0, 3)
+    with pytest.raises(UsageError, match="0 processes"):
+        encode_collection(Shades(), collection, tmp_path / "e", processes=0)

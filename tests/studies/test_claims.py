@@ -16,7 +16,7 @@ from diptych.studies.claims import (
     not_better,
     similar,
 )
-from diptych.studies.evidence import Evidence, Figure, difference
+from diptych.studies.evidence import Evidence, Figure, difference, side_by_side
 
 EVIDENCE = Evidence(
     {
@@ -151,6 +151,12 @@ def test_claims_ask_for_rows_and_columns_that_exist(study: object) -> None:
     rows = {row.name: figures for row in study.rows}  # type: ignore[attr-defined]
     tables = study.published  # type: ignore[attr-defined]
     rows |= {row.row: figures for table in tables for row in table.rows if row.config is None}
+    evidence = Evidence(rows)
+    if study.several:  # type: ignore[attr-defined]
+        on = {one.dataset: one.centric for table in tables for one in table.evaluated_on}
+        assert set(on.values()) <= {"scene", "object"}
+        on |= {"shop": "object", "street": "scene"}  # another of each kind
+        evidence = side_by_side(dict.fromkeys([*on, "coco", "flickr30k"], evidence), on)
     for claim in study.claims:  # type: ignore[attr-defined]
-        undecided = [finding for finding in judge(claim, Evidence(rows)).findings if finding.holds is None]
+        undecided = [finding for finding in judge(claim, evidence).findings if finding.holds is None]
         assert not undecided, f"{claim.name}: {undecided[0]}"

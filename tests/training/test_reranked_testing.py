@@ -52,8 +52,7 @@ def test_numbers_files_and_protocol(
 
 
 def test_the_head_is_another_ranking_than_the_rows(made: tuple[EncodedCollection, Reranked]) -> None:
-    encoded, reranked = made
-    first, second = evaluate_encoded(encoded, samples=0), evaluate_encoded_reranked(*made, samples=0)
+    first, second = evaluate_encoded(made[0], samples=0), evaluate_encoded_reranked(*made, samples=0)
     assert first.values() != second.values()
     assert second.protocol.reranking is not None
     assert second.protocol.reranking.k_test == {"i2t": 5, "t2i": 5}

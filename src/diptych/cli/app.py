@@ -7,6 +7,7 @@ import sys
 import typer
 
 from diptych.cli import console
+from diptych.cli.adapt import adapt
 from diptych.cli.audit import audit
 from diptych.cli.cocos import cocos
 from diptych.cli.compare import compare
@@ -47,6 +48,7 @@ for verb in (
     scenes,
     shortcuts,
     train,
+    adapt,
     embed,
     evaluate,
     protocol,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from diptych.cli.console import next_step, say
+from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import (
     Data,
     Images,
@@ -14,7 +19,7 @@ from diptych.cli.options import (
     Split,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
+from diptych.cli.sources import DataChoice, Work, encoded_of
 
 __all__ = ["embed"]
 
@@ -28,18 +33,29 @@ def embed(
     reader_option: ReaderOptions = None,
     skip_bad_images: SkipBadImages = False,
     out: OutFolder = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes that share the work; on graphics cards one per card.")
+    ] = 1,
+    accelerator: Annotated[
+        str, typer.Option(help="cpu, cuda, mps or auto; several processes: no mps.")
+    ] = "auto",
 ) -> None:
     """Embed a dataset's pictures and captions once, for everything that comes after.
+
+    Ctrl-C stops after the current block, and the same command goes on; so it does after kill -9.
 
     Examples:
 
       [bold]diptych embed runs/flickr8k[/bold]
 
       [bold]diptych embed hf:openai/clip-vit-base-patch32 --data flickr30k --split test --out embedded[/bold]
+
+      [bold]diptych embed hf:openai/clip-vit-large-patch14 --data catalogue.csv --split all --out embedded --processes 8[/bold]
     """
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
-    with progress():
-        encoded, _, folder = encoded_of(model, choice, split, out)
+    with progress(), stop_on_signal() as should_stop:
+        work = Work(processes, accelerator, should_stop)
+        encoded, _, folder = encoded_of(model, choice, split, out, work=work)
     say(
         f"{len(encoded.images):,} pictures and {len(encoded.texts):,} captions, "
         f"{encoded.images.width} numbers each, in {folder}"

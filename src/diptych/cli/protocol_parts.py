@@ -123,6 +123,8 @@ def _scored(encoded: EncodedCollection, reranked: Reranked | None) -> RowScores:
     from diptych.evaluation.variants import RowScores
     from diptych.training.testing import ground_truth_of
 
+    for side in (encoded.images, encoded.texts):
+        side.check_finite()  # here, where the ids are known
     about = {
         "dataset": encoded.about["dataset"],
         "split": encoded.about["split"] or "all",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from diptych.encoders.encode import EncodedCollection
     from diptych.training.run import Run
 
-__all__ = ["DataChoice", "Origin", "check_still_there", "encode_part", "encoded_of", "encoder_of"]
+__all__ = ["DataChoice", "Origin", "Work", "check_still_there", "encode_part", "encoded_of", "encoder_of"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,22 @@ class DataChoice:
             "options": options,
             "skip_bad_images": self.skip_bad_images,
         }
+
+
+@dataclass(frozen=True)
+class Work:
+    """How embedding is shared; see :func:`diptych.encoders.encode.encode_collection`."""
+
+    processes: int = 1
+    accelerator: str = "auto"
+    should_stop: Callable[[], bool] = lambda: False
+
+    @property
+    def device(self) -> str | None:
+        """Where the encoder of this process belongs; with several it only says what the others load."""
+        if self.processes > 1:
+            return "cpu"
+        return {"auto": None, "gpu": "cuda"}.get(self.accelerator, self.accelerator)
 
 
 @dataclass(frozen=True)
@@ -108,8 +124,8 @@ def check_still_there(model: str, made: Path | str) -> None:
         )
 
 
-def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
-    """The encoder of a run (its best) or of any other source, and the run when it is one."""
+def encoder_of(model: str, device: str | None = None) -> tuple[DualEncoder, Run | None]:
+    """The encoder of a run (its best) or of any other source, on ``device``, and the run when it is one."""
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.training.run import Run
 
@@ -119,8 +135,8 @@ def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
             raise UsageError(
                 f"{model} has no trained encoder yet", f"go on with: diptych train --resume {model}"
             )
-        return DualEncoder.load(run.best), run
-    return DualEncoder.load(model), None
+        return DualEncoder.load(run.best, device=device), run
+    return DualEncoder.load(model, device=device), None
 
 
 def encoded_of(
@@ -129,6 +145,7 @@ def encoded_of(
     split: str | None,
     out: Path | None = None,
     look: Callable[[DualEncoder], object] | None = None,
+    work: Work | None = None,
 ) -> tuple[EncodedCollection, Origin, Path]:
     """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now.
 
@@ -138,6 +155,7 @@ def encoded_of(
         split: the part of the data.
         out: where embeddings go.
         look: shown the encoder before anything is embedded, where one is loaded; it may raise.
+        work: how embedding is shared.
 
     Returns:
         The embeddings, where they came from, and the folder they are in.
@@ -150,7 +168,10 @@ def encoded_of(
         if choice.data is not None or split is not None:
             raise UsageError(f"{source} is embedded already", "leave --data and --split out")
         return EncodedCollection.open(folder), given, folder
-    encoder, run = encoder_of(source)
+    if any(folder.glob("*.unfinished")):
+        raise UsageError(f"{source} is not finished", "give the diptych embed that began it once more")
+    work = work or Work()
+    encoder, run = encoder_of(source, work.device)
     if look is not None:
         look(encoder)
     origin = Origin(str(folder.resolve()) if folder.is_dir() else source, choice.section(run), None)
@@ -165,14 +186,25 @@ def encoded_of(
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
         out = folder / "embeddings" / f"{collection.name}-{split or 'all'}"
     origin = replace(origin, split=split)
-    return encode_part(encoder, collection, origin, out), origin, out
+    return encode_part(encoder, collection, origin, out, work), origin, out
 
 
-def encode_part(encoder: DualEncoder, whole: Collection, origin: Origin, out: Path) -> EncodedCollection:
+def encode_part(
+    encoder: DualEncoder, whole: Collection, origin: Origin, out: Path, work: Work | None = None
+) -> EncodedCollection:
     """Embed the part of ``whole`` that ``origin`` names into ``out``, and say there where it is from."""
     from diptych.encoders.encode import encode_collection
 
     part = whole if origin.split is None else whole.split(origin.split)
-    encoded = encode_collection(encoder, part, out, origin.split)
+    work = work or Work()
+    encoded = encode_collection(
+        encoder,
+        part,
+        out,
+        origin.split,
+        processes=work.processes,
+        accelerator=work.accelerator,
+        should_stop=work.should_stop,
+    )
     write_json(out / "origin.json", origin.to_dict())
     return encoded

@@ -186,7 +186,7 @@ def run(
 
       [bold]diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2[/bold]
 
-      [bold]diptych study run reproducibility.table-2.1 --data coco=COCO --data flickr30k=F30K --set x-vlm=FILE[/bold]
+      [bold]diptych study run reproducibility.table-2.1 --data coco=COCO --data flickr30k=F30K --set x-vlm=MODEL[/bold]
     """
     from diptych.studies import STUDIES, Choices, run_study
 

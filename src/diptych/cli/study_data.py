@@ -70,10 +70,7 @@ class DataChoices:
         )
         options: dict[str, list[str]] = {}
         for text in self.reader_option:
-            name, dot, rest = text.partition(".")
-            about, option = (name, rest) if dot and "=" not in name else ("", text)
-            if about and about not in names:
-                raise UnknownNameError("collection of --reader-option", about, names)
+            about, option = _about(text, names)
             options.setdefault(about, []).append(option)
         return tuple(
             (
@@ -96,6 +93,17 @@ def _split(text: str) -> tuple[str, str]:
     if found is None or Path(text).exists():
         return "", text
     return found[1], found[2]
+
+
+def _about(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Which collection (empty: all) a reader's option is about, and the option; names may have dots."""
+    about = max((name for name in names if text.startswith(f"{name}.")), key=len, default="")
+    if about:
+        return about, text[len(about) + 1 :]
+    name, dot, _ = text.partition("=")[0].partition(".")
+    if dot:
+        raise UnknownNameError("collection of --reader-option", name, names)
+    return "", text
 
 
 def _by_name(given: Sequence[str], names: Sequence[str], flag: str) -> dict[str, str]:

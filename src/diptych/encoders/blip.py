@@ -19,7 +19,7 @@ import torch
 from diptych.core.errors import MismatchError, NumericalError, UsageError
 from diptych.data.loading import batched
 from diptych.encoders.huggingface import HuggingFaceEncoder
-from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.inputs import check_texts
 from diptych.encoders.matching import MatchingEncoder, PairInputs
 from diptych.encoders.pretrained_towers import PretrainedTowers
 from diptych.encoders.text_cleaning import BLIP_CLEANING
@@ -119,9 +119,9 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         found: list[np.ndarray] = []
         done = 0
         for batch in batched(images, batch_size):
-            pictures = [as_picture(item, place) for place, item in enumerate(batch, done)]
-            pixels = self.image_processor(images=pictures, return_tensors="pt").to(self.device)
-            found.append(self._picture_states(**pixels).float().cpu().numpy())
+            prepared = np.stack([self.prepare(item, place) for place, item in enumerate(batch, done)])
+            pixels = torch.from_numpy(prepared).to(self.device)
+            found.append(self._picture_states(pixel_values=pixels).float().cpu().numpy())
             done += len(batch)
         _, *shape = self.model.vision_model.embeddings.position_embedding.shape
         return {"states": np.concatenate([np.empty((0, *shape), dtype=np.float32), *found])}
@@ -143,7 +143,6 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         ids[:, 0] = self._encode_token
         return {"ids": ids, "mask": mask}
 
-    @torch.inference_mode()
     def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
         """Score pairs; see :class:`~diptych.encoders.matching.MatchingEncoder`.
 
@@ -151,29 +150,50 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
             MismatchError: inputs of another encoder, or sides of different length.
             NumericalError: an output is NaN or infinite.
         """
-        if images.keys() != _IMAGES or texts.keys() != _TEXTS or len(images["states"]) != len(texts["ids"]):
+        _check_inputs(images, texts)
+        if len(images["states"]) != len(texts["ids"]):
             raise MismatchError(
-                f"inputs {_shapes(images)} of pictures and {_shapes(texts)} of texts",
-                "BLIP reads states of pictures with ids and mask of texts, one of each per pair",
+                f"{len(images['states'])} pictures and {len(texts['ids'])} texts are no pairs",
+                "item i of the images is scored with item i of the texts",
             )
+        return _checked(self._logits(images["states"], texts))
+
+    def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
+        """The same for picture ``rows[i]`` with text i; a picture's tokens are read once for all its texts.
+
+        Raises:
+            MismatchError: inputs of another encoder, or as many rows as there are not texts.
+            NumericalError: an output is NaN or infinite.
+        """
+        _check_inputs(images, texts)
+        if len(rows) != len(texts["ids"]):
+            raise MismatchError(f"{len(rows)} rows of pictures and {len(texts['ids'])} texts are no pairs")
+        scores = np.empty(len(rows), dtype=np.float32)
+        ends = np.append(1 + np.flatnonzero(np.diff(rows)), len(rows)).tolist()
+        begin = 0
+        for end in ends if len(rows) else ():
+            mine = {name: values[begin:end] for name, values in texts.items()}
+            scores[begin:end] = self._logits(images["states"][rows[begin]][None], mine)
+            begin = end
+        return _checked(scores)
+
+    @torch.inference_mode()
+    def _logits(self, states: np.ndarray, texts: PairInputs) -> np.ndarray:
+        """(n,) outputs for n texts with as many pictures, or with one picture, whose keys and values all share."""
+        if not len(texts["ids"]):
+            return np.empty(0, dtype=np.float32)
         self.model.eval()
         # Nobody looks beyond the longest text.
         length = max(1, int(np.flatnonzero(texts["mask"].any(axis=0)).max(initial=0)) + 1)
-        states = torch.from_numpy(np.array(images["states"])).to(self.device)
+        tokens = torch.from_numpy(np.array(states)).to(self.device)
         output = self.model.text_encoder(
             input_ids=torch.from_numpy(np.array(texts["ids"][:, :length])).to(self.device),
             attention_mask=torch.from_numpy(texts["mask"][:, :length].astype(np.int64)).to(self.device),
-            encoder_hidden_states=states,
-            encoder_attention_mask=torch.ones(states.shape[:2], dtype=torch.int64, device=self.device),
+            encoder_hidden_states=tokens,
+            encoder_attention_mask=torch.ones(tokens.shape[:2], dtype=torch.int64, device=self.device),
         )
-        scores: np.ndarray = self.model.itm_head(output.last_hidden_state[:, 0])[:, 1].float().cpu().numpy()
-        bad = np.flatnonzero(~np.isfinite(scores))
-        if len(bad):
-            raise NumericalError(
-                f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
-                "the weights are damaged or diverged: load or train them again",
-            )
-        return scores
+        logits: np.ndarray = self.model.itm_head(output.last_hidden_state[:, 0])[:, 1].float().cpu().numpy()
+        return logits
 
     @property
     def learned_options(self) -> dict[str, float]:
@@ -224,5 +244,20 @@ def _encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
     return vocabulary - 1
 
 
-def _shapes(inputs: PairInputs) -> str:
-    return ", ".join(f"{name} {values.shape}" for name, values in inputs.items()) or "nothing"
+def _check_inputs(images: PairInputs, texts: PairInputs) -> None:
+    if images.keys() != _IMAGES or texts.keys() != _TEXTS:
+        raise MismatchError(
+            f"inputs {', '.join(sorted(images)) or 'none'} of pictures and "
+            f"{', '.join(sorted(texts)) or 'none'} of texts",
+            "BLIP reads states of pictures with ids and mask of texts",
+        )
+
+
+def _checked(scores: np.ndarray) -> np.ndarray:
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise NumericalError(
+            f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
+            "the weights are damaged or diverged: load or train them again",
+        )
+    return scores

@@ -84,7 +84,9 @@ class DualEncoder(ABC):
         """
         return item
 
-    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]) -> np.ndarray:
+    def encode_prepared(
+        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
+    ) -> np.ndarray:
         """The rest of :meth:`encode_images`, for one batch; the rows are the same.
 
         Args:

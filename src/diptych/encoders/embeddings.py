@@ -106,7 +106,7 @@ class Embeddings:
             )
         try:
             rows = np.load(folder / "rows.npy", mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise StorageError(f"{folder / 'rows.npy'} cannot be opened: {error}", "embed again") from None
         return cls(
             ids=_read_ids(folder, header["format"]),

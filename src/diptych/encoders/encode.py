@@ -8,7 +8,7 @@ processes (:mod:`processes`); the numbers are the same.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ def encode_collection(
         )
     # Of rows that are given the pictures need not be there.
     given = encoder if isinstance(encoder, GivenRows) else None
-    contents = each_picture_content(collection) if given is None else given.fingerprint
+    contents = given.fingerprint if given is not None else _contents(collection, should_stop)
     data = fingerprint(collection.text_fingerprint, contents)
     about = {
         "dataset": collection.name,
@@ -153,6 +153,15 @@ def encode_collection(
     # Written last: a folder with it is complete.
     write_json(folder / "about.json", about)
     return EncodedCollection.open(folder)
+
+
+def _contents(collection: Collection, should_stop: Callable[[], bool]) -> Iterator[str]:
+    for content in each_picture_content(collection):
+        yield content
+        if should_stop():
+            raise Interrupted(
+                "stopped while pictures were read for the first time", "the same command begins anew"
+            )
 
 
 def _in_this_process(

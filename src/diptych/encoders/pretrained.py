@@ -157,7 +157,9 @@ class PretrainedEncoder(PretrainedParts):
         done = 0
         for batch in batched(track(images, "encoding images", unit="images"), batch_size):
             positions = range(done, done + len(batch))
-            prepared = [self.prepared(item, position) for position, item in zip(positions, batch, strict=True)]
+            prepared = [
+                self.prepared(item, position) for position, item in zip(positions, batch, strict=True)
+            ]
             rows.append(self.encode_prepared(prepared, positions))
             done += len(batch)
         return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
@@ -174,7 +176,9 @@ class PretrainedEncoder(PretrainedParts):
         return as_picture(item, position)
 
     @torch.inference_mode()
-    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]) -> np.ndarray:
+    def encode_prepared(
+        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
+    ) -> np.ndarray:
         """Unit rows of one batch of prepared pictures.
 
         Raises:

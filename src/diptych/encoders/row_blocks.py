@@ -178,7 +178,9 @@ class RowBlocks:
         """
         missing = self.missing()
         if len(missing):
-            raise DataError(f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.kind} rows are missing")
+            raise DataError(
+                f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.kind} rows are missing"
+            )
         with _storage_errors(self.folder):
             describe_rows(self.folder, ids, header)
             replace_folder(self.folder, target)
@@ -193,7 +195,7 @@ def _goes_on(folder: Path, plan: RowPlan, said: dict[str, Any]) -> bool:
         if read_json(folder / "plan.json") != said:
             return False
         rows = np.load(folder / "rows.npy", mmap_mode="r", allow_pickle=False)
-    except (StorageError, OSError, ValueError):
+    except (StorageError, OSError, ValueError, EOFError):
         return False  # not there, or damaged
     finished = folder / "finished.u1"
     whole = rows.shape == (plan.count, plan.width) and rows.dtype == np.float32 and rows.flags.c_contiguous

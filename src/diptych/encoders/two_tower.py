@@ -113,7 +113,9 @@ class TwoTowerEncoder(TrainableEncoder):
         done = 0
         for batch in batched(images, batch_size):
             positions = range(done, done + len(batch))
-            prepared = [self.prepared(item, position) for position, item in zip(positions, batch, strict=True)]
+            prepared = [
+                self.prepared(item, position) for position, item in zip(positions, batch, strict=True)
+            ]
             blocks.append(self.encode_prepared(prepared, positions))
             done += len(batch)
         return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
@@ -128,7 +130,9 @@ class TwoTowerEncoder(TrainableEncoder):
         return self.model.image.prepare(item, position)
 
     @torch.inference_mode()
-    def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]) -> np.ndarray:
+    def encode_prepared(
+        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
+    ) -> np.ndarray:
         """(n, d) float32 unit rows of one batch."""
         self.model.eval()
         arrays = np.stack(prepared)

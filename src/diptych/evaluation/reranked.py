@@ -145,13 +145,15 @@ class Reranked:
             found = header.get("format") if isinstance(header, dict) else type(header).__name__
             raise StorageError(
                 f"{folder} holds re-ranked candidates of format {found}, this version reads {_FORMAT}",
-                "re-rank again with this version",
+                f"remove {folder} and re-rank again with this version",
             )
         try:
             shapes = {name: tuple(header["shape"][name]) for name in DIRECTIONS}
             adds, about = bool(header["adds_contrastive"]), dict(header["about"])
         except (KeyError, TypeError, ValueError):
-            raise StorageError(f"{folder / MARKER} is incomplete", "re-rank again") from None
+            raise StorageError(
+                f"{folder / MARKER} is incomplete", f"remove {folder} and re-rank again"
+            ) from None
         sides = {name: Candidates(**_mapped(folder, name, shapes[name])) for name in DIRECTIONS}
         return cls(sides["i2t"], sides["t2i"], adds, about)
 
@@ -163,11 +165,13 @@ def _mapped(folder: Path, name: str, shape: tuple[int, ...]) -> dict[str, np.nda
         try:
             arrays[part] = np.load(file, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise StorageError(f"{file} cannot be opened: {error}", "re-rank again") from None
+            raise StorageError(
+                f"{file} cannot be opened: {error}", f"remove {folder} and re-rank again"
+            ) from None
         if arrays[part].shape != shape or arrays[part].dtype != kind:
             raise StorageError(
                 f"{file} holds {arrays[part].dtype} numbers of shape {arrays[part].shape}, "
                 f"{MARKER} says {np.dtype(kind)} of {shape}",
-                "the files are of different candidates: re-rank again",
+                f"the files are of different candidates: remove {folder} and re-rank again",
             )
     return arrays

@@ -1,39 +1,38 @@
 """Rows that are their base adapted to each collection, on a few pairs of its training split.
 
-::
-
-    rows/ROW/seed-N/
-      adapted/NAME/       the adapted encoder of a collection
-      adapted/NAME.json   what it was made of; another one is made when that changes
-
-The paper is zero-shot and names few-shot scenarios as a limitation (section 2.7).
+Maps of rows are all that is learned: the base's rows of the test split, which its own row has embedded
+already, are mapped, and no picture is encoded again. The paper is zero-shot and names few-shot scenarios
+as a limitation (section 2.7).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
-from diptych.core.files import read_json, write_json
-from diptych.studies.given import encoder_on, given_encoder
+from diptych.studies.given import encoder_of, given_encoder
 from diptych.studies.making import Made, Wanted
-from diptych.studies.results import file_name
 from diptych.studies.study import Subject
-from diptych.studies.trained import Collections, Machine, collection_key, cost_of
+from diptych.studies.trained import Collections, Machine, cost_of
 from diptych.studies.ways import section_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from diptych.data.collection import Collection
-    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.encoders.embeddings import Embeddings
+    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.linear_maps import LinearMap
 
 __all__ = ["Adapted", "make_adapted", "options_of_adaptation"]
 
 _TRAIN = "train"
 _NOT_OPTIONS = ("encoder", "collection", "seed")
+_BLOCK = 65_536
 
 
 @dataclass(frozen=True)
@@ -42,45 +41,63 @@ class Adapted:
 
     Attributes:
         folder: of its row.
-        base: what is adapted.
+        base: what is adapted: a run, or an encoder that is given.
         seed: of the pairs that are drawn.
         options: of the adaptation; ``pairs`` among them.
         machine: is told of an adaptation.
     """
 
     folder: Path
-    base: Subject
+    base: Any
     seed: int
     options: Mapping[str, Any]
     machine: Machine
 
     def possible_on(self, collection: Collection) -> bool:
-        """Whether there is a training split to take pairs of."""
-        return _TRAIN in collection.split_sizes
+        """Whether there is a training split with as many pictures."""
+        return bool(collection.split_sizes.get(_TRAIN, 0) >= self.options["pairs"])
 
-    def on(self, collection: Collection) -> DualEncoder:
-        """The base adapted to a collection; what is there already is used."""
-        from diptych.encoders.dual_encoder import DualEncoder
+    def encoded(self, collection: Collection, split: str, name: str) -> EncodedCollection:
+        """Rows of a split by the base adapted to the collection; ``name`` is of the folder of its embeddings."""
+        from diptych.encoders.encode import EncodedCollection, encode_collection
         from diptych.training.adaptation import adapt_linear
 
-        base = encoder_on(self.base)
-        about = {
-            "base": base.fingerprint,
-            "data": collection_key(collection),
-            "seed": self.seed,
-            "options": dict(self.options),
-        }
-        folder = self.folder / "adapted" / file_name(collection.name)
-        said = folder.parent / f"{folder.name}.json"
-        if said.is_file() and read_json(said) == about:
-            return DualEncoder.load(folder)
-        said.unlink(missing_ok=True)
+        base, part = encoder_of(self.base), collection.split(split)
+        plain = encode_collection(
+            base, part, self.base.folder / "embeddings" / name, split, should_stop=self.machine.should_stop
+        )
         self.machine.tell(f"adapting to {self.options['pairs']} pairs of {collection.name}")
         with cost_of(self.folder):
             adapted = adapt_linear(base, collection.split(_TRAIN), seed=self.seed, **self.options)
-            adapted.save(folder)
-        write_json(said, about)
-        return adapted
+        about = {**plain.about, "encoder": adapted.describe()}
+        folder = self.folder / "embeddings" / name
+        images, texts = (
+            _mapped(folder / f"{rows.kind}s", rows, side, adapted.fingerprint, about)
+            for rows, side in ((plain.images, adapted.maps.image), (plain.texts, adapted.maps.text))
+        )
+        return EncodedCollection(images, texts, plain.caption_image, about)
+
+
+def _mapped(
+    folder: Path, rows: Embeddings, side: LinearMap, fingerprint: str, about: dict[str, Any]
+) -> Embeddings:
+    from diptych.encoders.embeddings import Embeddings
+
+    def blocks() -> Iterator[np.ndarray]:
+        for start in range(0, len(rows), _BLOCK):
+            part = rows.rows[start : start + _BLOCK]
+            yield side(part, rows.kind, range(start, start + len(part)))
+
+    return Embeddings.stream(
+        folder,
+        rows.ids,
+        int(side.matrix.shape[1]),
+        blocks(),
+        encoder=fingerprint,
+        data=rows.data,
+        kind=rows.kind,
+        about=about,
+    )
 
 
 def options_of_adaptation(wanted: Wanted) -> dict[str, Any]:
@@ -107,7 +124,7 @@ def make_adapted(wanted: Wanted, collections: Collections, machine: Machine) -> 
     assert base is not None  # what is adapted has a base, or its row is wrong
     run: Any
     if base.way == "given":
-        run = given_encoder(base)
+        run = given_encoder(base, machine.accelerator)
         state: tuple[Any, ...] = (run.encoder.fingerprint,)
         source = f"{run.source} (fingerprint {run.encoder.fingerprint})"
     else:
@@ -116,8 +133,7 @@ def make_adapted(wanted: Wanted, collections: Collections, machine: Machine) -> 
         run = Run.open(base.target)
         state, source = (run.header["step"], run.header["best"]), ""
     options = options_of_adaptation(wanted)
-    subject = Subject(run, None, machine.features_root)
-    adapted = Adapted(wanted.target, subject, wanted.seed, options, machine)
+    adapted = Adapted(wanted.target, run, wanted.seed, options, machine)
     changed = tuple(sorted(key for key in wanted.choices.values if key.startswith("adapt.")))
     return Made(
         Subject(adapted, None, machine.features_root),

@@ -113,12 +113,14 @@ class Evidence:
         kept: row → a folder per seed with what is too large for figures; see :mod:`diptych.studies.kept`.
         centric: of several collections, each with what its pictures show: ``scene``, ``object``, or nothing
             where nobody said. Columns then begin with a collection's name, and so do rows of ``kept``.
+        tasks: of several collections, each with what its rows were asked, by row: split and captions.
     """
 
     figures: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
     trajectories: Mapping[str, Sequence[Trajectory]] = field(default_factory=dict)
     kept: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     centric: Mapping[str, str] = field(default_factory=dict)
+    tasks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def figure(self, row: str, column: str) -> Figure | None:
         """The figure, or None where the row was not run or has no such column."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from diptych.core.errors import UsageError
 from diptych.core.files import read_json, write_json
@@ -22,10 +22,10 @@ from diptych.studies.trained import Collections, Machine
 from diptych.studies.ways import refuse_recipe_keys
 
 if TYPE_CHECKING:
-    from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.training.run import Run
 
-__all__ = ["GivenEncoder", "encoder_on", "given_encoder", "make_encoder", "refuse_encoder"]
+__all__ = ["GivenEncoder", "encoder_of", "given_encoder", "make_encoder", "refuse_encoder"]
 
 _FILE = "given.json"
 
@@ -37,38 +37,48 @@ class GivenEncoder:
     Attributes:
         folder: of the row.
         source: a run, an encoder's folder or a name.
+        device: it is loaded to; where there is one, the GPU, when not given.
     """
 
     folder: Path
     source: str
+    device: str | None = None
+
+    @property
+    def place(self) -> str | Path:
+        """Where the encoder is; of a run, its best."""
+        best = Path(self.source).expanduser() / "best"
+        return best if (best / "diptych.json").is_file() else self.source
+
+    def check(self) -> None:
+        """See that there is something to load, without loading it.
+
+        Raises:
+            UsageError: there is not; says what to do.
+        """
+        from diptych.encoders.family import resolve
+
+        resolve(self.place)
 
     @cached_property
     def encoder(self) -> DualEncoder:
-        """The encoder; of a run, its best."""
+        """The encoder."""
         from diptych.encoders.dual_encoder import DualEncoder
 
-        best = Path(self.source).expanduser() / "best"
-        return DualEncoder.load(best if (best / "diptych.json").is_file() else self.source)
-
-    def on(self, collection: Collection) -> DualEncoder:
-        """The same encoder, whatever it is asked about."""
-        return self.encoder
+        return DualEncoder.load(self.place, device=self.device)
 
 
-def encoder_on(subject: Subject) -> DualEncoder:
-    """The encoder of what is measured, for the collection that it is measured on."""
+def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
+    """The encoder that a row is: a run's best, or the one that is given."""
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.training.run import Run
 
-    if isinstance(subject.run, Run):
-        return DualEncoder.load(subject.run.best)
-    found: DualEncoder = subject.run.on(subject.collection)
-    return found
+    return run.encoder if isinstance(run, GivenEncoder) else DualEncoder.load(run.best)
 
 
-def given_encoder(wanted: Wanted) -> GivenEncoder:
+def given_encoder(wanted: Wanted, accelerator: str = "auto") -> GivenEncoder:
     """What a person gives for a row."""
-    return GivenEncoder(wanted.target, str(wanted.choices.values[wanted.row.given]))
+    device = None if accelerator == "auto" else accelerator
+    return GivenEncoder(wanted.target, str(wanted.choices.values[wanted.row.given]), device)
 
 
 def make_encoder(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
@@ -79,7 +89,7 @@ def make_encoder(wanted: Wanted, collections: Collections, machine: Machine) -> 
             no encoder of that name.
     """
     refuse_recipe_keys(wanted.study, wanted.row, wanted.choices.values)
-    given = given_encoder(wanted)
+    given = given_encoder(wanted, machine.accelerator)
     if (wanted.target / "run.json").is_file():
         raise UsageError(f"{wanted.target} has a training, not {given.source}", wanted.elsewhere)
     file = wanted.target / _FILE
@@ -104,7 +114,7 @@ def refuse_encoder(wanted: Wanted) -> None:
     Raises:
         UsageError: it has.
     """
-    file: Any = wanted.target / _FILE
+    file = wanted.target / _FILE
     if file.is_file():
         raise UsageError(
             f"{wanted.target} has {read_json(file)['source']}, not a training",

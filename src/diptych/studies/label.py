@@ -92,6 +92,8 @@ def label_of_several(study: Study, results: Results, changed: list[str], reprodu
         return "Nothing has been run."
     stands = {}
     for entry in results.entries:
+        if study.row(entry.row).adapt is not None:
+            continue  # it is its base's
         label = study.row(entry.row).label
         stands[label] = entry.fine_tuned_from or f"trained as the setting {results.setting!r} says"
     who = "; ".join(f"{label}: {what}" for label, what in stands.items())

@@ -125,6 +125,10 @@ def check(wanted: Wanted) -> None:
         if not isinstance(choices.values[key], str) or not choices.values[key]:
             what = "RUN or ENCODER" if wanted.row.pretrained else "RUN, ENCODER or EMBEDDINGS"
             raise UsageError(f"{key} is {choices.values[key]!r}", f"--set {key}={what}")
+        if wanted.row.pretrained:
+            from diptych.studies.given import given_encoder
+
+            given_encoder(wanted).check()
     if (wanted.study.several or wanted.way in ("head", "search")) and choices.positives is not None:
         raise UsageError(
             f"--positives {choices.positives}: {wanted.row.name} is measured on the collection's own pairs",

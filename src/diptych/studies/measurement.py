@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,6 +51,7 @@ class Subject:
         begun_with: where the encoder that training began with is today; where the run's recipe says, when
             not given.
         measuring: what a person set about measuring (``--set measure.words=FILE``).
+        should_stop: asked now and then where measuring takes long.
     """
 
     run: Any
@@ -59,6 +60,7 @@ class Subject:
     positives: str | None = None
     begun_with: str | None = None
     measuring: Mapping[str, Any] = field(default_factory=dict)
+    should_stop: Callable[[], bool] = lambda: False
 
 
 class Measuring(Protocol):

@@ -138,7 +138,8 @@ def _near_tie(first: Result, second: Result, column: str) -> bool | None:
     direction, _, name = column.partition(" ")
     directions = [direction] if name else ["i2t", "t2i"]
     texts = first.text_image
-    if texts is None or second.text_image is None or not np.array_equal(texts, second.text_image):
+    same = all(first.protocol.about.get(key) == second.protocol.about.get(key) for key in ("dataset", "data"))
+    if not same or texts is None or second.text_image is None or not np.array_equal(texts, second.text_image):
         return None
     n_images = first.protocol.n_images
     parts, residuals = np.zeros(n_images), np.zeros(n_images)

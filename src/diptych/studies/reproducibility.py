@@ -1,7 +1,7 @@
 """Hendriksen et al., Scene-Centric vs. Object-Centric Image-Text Cross-Modal Retrieval (ECIR 2023): thesis ch. 2.
 
 diptych study run reproducibility.table-2.1 --quick                                        half a minute
-diptych study run reproducibility.table-2.1 --data coco=COCO --data flickr30k=FLICKR30K --set x-vlm=CHECKPOINT
+diptych study run reproducibility.table-2.1 --data coco=COCO --data flickr30k=F30K --set x-vlm=xvlm:FILE
 diptych study run reproducibility.table-2.2 --data flickr8k=F8K --data products=SHOP --set clip=A --set x-vlm=B
 
 Do CLIP's and X-VLM's results reproduce on scene-centric collections, and does their order hold on
@@ -28,7 +28,7 @@ from diptych.studies.reproducibility_checks import (
 from diptych.studies.reproducibility_figure import FIGURE
 from diptych.studies.reproducibility_orders import COLUMNS, tables
 from diptych.studies.reproducibility_rows import HOME, NOTES, ROWS, SETTINGS, TABLE_COLUMNS
-from diptych.studies.reproducibility_tables import order_tables, unplaced
+from diptych.studies.reproducibility_tables import order_tables, remarks_on
 from diptych.studies.retrieval import I2T, T2I
 from diptych.studies.sparse_checks import exceeds_by
 from diptych.studies.study import STUDIES, Study
@@ -160,7 +160,7 @@ TABLE_2_1 = STUDIES.add(
         measure=_MEASURE,
         notes=NOTES,
         figure=FIGURE,
-        remarks=unplaced,
+        remarks=remarks_on,
         several=True,
         measured_by=MEASURED_BY,
         check_measuring=chosen_of,
@@ -258,7 +258,7 @@ TABLE_2_2 = STUDIES.add(
         measure=_MEASURE,
         notes=NOTES,
         figure=FIGURE,
-        remarks=unplaced,
+        remarks=remarks_on,
         several=True,
         measured_by=MEASURED_BY,
         check_measuring=chosen_of,

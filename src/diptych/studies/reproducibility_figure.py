@@ -22,8 +22,10 @@ _GREEN, _GREY = "#009e73", "#8a929c"
 _COLUMNS = (0.0, 1.45, 2.85, 4.25)
 """Where the levels of the tree stand, in inches from the left."""
 
-_SAID, _STEP = 5.55, 1.75
-_WIDTH, _LINE = 11.2, 0.42
+_TITLE, _LETTER, _STEP = 0.2, 0.078, 1.8
+"""From a leaf's circle to its name, a letter of which is so wide, and from one source's column to the next."""
+
+_LINE = 0.42
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,19 @@ class Tree:
         orders = all_orders(evidence)
         tree = tree_of(centric_of_all(evidence))
         places = {id(leaf): -float(row) for row, leaf in enumerate(tree.leaves)}
-        height = _LINE * (len(tree.leaves) + 1.6)
-        with draw(self.name, size=(_WIDTH, height)) as drawing:
+        longest = max(12, *(len(leaf.title) for leaf in tree.leaves))
+        said = _COLUMNS[-1] + _TITLE + _LETTER * longest + 0.15
+        width, height = said + _STEP * len(orders) + 0.45, _LINE * (len(tree.leaves) + 1.6)
+        with draw(self.name, size=(width, height)) as drawing:
             axes = drawing.axes
             axes.set_axis_off()
-            axes.set_xlim(-0.45, _WIDTH - 0.45)
+            axes.set_xlim(-0.45, width - 0.45)
             axes.set_ylim(-len(tree.leaves) + 0.3, 1.3)
             for number, source in enumerate(orders):
                 axes.text(
-                    _SAID + number * _STEP, 0.85, source, color=INK, fontsize=10, weight="bold", va="center"
+                    said + number * _STEP, 0.85, source, color=INK, fontsize=10, weight="bold", va="center"
                 )
-            _branch(axes, tree, 0, places, orders)
+            _branch(axes, tree, 0, places, said, orders)
             drawing.summary = _summary(tree, orders)
         return [drawing.svg]
 
@@ -77,35 +81,40 @@ def _colour(node: Node) -> str:
 
 
 def _branch(
-    axes: Axes, node: Node, level: int, places: dict[int, float], orders: Mapping[str, Orders]
+    axes: Axes,
+    node: Node,
+    level: int,
+    places: dict[int, float],
+    said: float,
+    orders: Mapping[str, Orders],
 ) -> float:
-    """Draw a node and all below it; gives its height."""
+    """Draw a node and all below it, what is said of leaves from ``said`` on; gives its height."""
     from diptych.report.drawing import INK
 
     left = _COLUMNS[level]
     if node.dataset:
         height = places[id(node)]
     else:
-        heights = [_branch(axes, child, level + 1, places, orders) for child in node.children]
+        heights = [_branch(axes, child, level + 1, places, said, orders) for child in node.children]
         height = (heights[0] + heights[-1]) / 2 if heights else 0.0
         middle = (left + _COLUMNS[level + 1]) / 2
         for child, end in zip(node.children, heights, strict=True):
             right = _COLUMNS[level + 1] - 0.14
             axes.plot([middle, middle, right], [height, end, end], color=_colour(child), linewidth=1.1)
         axes.plot([left + 0.14, middle], [height, height], color=_colour(node), linewidth=1.1)
-    said = {source: verdict_of(node, given, orders["original"]) for source, given in orders.items()}
+    found = {source: verdict_of(node, given, orders["original"]) for source, given in orders.items()}
     axes.plot(
         left, height, marker="o", markersize=15, markerfacecolor="none", color=_colour(node), linestyle="none"
     )
     number = "" if node.number is None else str(node.number)
     axes.text(left, height, number, color=INK, fontsize=8.5, ha="center", va="center")
     if node.dataset:
-        axes.text(left + 0.2, height, node.title, color=INK, fontsize=9.5, va="center")
+        axes.text(left + _TITLE, height, node.title, color=INK, fontsize=9.5, va="center")
         for place, (source, given) in enumerate(orders.items()):
             axes.text(
-                _SAID + place * _STEP,
+                said + place * _STEP,
                 height,
-                _leaf(node, given, said[source], source),
+                _leaf(node, given, found[source], source),
                 color=INK if given.of(node.dataset, f"{node.direction} R@1") else _GREY,
                 fontsize=9,
                 va="center",
@@ -114,7 +123,7 @@ def _branch(
     axes.text(
         left, height + 0.52, node.title, color=INK, fontsize=9.5, ha="center", va="center", weight="bold"
     )
-    lines = [f"{source} {SIGNS[one.word]} {one}" for source, one in said.items() if one.of]
+    lines = [f"{source} {SIGNS[one.word]} {one}" for source, one in found.items() if one.of]
     axes.text(
         left,
         height - 0.45,

@@ -19,8 +19,7 @@ def _adapted(model: str, pairs: int) -> Row:
         base=model,
         adapt={"pairs": pairs},
         home=HOME,
-        extra="not in the paper, which is zero-shot: a linear map of its rows, fitted on pairs of each "
-        "collection's training split",
+        extra="not in the paper, which is zero-shot: linear maps of its rows, learned from pairs of each collection",
     )
 
 
@@ -34,7 +33,8 @@ _FEW_SHOT = tuple(f"{model}+16" for model in _MODELS)
 
 SETTINGS: dict[SettingName, Setting] = {
     "paper": Setting(
-        description="the published encoders: CLIP ViT-L/14@336px, and X-VLM's checkpoint, which must be given",
+        description="the published encoders: CLIP ViT-L/14@336px, and X-VLM's checkpoint, which must be given "
+        "(--set x-vlm=xvlm:pretraining:FILE)",
         recipes={},
         given={"clip": "hf:openai/clip-vit-large-patch14-336"},
         rows=_ZERO_SHOT,

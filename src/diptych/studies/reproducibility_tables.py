@@ -15,7 +15,7 @@ from diptych.studies.reproducibility_orders import (
 from diptych.studies.reproducibility_tree import PAPERS, Node, tree_of
 from diptych.studies.study import FurtherTable
 
-__all__ = ["LABELS", "SIGNS", "all_orders", "centric_of_all", "order_tables", "unplaced"]
+__all__ = ["LABELS", "SIGNS", "all_orders", "centric_of_all", "order_tables", "remarks_on"]
 
 LABELS = {"clip": "CLIP", "x-vlm": "X-VLM", "": "tie"}
 SIGNS = {"holds": "✓", "partly": "◐", "fails": "✗", "not run": "–"}
@@ -41,9 +41,15 @@ def centric_of_all(evidence: Evidence) -> dict[str, str]:
     return {**{name: shows for name, shows in PAPERS.items() if name not in known}, **evidence.centric}
 
 
-def unplaced(evidence: Evidence) -> list[str]:
-    """What is said of collections that have no place in the tree."""
-    return [
+def remarks_on(evidence: Evidence) -> list[str]:
+    """What is said of collections that have no place in the tree, and of rows that were asked other things."""
+    unlike = [
+        f"Rows were not given the same task on {name}, and their order says little: "
+        + "; ".join(f"{row}: {task}" for row, task in tasks.items())
+        for name, tasks in evidence.tasks.items()
+        if len(set(tasks.values())) > 1
+    ]
+    return unlike + [
         f"{name} has no place in the tree: nobody said what its pictures show (--reader-option "
         f"{name}.centric=scene, or object)"
         for name, shows in evidence.centric.items()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -184,9 +184,11 @@ class Results:
     def evidence(self, positives: str = "own") -> Evidence:
         """What claims are judged on; over several collections, theirs side by side."""
         if self.several:
-            return side_by_side(
-                {name: self.on(name).evidence(positives) for name in self.datasets}, self._centric
-            )
+            each = {name: self.on(name).evidence(positives) for name in self.datasets}
+            tasks: dict[str, dict[str, str]] = {name: {} for name in each}
+            for entry in self.entries:
+                tasks[entry.dataset][entry.row] = entry.measurements[0].on.task
+            return replace(side_by_side(each, self._centric), tasks=tasks)
         figures: dict[str, dict[str, Figure]] = {}
         trajectories: dict[str, Sequence[Trajectory]] = {}
         kept: dict[str, Sequence[Path]] = {}

@@ -214,7 +214,9 @@ def _do(wanted: Wanted, shown: bool, collections: Collections, machine: Machine)
         return
     measuring = measuring_of(wanted.choices.values, wanted.study.measured_by)
     for name, collection in collections.several.items():
-        subject = replace(made.subject, collection=collection, measuring=measuring)
+        subject = replace(
+            made.subject, collection=collection, measuring=measuring, should_stop=machine.should_stop
+        )
         _measure(wanted, replace(made, subject=subject), name, machine)
         if machine.should_stop():
             return

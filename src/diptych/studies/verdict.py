@@ -78,6 +78,12 @@ class Measured:
     reranked: int = 0
     centric: str = ""
 
+    @property
+    def task(self) -> str:
+        """What was asked, whoever answered."""
+        which = "" if self.chosen == "all" else f" ({self.chosen})"
+        return f"{self.split}, {self.images:,} images, {self.captions:,} captions{which}, {self.protocol}"
+
 
 def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     """What keeps two numbers from being of the same thing, one phrase each; nothing when they are."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.given import encoder_on
+from diptych.studies.given import encoder_of
 from diptych.studies.results import file_name
 from diptych.studies.retrieval import RECALLS, columns_of
 from diptych.studies.study import Measurement, Subject
@@ -110,9 +110,16 @@ class ZeroShot:
         chosen = chosen_of(subject.measuring)
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
             return ()
-        encoder, part = encoder_on(subject), subject.collection.split(chosen.split)
-        folder, name = subject.run.folder, f"{file_name(part.name)}-{chosen.split}"
-        encoded = encode_collection(encoder, part, folder / "embeddings" / name, chosen.split)
+        part, folder = subject.collection.split(chosen.split), subject.run.folder
+        name = f"{file_name(part.name)}-{chosen.split}"
+        if isinstance(subject.run, Adapted):
+            encoder = None
+            encoded = subject.run.encoded(subject.collection, chosen.split, name)
+        else:
+            encoder = encoder_of(subject.run)
+            encoded = encode_collection(
+                encoder, part, folder / "embeddings" / name, chosen.split, should_stop=subject.should_stop
+            )
         # Where every image has one caption there is nothing to choose.
         how = "all" if (part.captions_per_image <= 1).all() else chosen.captions
         shown, about = _shown(part, how, chosen.seed), {}

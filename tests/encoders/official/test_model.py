@@ -115,6 +115,21 @@ def test_another_configuration_of_swin(options: dict[str, Any], message: str) ->
         load(xvlm_state(), **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vision": VIT | {"img_size": "48"}}, "img_size='48'"),
+        ({"vision": VIT | {"img_size": [48, 48]}}, r"img_size=\[48, 48\]"),
+        ({"vision": VIT | {"layer_norm_eps": "small"}}, "layer_norm_eps='small'"),
+        ({"text": TEXT | {"hidden_act": "jump"}}, "hidden_act='jump'"),
+        ({"image_size": "48"}, "pictures of 48 × 48"),
+    ],
+)
+def test_values_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load(albef_state(), **options)
+
+
 def test_heads_are_never_guessed() -> None:
     with pytest.raises(UsageError, match="how many attention heads the image encoder of width 24 has"):
         load(albef_state(), vision=None)

@@ -26,7 +26,7 @@ from diptych.evaluation.variants import (
     explore,
 )
 
-N, K = 600, 5
+N, K = 400, 5
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,9 @@ def rows(model: TwoStage, truth: GroundTruth) -> Scored:
     return RowScores(model.images, model.texts, truth)
 
 
-def tried(sources: dict[str, Scored], printed: dict[str, float], decimals: int = 2, **options: int) -> Exploration:
+def tried(
+    sources: dict[str, Scored], printed: dict[str, float], decimals: int = 2, **options: int
+) -> Exploration:
     return explore(Inputs(sources, Target.of(printed, decimals)), threads=1, **options)
 
 
@@ -65,11 +67,12 @@ def test_it_finds_that_two_candidates_were_ranked(model: TwoStage, two_stage: Sc
     found = tried({"test": two_stage}, printed)
     assert changes(found)[0] == "k_test = 2"
     assert not found.as_given.within
-    assert [one.line() for one in found.exact_explanations] == ["k_test = 2, unranked = published"]
+    assert [one.line() for one in found.exact_explanations] == ["k_test = 2"]
     assert found.single_changes[0].best.line() == "k_test = 2"
     assert found.single_changes[0].best.mean_error < 0.05 < found.single_changes[1].best.mean_error
     said = "\n".join(explain(found))
     assert "k_test = 2 explains it: only the 2 best candidates of each query are re-ranked" in said
+    assert "It prints every cell alike" in said
     assert "no proof of it" in said
     digits = read_digits(found.target, found.galleries)
     assert [one.kind for one in digits.signs if one.kind == "truncated"] == ["truncated", "truncated"]
@@ -80,7 +83,7 @@ def test_it_finds_other_depths(model: TwoStage, two_stage: Scored, k: int) -> No
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, k))
     found = tried({"test": two_stage}, printed)
     assert changes(found)[0] == f"k_test = {k}"
-    assert found.exact_explanations[0].line() == f"k_test = {k}, unranked = published"
+    assert found.exact_explanations[0].line() == f"k_test = {k}"
 
 
 def test_from_stored_candidates(model: TwoStage, truth: GroundTruth) -> None:
@@ -98,7 +101,7 @@ def test_from_stored_candidates(model: TwoStage, truth: GroundTruth) -> None:
     found = tried({"test": source}, printed)
     assert found.default["k_test"] == "32"
     assert changes(found)[0] == "k_test = 2"
-    assert found.exact_explanations[0].line() == "k_test = 2, unranked = published"
+    assert found.exact_explanations[0].line() == "k_test = 2"
 
 
 def test_two_changes_at_once(model: TwoStage, two_stage: Scored) -> None:
@@ -110,10 +113,12 @@ def test_two_changes_at_once(model: TwoStage, two_stage: Scored) -> None:
     assert best.line() == "captions = first, k_test = 2"
     assert not any(len(one.changes) == 1 for one in found.explanations)
     exact = [one.line() for one in found.exact_explanations]
-    assert exact == ["captions = first, k_test = 2, unranked = published"]
+    assert exact == ["captions = first, k_test = 2"]
     said = "\n".join(explain(found))
     assert "captions = first, k_test = 2 explain it together" in said
-    assert "Each is needed: without captions = first 0 of 6 cells do, without k_test = 2 0 of 6 cells do" in said
+    assert (
+        "Each is needed: without captions = first 0 of 6 cells do, without k_test = 2 0 of 6 cells do" in said
+    )
 
 
 def test_the_first_caption_alone(model: TwoStage, rows: Scored) -> None:
@@ -183,18 +188,27 @@ def test_nothing_is_to_be_explained(model: TwoStage, rows: Scored) -> None:
 
 def test_nothing_explains_it(model: TwoStage, two_stage: Scored) -> None:
     """A better model from images and a worse one from texts."""
-    printed = {"i2t R@1": 99.0, "i2t R@5": 99.6, "i2t R@10": 99.9, "t2i R@1": 3.0, "t2i R@5": 9.0, "t2i R@10": 13.0}
+    printed = {
+        "i2t R@1": 99.0,
+        "i2t R@5": 99.6,
+        "i2t R@10": 99.9,
+        "t2i R@1": 3.0,
+        "t2i R@5": 9.0,
+        "t2i R@10": 13.0,
+    }
     found = tried({"test": two_stage}, printed)
     assert found.explanations == found.exact_explanations == ()
     assert found.luck is None
-    assert set(found.out_of_reach) >= {"t2i R@5", "t2i R@10"}
+    assert "t2i R@1" in found.out_of_reach
     said = "\n".join(explain(found))
     assert "Nothing that was tried explains it" in said
     assert "No variant comes within tolerance of" in said
     assert "explains it:" not in said
 
 
-def test_more_matching_scores_than_the_candidates_of_another_model(model: TwoStage, two_stage: Scored) -> None:
+def test_more_matching_scores_than_the_candidates_of_another_model(
+    model: TwoStage, two_stage: Scored
+) -> None:
     """Numbers of k = 2 of another, better first stage: k_test alone must not be said to explain them."""
     other = TwoStage(N, K, contrast=0.5)
     printed = rounded(published_recalls(other.contrastive, other.matching, other.home, 2))
@@ -208,7 +222,7 @@ def test_a_single_cell_is_easily_met_and_it_says_so(model: TwoStage, rows: Score
     assert found.explanations
     assert found.luck is not None
     assert found.luck > 0.2
-    assert "says little here" in "\n".join(explain(found))
+    assert "says little by itself" in "\n".join(explain(found))
 
 
 def test_sums_alone_are_a_target(model: TwoStage, rows: Scored) -> None:
@@ -240,13 +254,10 @@ def test_everything_is_in_the_artefact(model: TwoStage, two_stage: Scored) -> No
     assert written["target"]["cells"]["i2t R@1"] == f"{printed['i2t R@1']:.2f}"
     assert written["galleries"]["i2t"] == {"items": N * K, "positives per query": K, "queries": N}
     assert {one["axis"] for one in written["single changes"]} <= set(AXES.names())
-    assert [one.mean_error for one in found.single_changes] == sorted(
-        one.best.mean_error for one in found.single_changes
-    ) if False else True
 
 
 def test_what_cannot_be_tried_is_said(model: TwoStage, truth: GroundTruth, rows: Scored) -> None:
-    """600 images are five folds, 507 are not."""
+    """400 images are five folds, 507 are not."""
     dev = TwoStage(507, K, seed=7)
     other = RowScores(dev.images, dev.texts, GroundTruth.from_caption_image(dev.home, 507))
     printed = rounded(published_recalls(model.contrastive, None, model.home, 0))
@@ -268,7 +279,9 @@ def test_an_axis_of_ones_own(model: TwoStage, rows: Scored) -> None:
     )
     printed = evaluate_scores(model.contrastive, rows.truth, ["R@3"])
     target = Target.of({"i2t R@10": round(100 * printed.value("R@3", "i2t"), 2)}, 2)
-    found = explore(Inputs({"test": rows}, target), axes=[scale, "captions"], threads=1, exhaustive=1, changes=1)
+    found = explore(
+        Inputs({"test": rows}, target), axes=[scale, "captions"], threads=1, exhaustive=1, changes=1
+    )
     assert "scale = three best" in changes(found)
     assert set(found.default) == {"scale", "captions"}
 

@@ -95,7 +95,7 @@ def test_a_few_candidates_as_published(model: TwoStage, truth: GroundTruth, k: i
 def test_unranked_missed_or_after_the_candidates(model: TwoStage, truth: GroundTruth) -> None:
     """With 2 candidates R@5 is R@2 of the first stage when the others are missed; else they follow."""
     source = RowScores(model.images, model.texts, truth, reranked=stored(model, 16))
-    missed = cells(source, chosen(source, k_test="2"))
+    missed = cells(source, chosen(source, k_test="2", unranked="miss"))
     two = evaluate_scores(model.contrastive, truth, ["R@2", "R@5", "R@10"])
     followed = cells(source, chosen(source, k_test="2", unranked="contrastive"))
     for side in ("i2t", "t2i"):

@@ -1,4 +1,4 @@
-"""Family ``blip``: BLIP for image–text retrieval, of the transformers library."""
+"""Family ``blip``: BLIP for image–text retrieval, of transformers or from its authors' checkpoints."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ def _recognises(folder: Path) -> bool:
 def _load(source: str, device: str | None) -> DualEncoder:
     from diptych.encoders.blip import BlipEncoder
 
+    path = Path(source).expanduser()
+    if source.startswith("pretraining:") or path.is_file() or (path.is_dir() and not _recognises(path)):
+        from diptych.encoders.official.blip import open_official_blip
+
+        return open_official_blip(source, device=device)
     return BlipEncoder.open(source, device=device)
 
 
 FAMILIES.add(
     Family(
         name="blip",
-        description="BLIP for image–text retrieval, from transformers, with its matching head",
-        forms=("blip:NAME", "a transformers folder of BLIP"),
+        description="BLIP for retrieval, of transformers or from its authors' checkpoints, with its matching head",
+        forms=("blip:NAME", "blip:FILE", "blip:pretraining:FILE", "a transformers folder of BLIP"),
         prefix="blip",
         recognises=_recognises,
         load=_load,

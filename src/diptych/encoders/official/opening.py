@@ -57,8 +57,8 @@ def from_weights(
     source = checkpoint.name
     if stage not in ("fine-tuned", "pre-training"):
         raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
-    if image_size is not None and image_size < 1:
-        raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give 1 or more")
+    if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
+        raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more")
     state = retrieval_weights(checkpoint.state, layout, stage, source)
     beside = read_configuration(checkpoint.config())
     said = Configuration(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from torch import Tensor
+from transformers.activations import ACT2FN
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 
@@ -16,6 +17,11 @@ __all__ = ["Weights", "agreed", "canonical", "given_heads"]
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
+
+_WHOLE = frozenset(
+    ("image_size", "patch_size", "window", "width", "depth", "feed_forward", "vocabulary", "fusion_layer")
+)
+"""What is a number of things."""
 
 
 class Weights:
@@ -77,7 +83,7 @@ def canonical(
         ignored: names that change no row; others that are not known are logged.
 
     Raises:
-        UsageError: two names of one thing with two values.
+        UsageError: two names of one thing with two values, or a value that cannot be.
     """
     found: dict[str, Any] = {}
     left = {key for key, value in (given or {}).items() if value is not None} - set(ignored)
@@ -91,9 +97,20 @@ def canonical(
             )
         if values:
             found[name] = values[0]
+            _check_value(name, values[0], f"the {what} says {next(iter(said))}={values[0]!r}")
     if left:
         logger.warning("the %s says %s, which is not used", what, ", ".join(sorted(left)))
     return found
+
+
+def _check_value(name: str, value: Any, said: str) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name in _WHOLE and not (number and value == int(value) > 0):
+        raise UsageError(said, "give a whole number above 0")
+    if name in ("layer_norm_eps", "mlp_ratio") and not (number and value > 0):
+        raise UsageError(said, "give a number above 0")
+    if name == "activation" and value not in ACT2FN:
+        raise UsageError(said, f"known: {', '.join(sorted(ACT2FN))}")
 
 
 def agreed(given: Mapping[str, Any], name: str, found: A, what: str) -> A:

@@ -64,14 +64,14 @@ class DigitReport:
 def read_digits(
     target: Target,
     galleries: Mapping[Direction, tuple[int, float, int]] | None = None,
-    candidates: Iterable[int] = range(1, 30_001),
+    candidates: Iterable[int] | None = None,
 ) -> DigitReport:
     """Read the digits of a target.
 
     Args:
         target: what was printed.
         galleries: per direction, size of the gallery, positives per query and number of queries, where known.
-        candidates: numbers of queries to try.
+        candidates: numbers of queries to try; by default all that do not make every printable value.
     """
     shares: dict[str, list[Printed]] = {ALL_CELLS: []}
     for direction in DIRECTIONS:
@@ -79,7 +79,12 @@ def read_digits(
         shares[ALL_CELLS] += shares[direction]
     if not shares["i2t"] or not shares["t2i"]:
         del shares[ALL_CELLS]
-    tried = list(candidates)
+    decimals = max((cell.decimals for some in shares.values() for cell in some), default=0)
+    telling = range(1, 100 * 10**decimals)
+    tried = {
+        *(telling if candidates is None else candidates),
+        *(one[2] for one in (galleries or {}).values()),
+    }
     sizes = {
         of: {rule: possible_sizes(values, rule, tried) for rule in RULES}
         for of, values in shares.items()

@@ -45,7 +45,12 @@ KNOWN_SIZES = (
 )
 """The test sets by size; several have the same."""
 
+_NAMES = {
+    n: tuple(f"{one.kind} of {one.what}" for one in KNOWN_SIZES if one.n == n)
+    for n in {one.n for one in KNOWN_SIZES}
+}
+
 
 def names_of(n: int) -> tuple[str, ...]:
     """What is known to have ``n`` queries, e.g. ``"images of Flickr30k val"``."""
-    return tuple(f"{one.kind} of {one.what}" for one in KNOWN_SIZES if one.n == n)
+    return _NAMES.get(n, ())

@@ -55,7 +55,7 @@ class Truncation:
     """How many candidates per query can have been ranked, by the gains between printed cut-offs.
 
     Attributes:
-        at_least: places that were ranked, as R@5 gains more than chance over R@1: 2; else 1.
+        at_least: candidates that were ranked: 2 where R@5 gains more than chance over R@1, else 1.
         at_most: the cut-off from which on nothing was gained but chance; None where the ranking goes on,
             or it cannot be told.
         gain: R@10 less R@5, in per cent.
@@ -114,9 +114,10 @@ def truncation(
     one_ranked, _ = is_chance(first, fifth, 4, _LEAST_FIRST_GAIN * room)
     truncated, chance = is_chance(fifth, tenth, 5, usual * (fifth - first))
     truncated = truncated or one_ranked
-    at_most = None if not truncated else 1 if one_ranked else 5
     ratio = (tenth - fifth) / (fifth - first) if fifth > first else math.inf
-    return Truncation(1 if one_ranked else 2, at_most, tenth - fifth, chance, ratio, usual, compared)
+    return Truncation(
+        1 if one_ranked else 2, 5 if truncated else None, tenth - fifth, chance, ratio, usual, compared
+    )
 
 
 def signs(
@@ -153,12 +154,6 @@ def _truncated(
     one = truncation(recalls, *(known or ()))
     if one is None or one.at_most is None:
         return []
-    if one.at_most == 1:
-        text = (
-            f"{direction} R@5 {recalls[5]} is hardly more than R@1 {recalls[1]}. That is what ranking only the best "
-            "candidate of each query gives, all others missed or tied"
-        )
-        return [Sign("truncated", (f"{direction} R@1", f"{direction} R@5"), text)]
     text = (
         f"{direction} R@10 − R@5 is {one.gain:.{recalls[10].decimals}f}, {one.ratio:.3f} times R@5 − R@1; the "
         f"{one.compared} full rankings in print at this height have {one.usual:g} times or more"

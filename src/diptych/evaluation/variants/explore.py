@@ -7,7 +7,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -19,6 +19,7 @@ from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes.k_test import DEPTHS
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.exploration import Change, Exploration, Refusal, Variant
+from diptych.evaluation.variants.luck import distinct, luck_to_the_digit, luck_within
 from diptych.evaluation.variants.recompute import Recompute
 from diptych.evaluation.variants.settings import NotPossible, Settings
 
@@ -26,8 +27,6 @@ __all__ = ["TOLERANCE", "explore"]
 
 TOLERANCE = 0.05
 """Relative distance within which the thesis (ch. 2) counts a number as reproduced."""
-
-_PAIRS = 4_000  # made-up targets
 
 _Option = tuple[str, Choice]
 
@@ -130,7 +129,7 @@ class _Search:
         alike = sorted(
             tried, key=lambda one: (-len(one.exact), one.mean_error, len(one.changes), one.changes)
         )
-        kept = {one.changes: one for some in (near, alike) for one in self._distinct(some)[:beam]}
+        kept = {one.changes: one for some in (near, alike) for one in distinct(some)[:beam]}
         self._try(
             [
                 (*self._choices_of(changes), (name, choice))
@@ -151,14 +150,6 @@ class _Search:
                     for part in combinations(one.changes, count)
                 ]
             )
-
-    @staticmethod
-    def _distinct(some: Sequence[Variant]) -> list[Variant]:
-        """The first of those with the same values."""
-        found: dict[tuple[float, ...], Variant] = {}
-        for one in some:
-            found.setdefault(tuple(round(value, 9) for value in one.values.values()), one)
-        return list(found.values())
 
     def _choices_of(self, changes: Sequence[Change]) -> list[_Option]:
         return [
@@ -232,41 +223,11 @@ class _Search:
             variants=tuple(variants),
             refused=tuple(sorted(refused, key=lambda one: (-one.count, one.reason))),
             exhaustive=exhaustive,
-            luck=self._luck(variants),
-            exact_luck=self._exact_luck(variants),
+            luck=luck_within(variants, self._tolerance),
+            exact_luck=luck_to_the_digit(variants, self._target, self._tolerance),
             galleries=self._recompute.sizes(self._default),
             about={label: dict(source.about) for label, source in self._inputs.sources.items()},
         )
-
-    def _luck(self, variants: Sequence[Variant]) -> float | None:
-        """Share of made-up targets that are explained with as few changes as this one is."""
-        explaining = [one for one in variants if one.explains]
-        if not explaining:
-            return None
-        fewest = min(len(one.changes) for one in explaining)
-        simple = [one for one in variants if len(one.changes) <= max(fewest, 1)]
-        return self._met(simple, lambda between: self._tolerance * between)
-
-    def _exact_luck(self, variants: Sequence[Variant]) -> float | None:
-        """Share of made-up targets of which some variant prints every cell alike."""
-        if not any(one.is_exact for one in variants):
-            return None
-        half = np.array([cell.unit / 2 for cell in self._target.cells.values()])
-        return self._met(variants, lambda between: half)
-
-    def _met(self, variants: Sequence[Variant], allowed: Callable[[np.ndarray], np.ndarray]) -> float | None:
-        """Share of targets halfway between two variants that some variant comes as near as allowed.
-
-        A target that is neither variant's is met by luck. Halfway is the geometric mean, cell by cell.
-        """
-        values = np.array([list(one.values.values()) for one in self._distinct(variants)])
-        if len(values) < 3:  # nothing lies between
-            return None
-        pairs = np.stack(np.triu_indices(len(values), 1), axis=1)
-        pairs = pairs[:: -(-len(pairs) // _PAIRS)]
-        between = np.sqrt(values[pairs[:, 0]] * values[pairs[:, 1]])
-        met = [bool(np.any(np.all(np.abs(values - one) <= allowed(one) + 1e-9, axis=1))) for one in between]
-        return float(np.mean(met))
 
 
 def _words(settings: Settings) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ class Recompute:
         if settings.depth == "everything":
             return self._whole(view, settings.matched, counts_all)
         depth = settings.depth
-        key = (view, depth, settings.matched, settings.shrinks, settings.unranked)
+        key = (view, depth, settings.matched, settings.shrinks, settings.unranked_rule)
         if key not in self._second:
             parts, chosen = self._view(view), self._chosen(view, settings.matched)
             least = min(LEAST_SHRUNK, depth) if settings.shrinks else depth
@@ -173,14 +173,14 @@ class Recompute:
                             "some query has too few stored candidates left in the smaller gallery",
                             "re-rank more candidates",
                         )
-            first = self._first_stages(view) if settings.unranked == "contrastive" else None
+            first = self._first_stages(view) if settings.unranked_rule == "contrastive" else None
             self._second[key] = [
                 {
                     name: CandidateRanks(
                         both[name][0].first(min(depth, both[name][0].k)),
                         both[name][1],
                         part.truth.positives(name),
-                    ).ranks(settings.unranked, True, None if first is None else first[number][name])
+                    ).ranks(settings.unranked_rule, True, None if first is None else first[number][name])
                     for name in DIRECTIONS
                 }
                 for number, (part, both) in enumerate(zip(parts, chosen, strict=True))

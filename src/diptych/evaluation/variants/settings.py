@@ -85,7 +85,9 @@ class Settings:
         matched: whether the matching score ranks the candidates, or the contrastive score.
         shrinks: whether fewer will do in a smaller gallery, where no more stored candidates are left; not
             fewer than :data:`LEAST_SHRUNK`.
-        unranked: what becomes of the others; see :mod:`diptych.evaluation.candidate_ranks`.
+        unranked: what becomes of the others; see :mod:`diptych.evaluation.candidate_ranks`. Empty for
+            ``published`` where a matching score ranks some, which no published evaluation does otherwise, and
+            ``miss`` for a ranking that is cut, and for all candidates that are stored.
         ties: the tie rule; empty for ``compat`` where what is not ranked ties as published, else
             ``expected``.
         counting: how R@K counts a query's hits; None for any-of-k.
@@ -100,7 +102,7 @@ class Settings:
     depth: Depth = "everything"
     matched: bool = False
     shrinks: bool = False
-    unranked: str = "miss"
+    unranked: str = ""
     ties: str = ""
     counting: Step[Counting] | None = None
     rewrite: Step[Rewrite] | None = None
@@ -112,8 +114,13 @@ class Settings:
         return self.source, self.keep, self.partition, self.relevance
 
     @property
+    def unranked_rule(self) -> str:
+        """What becomes of items that are no candidates, by name."""
+        return self.unranked or ("published" if self.matched and not self.shrinks else "miss")
+
+    @property
     def tie_rule(self) -> str:
         """The tie rule by name."""
         if self.ties:
             return self.ties
-        return "compat" if self.depth != "everything" and self.unranked == "published" else "expected"
+        return "compat" if self.depth != "everything" and self.unranked_rule == "published" else "expected"

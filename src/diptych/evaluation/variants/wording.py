@@ -105,7 +105,8 @@ def _tried(found: Exploration) -> str:
     text = f"{len(found.variants):,} variants were tried, {explaining:,} of them are within tolerance"
     if found.luck is None or found.as_given.explains:
         return f"{text}."
-    text += f"; of made-up targets between two tried variants, {_percent(found.luck)} would be explained as simply"
-    if found.luck > _LUCKY:
-        return f"{text}: that something fits says little here, only agreement to the digit does."
-    return f"{text}. What is printed is consistent with the explanation; that is no proof of it."
+    text += (
+        f"; of made-up targets between two tried variants {_percent(found.luck)} would be explained as simply"
+    )
+    text += ", so that something fits says little by itself. " if found.luck > _LUCKY else ". "
+    return text + "What is printed is consistent with the explanation, which is no proof of it."

@@ -31,8 +31,11 @@ def _choice(depth: Depth, matched: bool, stored: bool = False) -> Choice:
     if stored:
         words = f"all {depth} stored candidates of each query are re-ranked"
         return Choice(str(depth), f"{words}; in a smaller gallery as many as every query has there", apply)
-    again = "re-ranked" if matched else "ranked"
-    return Choice(str(depth), f"{some} of each query {verb} {again}", apply)
+    if matched:
+        words = f"{some} of each query {verb} re-ranked, all others tie at -100 as in published evaluations"
+    else:
+        words = f"{some} of each query {verb} ranked, all others are missed"
+    return Choice(str(depth), words, apply)
 
 
 def _choices(inputs: Inputs) -> Sequence[Choice]:

@@ -16,8 +16,10 @@ def _ruled(settings: Settings, rule: str) -> Settings:
     return replace(settings, unranked=rule)
 
 
-def _some_are(settings: Settings) -> bool:
-    return settings.depth != "everything"
+def _applies(settings: Settings) -> bool:
+    """Whether something is unranked, and the rule is not the one that goes without saying."""
+    usual = replace(settings, unranked="").unranked_rule
+    return settings.depth != "everything" and settings.unranked != usual
 
 
 def _two_scores(settings: Settings) -> bool:
@@ -27,12 +29,13 @@ def _two_scores(settings: Settings) -> bool:
 
 def _choices(inputs: Inputs) -> Sequence[Choice]:
     return [
-        Choice("miss", "what was not ranked is found by no cut-off", partial(_ruled, rule="miss")),
+        Choice("usual", "as k_test says", partial(_ruled, rule="")),
+        Choice("miss", "what was not ranked is found by no cut-off", partial(_ruled, rule="miss"), _applies),
         Choice(
             "published",
             "what was not ranked ties at -100, later gallery rows first",
             partial(_ruled, rule="published"),
-            _some_are,
+            _applies,
         ),
         Choice(
             "contrastive",

@@ -1,0 +1,159 @@
+"""An encoder and a linear map per side on its rows: what a few pairs of a new kind of data can teach.
+
+The encoder itself is left as it is, so that what was embedded with it only has to be multiplied. One that
+has a matching head too (:mod:`diptych.encoders.matching`) has none as an adapted encoder: the head reads
+tokens, which no map of rows touches, and could re-rank candidates of another space as if they were its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import read_json
+from diptych.core.fingerprint import fingerprint
+from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder
+from diptych.encoders.given_rows import GivenRows
+from diptych.encoders.linear_maps import LinearMaps
+
+__all__ = ["LinearlyAdapted", "check_adaptable"]
+
+_BASE, _MAPS = "base", "maps.safetensors"
+
+
+def check_adaptable(base: DualEncoder) -> None:
+    """See that linear maps of an encoder's rows mean something.
+
+    Raises:
+        UsageError: its rows are not compared by the cosine, or it encodes nothing new.
+    """
+    if base.similarity != "cosine":
+        raise UsageError(
+            f"the encoder's rows are compared by {base.similarity}, which a linear map does not respect",
+            "adapt an encoder whose rows are compared by the cosine",
+        )
+    if isinstance(base, GivenRows):
+        raise UsageError(
+            f"{base.folder} holds rows, no encoder that could be adapted",
+            "adapt the rows themselves: diptych.training.adaptation.fit_linear",
+        )
+
+
+class LinearlyAdapted(DualEncoder):
+    """A dual encoder whose rows go through a map of their side and are divided by their length.
+
+    With maps that change nothing its rows, and so its fingerprint, are those of the encoder itself.
+
+    Args:
+        base: the encoder.
+        maps: of its rows.
+        about: what the maps were learned from, JSON-able.
+
+    Raises:
+        MismatchError: the maps are for rows of another width.
+        UsageError: see :func:`check_adaptable`.
+    """
+
+    family: ClassVar[str] = "adapted"
+
+    def __init__(self, base: DualEncoder, maps: LinearMaps, about: dict[str, Any]) -> None:
+        check_adaptable(base)
+        if maps.takes != base.width:
+            raise MismatchError(
+                f"maps of rows of width {maps.takes} for an encoder of width {base.width}",
+                "adapt this encoder itself",
+            )
+        self.base, self.maps, self.about = base, maps, about
+
+    @property
+    def width(self) -> int:
+        """k, the width of the maps' results."""
+        return self.maps.width
+
+    @property
+    def takes(self) -> Literal["pictures", "regions"]:
+        """What the encoder itself takes."""
+        return self.base.takes
+
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        """The encoder's rows of pictures, mapped: (n, k) float32 unit rows."""
+        rows = self.base.encode_images(images, batch_size)
+        return self.maps.image(rows, "image", range(len(rows)))
+
+    @property
+    def prepares(self) -> bool:
+        """As the encoder itself."""
+        return self.base.prepares
+
+    def prepared(self, item: Any, position: int | str) -> Any:
+        """As the encoder itself."""
+        return self.base.prepared(item, position)
+
+    def encode_prepared(
+        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
+    ) -> np.ndarray:
+        """The encoder's rows of one batch, mapped."""
+        return self.maps.image(self.base.encode_prepared(prepared, positions), "image", positions)
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        """The encoder's rows of texts, mapped: (n, k) float32 unit rows."""
+        rows = self.base.encode_texts(texts, batch_size)
+        return self.maps.text(rows, "text", range(len(rows)))
+
+    def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
+        """As the encoder itself."""
+        return self.base.with_endings(texts, endings)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the encoder and the maps; the encoder's own where they change nothing."""
+        base = self.base.fingerprint
+        return base if self.maps.is_identity else fingerprint(self.family, base, self.maps.fingerprint)
+
+    def describe(self) -> dict[str, Any]:
+        """What has to be printed beside every number: that of the encoder, and what it was adapted on."""
+        base = self.base.describe()
+        return {
+            **base,
+            "family": self.family,
+            "name": f"{base.get('name', self.base.family)} + {self.about.get('pairs', '?')} pairs",
+            "width": self.width,
+            "adapted": self.about,
+            "base": {"family": self.base.family, "fingerprint": self.base.fingerprint},
+            "fingerprint": self.fingerprint,
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        return {"about": self.about}
+
+    def _write(self, folder: Path) -> None:
+        self.base.save(folder / _BASE)
+        self.maps.save(folder / _MAPS)
+
+    @classmethod
+    def open(cls, folder: Path | str, device: str | None = None) -> LinearlyAdapted:
+        """Load what ``save`` wrote: the encoder lies in ``base/``, the maps beside it.
+
+        Raises:
+            StorageError: a file is missing or damaged.
+            MismatchError: encoder and maps do not belong together.
+        """
+        folder = Path(folder).expanduser()
+        if not (folder / _BASE).is_dir():
+            raise StorageError(
+                f"{folder} has no encoder in {_BASE}/", "copy the whole folder, or adapt again"
+            )
+        config = read_json(folder / CONFIG_FILE)
+        maps = LinearMaps.load(folder / _MAPS)
+        base = DualEncoder.load(folder / _BASE, device=device)
+        adapted = cls(base, maps, config.get("settings", {}).get("about", {}))
+        if adapted.fingerprint != config.get("fingerprint"):
+            raise MismatchError(
+                f"{folder} was saved as {config.get('fingerprint')} and is {adapted.fingerprint} now",
+                f"{_BASE}/ or {_MAPS} is of another encoder: copy the whole folder, or adapt again",
+            )
+        return adapted

@@ -1,0 +1,262 @@
+"""ConSE: a dual encoder without any training on pairs, of a classifier and a sentence encoder.
+
+A picture's row is the mean of the sentence encoder's rows of the T most probable classes' names, weighted
+by their probabilities; a text's row is the sentence encoder's own. So a picture can be found by anything
+that means about the same as what a classifier takes it for.
+
+::
+
+    f(x) = Σ_{t ≤ T} p(ŷ_t | x) s(ŷ_t) / Σ_{t ≤ T} p(ŷ_t | x),    p = softmax(logits / τ)
+
+Source: Norouzi et al., Zero-Shot Learning by Convex Combination of Semantic Embeddings, ICLR 2014. There
+τ = 1, T = 10 did best, and s are word vectors of the names. The defaults here were chosen on validation
+splits; ``docs/encoders.md`` has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.files import read_json, write_json, write_text
+from diptych.core.fingerprint import fingerprint
+from diptych.data.loading import batched
+from diptych.encoders.class_names import DEFINITIONS, class_texts
+from diptych.encoders.classifier import Classifier, ClassifierConfig
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.inputs import check_texts
+from diptych.encoders.rows import unit_rows
+from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
+from diptych.encoders.targets.kinds.sentence import SentenceEncoder
+from diptych.encoders.tensors import save_tensors
+
+__all__ = ["CONSE_FILE", "ConseConfig", "ConseEncoder", "convex_combination"]
+
+CONSE_FILE = "conse.json"
+"""The file that makes a folder such an encoder."""
+
+
+class ConseConfig(ClassifierConfig):
+    """What ``conse.json`` says; paths are from its folder.
+
+    Attributes:
+        names: see :func:`~diptych.encoders.class_names.class_texts`.
+        template: what is made of a name before the sentence encoder reads it.
+        sentences: a sentence-transformers folder or name.
+        top: T, classes per picture.
+        temperature: τ of the soft-max; above 1 the less probable classes count for more.
+    """
+
+    names: str = f"imagenet-1k{DEFINITIONS}"
+    template: str = "{name}"
+    sentences: str = TargetOptions().model
+    top: int = Field(10, ge=1)
+    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
+
+
+def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
+    """(n, classes) logits and (classes, d) rows of the classes → (n, d), of any length.
+
+    Of classes that are equally probable the first are taken.
+
+    Raises:
+        UsageError: more classes per picture than there are.
+    """
+    if top > logits.shape[1]:
+        raise UsageError(f"top {top} of {logits.shape[1]} classes", "take at most as many as there are")
+    exact = np.asarray(logits, dtype=np.float64) / temperature
+    chosen = np.argsort(-exact, axis=1, kind="stable")[:, :top]
+    values = np.take_along_axis(exact, chosen, axis=1)
+    weights = np.exp(values - values[:, :1])
+    weights /= weights.sum(axis=1, keepdims=True)
+    combined: np.ndarray = np.einsum("nt,ntd->nd", weights, rows[chosen].astype(np.float64))
+    return combined
+
+
+class ConseEncoder(DualEncoder):
+    """A classifier's class names through a sentence encoder.
+
+    Args:
+        classifier: says what a picture shows.
+        texts: one per class, in the order of the classifier's outputs.
+        sentences: makes rows of texts.
+        top: T.
+        temperature: τ.
+        name: what reports call it.
+
+    Raises:
+        MismatchError: another number of texts than of classes.
+        UsageError: a text that is not one line, T is not between 1 and the number of classes, or τ is not above 0.
+    """
+
+    family: ClassVar[str] = "conse"
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        texts: Sequence[str],
+        sentences: TargetModel,
+        top: int = ConseConfig.model_fields["top"].default,
+        temperature: float = ConseConfig.model_fields["temperature"].default,
+        name: str = "conse",
+    ) -> None:
+        if len(texts) != classifier.classes:
+            raise MismatchError(
+                f"{classifier.config.network} has {classifier.classes:,} outputs, there are {len(texts):,} names",
+                "give one name per output, in their order (a background class has one too)",
+            )
+        strange = next((text for text in texts if text.strip().splitlines() != [text]), None)
+        if strange is not None:
+            raise UsageError(f"the name {strange!r} is not one line", "strip names, and leave none empty")
+        if not 1 <= top <= classifier.classes or not 0 < temperature < float("inf"):
+            raise UsageError(
+                f"top {top} of {classifier.classes} classes at temperature {temperature}",
+                f"1 to {classifier.classes} classes, a temperature above 0",
+            )
+        self.classifier = classifier
+        self.texts = list(texts)
+        self.sentences = sentences
+        self.top = top
+        self.temperature = temperature
+        self.name = name
+
+    @cached_property
+    def class_rows(self) -> np.ndarray:
+        """(classes, d) float32 unit rows of the class names."""
+        return self.sentences.encode(self.texts)
+
+    @property
+    def width(self) -> int:
+        """d, that of the sentence encoder."""
+        return self.sentences.width
+
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays)."""
+        blocks = []
+        done = 0
+        for batch in batched(images, batch_size):
+            positions = range(done, done + len(batch))
+            prepared = [self.prepared(item, place) for place, item in zip(positions, batch, strict=True)]
+            blocks.append(self.encode_prepared(prepared, positions))
+            done += len(batch)
+        return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
+
+    @property
+    def prepares(self) -> bool:
+        """True."""
+        return True
+
+    def prepared(self, item: Any, position: int | str) -> np.ndarray:
+        """What the network takes of a picture."""
+        return self.classifier.prepare(item, position)
+
+    def encode_prepared(
+        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
+    ) -> np.ndarray:
+        """(n, d) float32 unit rows of one batch."""
+        logits = self.classifier.logits(np.stack(prepared))
+        bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
+        if len(bad):
+            raise NumericalError(
+                f"the classifier's outputs for image {positions[int(bad[0])]} are not finite",
+                "its weights are damaged, or made for another network or preprocessing",
+            )
+        rows = convex_combination(logits, self.class_rows, self.top, self.temperature)
+        return unit_rows(rows, "image", positions)
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        """(n, d) float32 unit rows; a text that the sentence encoder knows nothing of has a row of zeros."""
+        return self.sentences.encode(check_texts(texts), batch_size)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the classifier, the class names, the sentence encoder, T and τ."""
+        return fingerprint(
+            self.family,
+            self.classifier.fingerprint,
+            self.texts,
+            self.sentences.fingerprint,
+            self.top,
+            self.temperature,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What has to be printed beside every number this encoder produced."""
+        network = self.classifier.config
+        return {
+            "family": self.family,
+            "name": self.name,
+            "width": self.width,
+            "image": {
+                "network": network.network,
+                "network_options": network.network_options,
+                "network_fingerprint": self.classifier.fingerprint,
+                **self.classifier.preprocessing.model_dump(mode="json"),
+                "classes": len(self.texts),
+                "names": f"{self.texts[0]!r}, …",
+                "names_fingerprint": fingerprint(self.texts),
+                "top": self.top,
+                "softmax_temperature": self.temperature,
+            },
+            "text": self.sentences.describe(),
+            "activation": "soft-max over the classes, then the mean of their names' rows",
+            "normalisation": "unit length, eps 1e-12",
+            "temperature": None,
+            "fingerprint": self.fingerprint,
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def _write(self, folder: Path) -> None:
+        save_tensors(self.classifier.network.state_dict(), folder / "model.safetensors")
+        write_text(folder / "names.txt", "\n".join(self.texts) + "\n")
+        self.sentences.save(folder / "sentences")
+        config = ConseConfig(
+            **self.classifier.config.model_dump(exclude={"weights"}),
+            weights="model.safetensors",
+            names="names.txt",
+            sentences="sentences",
+            top=self.top,
+            temperature=self.temperature,
+        )
+        write_json(folder / CONSE_FILE, config.model_dump(mode="json"))
+
+    @classmethod
+    def open(cls, folder: Path | str, device: str | None = None) -> ConseEncoder:
+        """Load a folder with a ``conse.json``, written by hand or by ``save``.
+
+        Raises:
+            StorageError: the file is missing, or has keys or values that it cannot have.
+            UsageError: what it names is not there.
+            MismatchError: what it names does not fit together.
+        """
+        folder = Path(folder).expanduser()
+        file = folder / CONSE_FILE
+        try:
+            config = ConseConfig.model_validate(read_json(file))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key = ".".join(map(str, first["loc"])) or "the file"
+            known = ", ".join(ConseConfig.model_fields)
+            raise StorageError(f"{file}: {key}: {first['msg']}", f"its keys: {known}") from None
+        texts = class_texts(config.names, folder, config.template)
+        inside = folder / Path(config.sentences).expanduser()
+        if (inside / "targets.json").is_file():
+            sentences = open_target_model(inside)
+        else:
+            source = str(inside) if inside.is_dir() else config.sentences
+            sentences = SentenceEncoder.load(source, device=device)
+        network = ClassifierConfig(**config.model_dump(include=set(ClassifierConfig.model_fields)))
+        classifier = Classifier.open(network, folder, device)
+        name = folder.resolve().name
+        marker = folder / "diptych.json"
+        if marker.is_file():
+            name = read_json(marker).get("settings", {}).get("name", name)
+        return cls(classifier, texts, sentences, config.top, config.temperature, name)

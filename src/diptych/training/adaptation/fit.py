@@ -1,0 +1,97 @@
+"""From rows of pairs to maps: pure, deterministic, without an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from diptych.core.errors import DataError
+from diptych.encoders.linear_maps import LinearMaps
+from diptych.encoders.rows import unit_rows
+from diptych.training.adaptation import contrastive, gaussian
+from diptych.training.adaptation.options import AdaptationOptions, Method
+from diptych.training.adaptation.selection import LEAST_PAIRS, Learner, held_out_losses
+
+__all__ = ["Fitted", "fit_linear"]
+
+_METHODS: dict[Method, tuple[Callable[[np.ndarray, np.ndarray, np.ndarray], Learner], tuple[float, ...]]] = {
+    "gaussian": (gaussian.GaussianMoments.of, gaussian.STRENGTHS),
+    "infonce": (contrastive.ContrastivePairs.of, contrastive.STRENGTHS),
+}
+
+
+class Fitted(NamedTuple):
+    """What was learned from pairs.
+
+    Attributes:
+        maps: of both sides.
+        strength: of the pull towards the encoder as it is; infinite where it won and the maps change nothing.
+        losses: held-out loss of each strength tried, in nats per query; empty where none was.
+    """
+
+    maps: LinearMaps
+    strength: float
+    losses: dict[float, float]
+
+
+def fit_linear(
+    image_rows: np.ndarray,
+    text_rows: np.ndarray,
+    positives: np.ndarray,
+    options: AdaptationOptions | None = None,
+) -> Fitted:
+    """Learn a linear map per side from rows of pairs.
+
+    Without pairs, where there is nothing to tell a pair from (``infonce`` of one pair), and where held-out pairs say that the encoder is best as it is, the maps change nothing.
+    Of fewer than four pairs the strongest pull is taken, for there are too few to hold out.
+
+    Args:
+        image_rows: (n, d) rows; divided by their length first.
+        text_rows: (m, d) rows of the same encoder.
+        positives: (n, m) boolean, who describes whom; every row and column has one.
+        options: the defaults when not given.
+
+    Raises:
+        DataError: shapes that do not fit, a row without a positive, or rows of a single point.
+        NumericalError: a row is not finite.
+    """
+    options = options or AdaptationOptions()
+    images, texts, positives = _checked(image_rows, text_rows, positives)
+    width = images.shape[1]
+    if not len(images) or (options.method == "infonce" and positives.all()):  # nothing to tell apart
+        return Fitted(LinearMaps.identity(width), np.inf, {})
+    learner, strengths = _METHODS[options.method]
+    losses: dict[float, float] = {}
+    strength = options.strength
+    if strength is None and len(images) < LEAST_PAIRS:
+        strength = strengths[0]
+    elif strength is None:
+        losses = held_out_losses(images, texts, positives, learner, strengths)
+        strength = min(losses, key=losses.__getitem__)  # of equals the first, the strongest pull
+    if strength == np.inf:
+        return Fitted(LinearMaps.identity(width), strength, losses)
+    return Fitted(learner(images, texts, positives).maps(strength), strength, losses)
+
+
+def _checked(
+    image_rows: np.ndarray, text_rows: np.ndarray, positives: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    shapes = [np.shape(image_rows), np.shape(text_rows), np.shape(positives)]
+    fits = len(shapes[0]) == len(shapes[1]) == 2 and shapes[0][1] == shapes[1][1]
+    if not fits or shapes[2] != (shapes[0][0], shapes[1][0]) or not shapes[0][1]:
+        raise DataError(
+            f"rows of shapes {shapes[0]} and {shapes[1]} with positives of shape {shapes[2]}",
+            "give (n, d) rows of pictures, (m, d) rows of texts and an (n, m) boolean matrix",
+        )
+    positives = np.asarray(positives)
+    if positives.dtype != np.bool_:
+        raise DataError(f"positives are {positives.dtype}", "give a boolean matrix")
+    for side, axis in (("picture", 1), ("text", 0)):
+        alone = np.flatnonzero(~positives.any(axis=axis))
+        if len(alone):
+            raise DataError(f"{side} {alone[0]} has no positive", "leave it out")
+    sides = ((image_rows, "image"), (text_rows, "text"))
+    images, texts = (unit_rows(rows, kind, range(len(rows))).astype(np.float64) for rows, kind in sides)
+    return images, texts, positives

@@ -1,0 +1,157 @@
+"""``diptych protocol`` through its command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import Command
+from two_stage import TwoStage, published_recalls, rounded
+
+from diptych.core.files import write_json
+from diptych.encoders.embeddings import Embeddings
+from diptych.evaluation import top_k
+from diptych.evaluation.reranked import Candidates, Reranked
+
+N = 150
+X_VLM = "reproducibility:table-2.1:Repr. X-VLM, Flickr30k"
+
+
+def embedded(folder: Path, model: TwoStage, split: str, encoder: str = "e" * 16) -> Path:
+    """What ``diptych embed`` leaves, without an encoder."""
+    n = len(model.images)
+    shared = {"dataset": "made-up", "split": split, "data": f"data of {split}"}
+    sides = {"image": (model.images, n), "text": (model.texts, len(model.texts))}
+    for kind, (rows, size) in sides.items():
+        ids = [f"{kind}{row}" for row in range(size)]
+        Embeddings(ids, rows, encoder, shared["data"], kind, shared).save(folder / f"{kind}s")
+    np.save(folder / "caption_image.npy", model.home)
+    write_json(folder / "about.json", shared)
+    origin = {"model": "made-up", "data": {"path": "made-up"}, "split": split}
+    write_json(folder / "origin.json", origin)
+    return folder
+
+
+def reranked(folder: Path, model: TwoStage, encoder: str = "e" * 16) -> Path:
+    sides = []
+    for queries, gallery, matching in (
+        (model.images, model.texts, model.matching),
+        (model.texts, model.images, model.matching.T),
+    ):
+        items, scores = top_k(queries, gallery, 16)
+        final = np.take_along_axis(matching, items, axis=1).astype(np.float32)
+        sides.append(Candidates(items, scores.astype(np.float32), final))
+    return Reranked(*sides, about={"encoder": encoder, "data": "data of test"}).save(folder)
+
+
+@pytest.fixture(scope="module")
+def model() -> TwoStage:
+    return TwoStage(N)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, model: TwoStage) -> Path:
+    home = tmp_path_factory.mktemp("protocol")
+    embedded(home / "test", model, "test")
+    embedded(home / "val", TwoStage(N, seed=4, contrast=0.8), "val")
+    reranked(home / "reranked", model)
+    return home
+
+
+def targets(values: dict[str, float]) -> list[str]:
+    return [part for name, value in values.items() for part in ("--target", f"{name}={value}")]
+
+
+def test_it_finds_k_test(diptych: Command, folders: Path, model: TwoStage, tmp_path: Path) -> None:
+    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+    out = tmp_path / "out"
+    done = diptych(
+        *("protocol", folders / "test", "--reranked", folders / "reranked", *targets(printed)),
+        *("--changes", 1, "--out", out),
+    )
+    assert done.code == 0, done.err
+    assert "k_test = 2 explains it" in done.out
+    assert "no proof of it" in done.out
+    assert "to 5 candidates of each query" in done.out
+    assert "test: made-up test, 150 images, 750 captions; encoder eeeeeeeeeeeeeeee" in done.out
+    assert f"next: open {out / 'report.html'}" in done.out
+    written = json.loads((out / "protocol.json").read_text())
+    assert written["exploration"]["explanations"][0]["changes"] == [{"axis": "k_test", "choice": "2"}]
+    assert written["says"][1].startswith("k_test = 2 explains it")
+    assert "k_test = 2" in (out / "report.html").read_text()
+
+
+def test_another_split_is_named(diptych: Command, folders: Path) -> None:
+    val = TwoStage(N, seed=4, contrast=0.8)
+    printed = rounded(published_recalls(val.contrastive, None, val.home, 0))
+    done = diptych(
+        *("protocol", folders / "test", "--also", f"val={folders / 'val'}", *targets(printed), "--changes", 1)
+    )
+    assert done.code == 0, done.err
+    assert "source = val explains it" in done.out
+    assert (folders / "test" / "protocol" / "protocol.json").is_file()
+
+
+def test_numbers_that_look_re_ranked(diptych: Command, folders: Path, tmp_path: Path) -> None:
+    done = diptych(
+        *("protocol", folders / "test", "--published", X_VLM, "--changes", 1, "--out", tmp_path / "out")
+    )
+    assert done.code == 0, done.err
+    assert "Nothing that was tried explains it" in done.out
+    assert "with --reranked FOLDER, matching scores are tried too" in done.out
+    assert "printed: reproducibility table-2.1, row Repr. X-VLM, Flickr30k" in done.out
+
+
+def test_the_digits_alone(diptych: Command, tmp_path: Path) -> None:
+    done = diptych("protocol", "--published", "reproducibility:table-2.1:Repr. CLIP, Flickr30k")
+    assert done.code == 0, done.err
+    assert "1,014 queries, cut off (images of Flickr30k val" in done.out
+    done = diptych("protocol", "--target", "i2t R@1=63.3", "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert "i2t R@1 63.3" in done.out
+    assert json.loads((tmp_path / "out" / "protocol.json").read_text())["target"] == {"i2t R@1": "63.3"}
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no printed number is given"),
+        (["--target", "i2t R@1=5", "--published", X_VLM], "both --published and --target"),
+        (["--target", "R@1=5"], "names neither i2t nor t2i"),
+        (["--target", "i2t R@1"], "is not NAME=NUMBER"),
+        (["--target", "i2t R@1=5", "--also", "val=x"], "--also without a RUN"),
+        (
+            ["--target", "i2t R@1=5", "--reranked", "x", "--split", "val"],
+            "--reranked and --split without a RUN",
+        ),
+        (["--published", "thesis:table-2.1:x"], "unknown published paper 'thesis'"),
+        (["--published", "reproducibility:table-2.1:CLIP"], "Repr. CLIP, COCO"),
+        (["nowhere", "--target", "i2t R@1=5"], "nowhere"),
+    ],
+)
+def test_what_is_asked_wrongly(diptych: Command, arguments: list[str], message: str) -> None:
+    done = diptych("protocol", *arguments)
+    assert done.code == 2
+    assert message in done.err.replace("\n", " ")
+
+
+def test_embeddings_that_do_not_belong(
+    diptych: Command, folders: Path, model: TwoStage, tmp_path: Path
+) -> None:
+    other = reranked(tmp_path / "other", model, encoder="f" * 16)
+    done = diptych("protocol", folders / "test", "--reranked", other, "--target", "i2t R@1=5")
+    assert done.code == 1
+    assert "re-ranked with encoder ffffffffffffffff, the embeddings are of eeeeeeeeeeeeeeee" in done.err
+    for also in ("val", "=x", f"test={folders / 'val'}"):
+        done = diptych("protocol", folders / "test", "--also", also, "--target", "i2t R@1=5")
+        assert done.code == 2
+        assert "--also" in done.err
+    done = diptych("protocol", folders / "test", "--reranked", folders / "val", "--target", "i2t R@1=5")
+    assert done.code == 1
+    assert "reranked.json does not exist" in done.err
+    tolerant = diptych("protocol", folders / "test", "--tolerance", "5", "--target", "i2t R@1=5")
+    assert tolerant.code == 2
+    assert "between 0 and 1" in tolerant.err

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from diptych.core import errors
+from diptych.core.errors import DiptychError, ImageError, UnknownNameError, UsageError
+from diptych.core.progress import report_to
+from diptych.data.collection import Collection
+from diptych.data.readers import read_collection
+from diptych.data.regions import RegionSource
+from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.caption_tower import CaptionTowerConfig
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.processes import _device, _error_of, encode_in_processes
+from diptych.encoders.region_tower import RegionTowerConfig
+from diptych.encoders.sides import sides_of
+from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
+
+
+def encoder() -> TwoTowerEncoder:
+    torch.manual_seed(0)
+    image = RegionTowerConfig(regions=2, feature_width=3)
+    config = ModelConfig(width=6, image=image, text=CaptionTowerConfig(min_count=1))
+    vocabulary = Vocabulary.build(["a red star"], 1)
+    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
+
+
+class Features(RegionSource):
+    """Features of which one may be damaged, with the names of sound ones."""
+
+    def __init__(self, count: int, bad: int | None = None) -> None:
+        values = np.random.default_rng(0).normal(size=(count, 2, 3)).astype(np.float32)
+        if bad is not None:
+            values[bad, 1, 2] = np.nan
+        super().__init__([values], "r.npy")
+
+    def content(self, row: int) -> str:
+        return str(row)
+
+
+def featured(collection: Collection, bad: int | None = None) -> Collection:
+    count = collection.n_images
+    return replace(collection, source=Features(count, bad), source_rows=np.arange(count))
+
+
+@pytest.fixture
+def collection(scenes_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Collection:
+    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", 5)
+    monkeypatch.setattr("diptych.encoders.sides._TEXT_BLOCK", 30)
+    return featured(read_collection(scenes_folder).split("train"))
+
+
+class Bars:
+    """What was told, bar after bar."""
+
+    def __init__(self) -> None:
+        self.told: list[list[Any]] = []
+
+    def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
+        self.told.append([description, total, done])
+        return self
+
+    def advance(self, steps: int = 1, note: str = "") -> None:
+        assert steps > 0
+        self.told[-1][2] += steps
+
+    def finish(self, task: Any) -> None:
+        pass
+
+
+def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(
+    collection: Collection, tmp_path: Path
+) -> None:
+    whole = encode_collection(encoder(), collection, tmp_path / "one")
+    folder = tmp_path / "two"
+    # The damaged picture is the second process's, the last but three.
+    damaged, name = featured(collection, bad=44), collection.image_ids[44]
+    with pytest.raises(ImageError, match=rf"image {name}: feature 2 of region 1 is nan") as caught:
+        encode_collection(encoder(), damaged, folder, processes=2, accelerator="cpu")
+    assert caught.value.fix == "extract it again"
+    assert sorted(file.name for file in folder.iterdir()) == ["images.unfinished", "texts.unfinished"]
+
+    bars = Bars()
+    with report_to(bars):
+        found = encode_collection(encoder(), collection, folder, processes=2, accelerator="cpu")
+    assert np.array_equal(found.images.rows, whole.images.rows)
+    assert np.array_equal(found.texts.rows, whole.texts.rows)
+    assert found.about == whole.about
+    assert bars.told == [
+        ["reading pictures", 48, 48],
+        ["embedding pictures", 48, 48],
+        ["embedding captions", 240, 240],
+    ]
+    assert {file.name for file in folder.iterdir()} == {file.name for file in (tmp_path / "one").iterdir()}
+
+
+def test_asked_to_stop_a_process_ends_its_block(collection: Collection, tmp_path: Path) -> None:
+    about: dict[str, Any] = {}
+    sides = sides_of(encoder(), collection, tmp_path, "data", about)
+    encode_in_processes(encoder(), collection, sides, 1, "cpu", should_stop=lambda: True)
+    # It had begun before it was asked, and is not there any more.
+    assert [len(side.rows.missing()) for side in sides] == [9, 8]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["images.unfinished", "texts.unfinished"]
+    assert multiprocessing.active_children() == []
+
+
+def test_where_nothing_is_missing_nothing_is_started(collection: Collection, tmp_path: Path) -> None:
+    encode_in_processes(encoder(), collection, [], 2, "cpu")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_collection_that_cannot_be_handed_on_is_named(collection: Collection, tmp_path: Path) -> None:
+    class Locked:
+        def __init__(self, source: Any) -> None:
+            self.lock, self.source = threading.Lock(), source
+
+        def read(self, row: int) -> Any:
+            return self.source.read(row)
+
+        def content(self, row: int) -> str:
+            return str(row)
+
+    pictures = replace(collection, source=Locked(collection.source))
+
+    class Pictures(TwoTowerEncoder):
+        takes = "pictures"  # type: ignore[assignment]
+
+    of_pictures = Pictures(encoder().model, encoder().source)
+    with pytest.raises(UsageError, match="the collection cannot be handed to other processes") as caught:
+        encode_collection(of_pictures, pictures, tmp_path / "e", processes=2, accelerator="cpu")
+    assert caught.value.fix == "use one process"
+
+
+def test_devices_are_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert [_device(name, 8) for name in ("auto", "cpu")] == ["cpu", "cpu"]
+    with pytest.raises(UsageError, match="8 processes for 0 graphics cards"):
+        _device("cuda", 8)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert [_device(name, 4) for name in ("auto", "cuda", "gpu", "cpu")] == ["cuda", "cuda", "cuda", "cpu"]
+    with pytest.raises(UsageError, match="5 processes for 4 graphics cards"):
+        _device("auto", 5)
+    with pytest.raises(UsageError, match="accelerator 'tpu' with 2 processes"):
+        _device("tpu", 2)
+
+
+def test_an_error_comes_back_as_what_it_is() -> None:
+    for error in (ImageError("bad", "leave it out"), UnknownNameError("split", "tes", ["test"])):
+        found = _error_of(type(error).__name__, error.message, error.fix)
+        assert type(found) is type(error)
+        assert (found.message, found.fix, found.exit_code) == (error.message, error.fix, error.exit_code)
+        assert str(found) == str(error)
+    assert type(_error_of("NotOurs", "x", "")) is DiptychError
+    assert set(errors.__all__) >= {"ImageError", "NumericalError"}

@@ -1,0 +1,450 @@
+"""Thesis chapter 2 as a study: several collections side by side, three kinds of verdicts, the tree."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper, run_study
+from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.page import render_study
+from diptych.studies.published import published_table
+from diptych.studies.reproducibility_orders import COLUMNS, measured_orders, printed_orders, verdict_of
+from diptych.studies.reproducibility_tables import order_tables
+from diptych.studies.reproducibility_tree import PAPERS, tree_of
+from diptych.studies.results import Entry
+from diptych.studies.study import Measurement
+from diptych.studies.verdict import Measured
+
+TABLE_2_1, TABLE_2_2 = (STUDIES.get(f"reproducibility.table-2.{n}") for n in (1, 2))
+TINY = {
+    "data.scenes.n_train": 96,
+    "data.scenes.n_val": 16,
+    "data.scenes.n_test": 0,
+    "model.width": 16,
+    "model.text.word_width": 8,
+    "model.text.min_count": 1,
+    "batches.size": 32,
+    "stages.0.epochs": 1,
+    "stages.0.warmup": 0,
+}
+
+
+# What is printed --------------------------------------------------------------------------------
+
+
+def status(study: Any, claim: str, by: str = "thesis") -> str:
+    (found,) = (said for one, said in judged_in_the_paper(study) if one.name == claim)
+    return found[by].status
+
+
+def test_the_thesis_supports_its_text_but_for_what_is_noted() -> None:
+    for study, failing in (
+        (TABLE_2_1, {"Flickr30k, named", "mostly X-VLM"}),
+        (TABLE_2_2, {"Fashion200k, named", "as printed"}),
+    ):
+        said = {claim.name: found["thesis"].status for claim, found in judged_in_the_paper(study)}
+        assert {name for name, word in said.items() if word == "fails"} == failing
+        assert "not run" not in said.values()
+    # Of the originals themselves.
+    assert status(TABLE_2_1, "mostly X-VLM", "original") == "holds"
+    assert status(TABLE_2_1, "COCO", "original") == "holds"
+    assert status(TABLE_2_1, "COCO, relative", "original") == "not run"
+
+
+def printed(table: str, row: str, column: str) -> float:
+    return (
+        next(one for one in published_table("reproducibility", table).rows if one.row == row)
+        .cells[column]
+        .value
+    )
+
+
+def test_wrong_statements_of_the_text_by_arithmetic() -> None:
+    """What the notes of the published file say does not fit the table."""
+    gain = printed("table-2.2", "CLIP, Fashion200k", "i2t rsum") / printed(
+        "table-2.2", "X-VLM, Fashion200k", "i2t rsum"
+    )
+    assert round(100 * (gain - 1)) == 183  # printed: 83 %
+    for column, share in (("i2t R@5", 4.6), ("i2t R@10", 2.6)):  # printed: 4 and 2 %
+        ours, theirs = (printed("table-2.1", f"{who} CLIP, Flickr30k", column) for who in ("Repr.", "Orig."))
+        assert round(100 * (1 - ours / theirs), 1) == share
+    assert printed("table-2.1", "Repr. X-VLM, COCO", "rsum") > printed(
+        "table-2.1", "Repr. CLIP, COCO", "rsum"
+    )
+    recalls = [f"{way} R@{k}" for way in ("t2i", "i2t") for k in (1, 5, 10)]
+    ratios = [
+        printed("table-2.1", "Orig. CLIP, COCO", name) / printed("table-2.1", "Repr. CLIP, COCO", name)
+        for name in recalls
+    ]
+    assert round(100 * (sum(ratios) / 6 - 1)) == 77  # printed: about 70 %
+
+
+def fits(value: float, queries: int, cut: bool) -> bool:
+    """Whether a printed share, of two decimals, can be a count of so many queries."""
+    counts = range(int(value * queries / 100) - 1, int(value * queries / 100) + 3)
+    shares = [10_000 * count / queries for count in counts]
+    return any((int(share + 1e-9) if cut else round(share)) == round(100 * value) for share in shares)
+
+
+@pytest.mark.parametrize(
+    ("row", "table", "queries", "cut", "possible"),
+    [
+        ("Repr. CLIP, Flickr30k", "table-2.1", 1_000, False, False),
+        ("Repr. CLIP, Flickr30k", "table-2.1", 1_000, True, False),
+        ("Repr. CLIP, Flickr30k", "table-2.1", 1_014, True, True),
+        ("Repr. CLIP, COCO", "table-2.1", 5_000, False, False),
+        ("Repr. CLIP, COCO", "table-2.1", 5_000, True, False),
+        ("CLIP, CUB-200", "table-2.2", 2_938, False, True),
+        ("CLIP, CUB-200", "table-2.2", 2_856, False, False),
+    ],
+)
+def test_sizes_that_the_digits_allow(row: str, table: str, queries: int, cut: bool, possible: bool) -> None:
+    values = [printed(table, row, f"{way} R@{k}") for way in ("t2i", "i2t") for k in (1, 5, 10)]
+    assert all(fits(value, queries, cut) for value in values) is possible
+
+
+def test_the_tree_of_the_thesis() -> None:
+    """Leaf by leaf as section 2.6 tells it, then up."""
+    original, thesis = printed_orders("original"), printed_orders("thesis")
+    found = {node.number: str(verdict_of(node, thesis, original)) for node in tree_of(PAPERS).upwards()}
+    assert found == {
+        **{7: "0 of 6", 8: "0 of 6", 9: "0 of 6", 10: "3 of 3", 11: "0 of 3"},
+        **{12: "2 of 6", 13: "2 of 6", 14: "2 of 6", 15: "3 of 3", 16: "2 of 3"},
+        **{3: "9 of 9", 4: "0 of 3", 5: "9 of 9", 6: "0 of 3", 1: "9 of 18", 2: "9 of 18", 0: "18 of 36"},
+    }
+    own = {node.number: str(verdict_of(node, original, original)) for node in tree_of(PAPERS).upwards()}
+    assert (own[10], own[16], own[4], own[6], own[0]) == ("3 of 3", "3 of 3", "3 of 3", "1 of 3", "–")
+
+
+def test_the_relative_table_says_who_and_whether_as_originally() -> None:
+    relative, upwards = order_tables(Evidence())
+    rows = {(row[0], row[1]): dict(zip(relative.header[2:], row[2:], strict=True)) for row in relative.rows}
+    assert rows["coco", "thesis"]["i2t R@1"] == "X-VLM 40.24 ✓"
+    assert rows["flickr30k", "thesis"]["t2i R@1"] == "CLIP 37.13 ✗"
+    assert rows["flickr30k", "original"]["i2t R@1"] == "CLIP ~2.70"
+    assert rows["cub", "thesis"]["t2i R@1"] == "CLIP ~0.01"
+    assert ("cub", "original") not in rows
+    assert [row[0] for row in upwards.rows] == [str(n) for n in (*range(7, 17), 3, 4, 5, 6, 1, 2, 0)]
+    assert upwards.rows[-1][3:] == ("–", "◐ 18 of 36")
+
+
+# What is measured -------------------------------------------------------------------------------
+
+
+def results_of(study: Any, numbers: dict[tuple[str, str], dict[str, float]], **on: Any) -> Results:
+    """Results on the paper's own test sets: (row, dataset) → values."""
+    sizes = {"coco": (5_000, 25_010, 256), "flickr30k": (1_000, 5_000, 128)}
+    entries = []
+    for (row, dataset), values in numbers.items():
+        images, captions, k = sizes.get(dataset, (100, 100, 128))
+        measured = Measured(
+            dataset,
+            "test",
+            images,
+            captions,
+            reranked=k if row == "x-vlm" else 0,
+            centric=PAPERS.get(dataset, "object"),
+        )
+        measurement = Measurement(values, replace(measured, **on), "protocol")
+        entries.append(
+            Entry(study.name, row, 0, "paper", (measurement,), "k", f"out/{row}", f"{dataset}: all", (0, 0), 0.0,
+                  fine_tuned_from=f"models/{row} (fingerprint 0123)")
+        )  # fmt: skip
+    return Results(study.name, tuple(entries), several=True)
+
+
+def originals(dataset: str, factor: float = 1.0) -> dict[tuple[str, str], dict[str, float]]:
+    title = {"coco": "COCO", "flickr30k": "Flickr30k"}[dataset]
+    return {
+        (row, dataset): {
+            column: printed("table-2.1", f"Orig. {label}, {title}", column) * factor for column in COLUMNS
+        }
+        for row, label in (("clip", "CLIP"), ("x-vlm", "X-VLM"))
+    }
+
+
+def test_the_originals_are_reproduced_by_themselves() -> None:
+    comparison = compare(
+        TABLE_2_1, results_of(TABLE_2_1, {**originals("coco"), **originals("flickr30k", 0.8)})
+    )
+    assert comparison.reproduces
+    said = {(block.on.dataset, block.on.by): block for block in comparison.blocks}
+    assert list(said) == [
+        *(("coco", "original"), ("coco", "thesis"), ("flickr30k", "original"), ("flickr30k", "thesis"))
+    ]
+    verdicts = {
+        key: {cell.verdict for row in block.rows for cell in row.cells} for key, block in said.items()
+    }
+    assert verdicts["coco", "original"] == {"reproduced"}
+    assert verdicts["flickr30k", "original"] == {"not reproduced"}
+    # Other captions, another split, other candidates: nothing is held against the thesis's.
+    assert verdicts["coco", "thesis"] == verdicts["flickr30k", "thesis"] == {"other data"}
+    assert said["coco", "original"].differences == ()
+    assert "X-VLM: 256 candidates re-ranked, not 2 or 4" in said["coco", "thesis"].differences
+    assert "CLIP: models/clip (fingerprint 0123)" in comparison.label
+    claims = {claim.name: judgement.status for claim, judgement, _ in comparison.claims}
+    assert claims["COCO, relative"] == "holds"
+    assert claims["COCO, absolute"] == "fails"  # the thesis's: no score is within 5 %
+    assert claims["Flickr30k, X-VLM"] == "holds"
+    assert claims["lower"] == "fails"  # 6 of 12 recalls are not lower
+
+
+def test_the_order_of_another_collection_is_held_against_the_originals() -> None:
+    low = {column: 1.0 for column in COLUMNS}
+    numbers = {**originals("coco"), ("clip", "shop"): {**low, "i2t R@1": 2.0}, ("x-vlm", "shop"): low}
+    comparison = compare(TABLE_2_2, results_of(TABLE_2_2, numbers))
+    claims = {claim.name: judgement for claim, judgement, _ in comparison.claims}
+    assert claims["absolute"].status == "holds"
+    assert claims["RQ1.3"].status == "fails"  # no order is found again: clip's, and ties
+    assert "0 of 6" in claims["RQ1.3"].figure
+    assert claims["objects"].status == "fails"
+    assert claims["CUB-200, named"].status == "not run"
+    relative = comparison.tables[0]
+    (here,) = (row for row in relative.rows if row[:2] == ("shop", "here"))
+    assert here[2 + COLUMNS.index("i2t R@1")] == "CLIP 1.00"
+    assert here[2] == "tie 0.00"
+
+
+def test_orders_of_several_seeds_are_those_of_their_means() -> None:
+    figures = {"clip": {"shop t2i R@1": Figure(3.0, 0.5, 2)}, "x-vlm": {"shop t2i R@1": Figure(4.0, 0.5, 2)}}
+    orders = measured_orders(Evidence(figures, centric={"shop": "object"}))
+    found = orders.of("SHOP", "t2i R@1")
+    assert found is not None
+    assert (found.ahead, found.apart, found.near_tie) == ("x-vlm", 1.0, None)
+    assert orders.on("object") == ["shop"]
+    assert orders.on("scene") == []
+
+
+def test_entries_of_one_collection_are_alike_and_of_several_side_by_side() -> None:
+    results = results_of(TABLE_2_1, {**originals("coco"), **originals("flickr30k")})
+    assert results.datasets == ["coco", "flickr30k"]
+    evidence = results.evidence()
+    assert evidence.centric == {"coco": "scene", "flickr30k": "scene"}
+    figure = evidence.figure("clip", "flickr30k i2t R@1")
+    assert figure is not None
+    assert figure.mean == 88.0
+    strange = replace(results.entries[0], data="coco: a part")
+    with pytest.raises(UsageError, match="differ"):
+        Results(TABLE_2_1.name, (*results.entries, replace(strange, seed=1)), several=True)
+    with pytest.raises(UsageError, match="differ"):
+        Results(TABLE_2_1.name, results.entries)
+    for entry in results.entries:
+        assert Entry.from_dict(json.loads(json.dumps(entry.to_dict()))) == entry
+
+
+# Running it -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], Results]:
+    """The quick setting on fewer pictures, zero-shot rows alone."""
+    folder, told = tmp_path_factory.mktemp("study") / TABLE_2_1.name, []
+    results = run_study(
+        TABLE_2_1, folder, small(), rows=["clip", "x-vlm"], accelerator="cpu", tell=told.append
+    )
+    return folder, told, results
+
+
+def small(**more: Any) -> Choices:
+    sections = TABLE_2_1.settings["quick"].collections
+    fewer = tuple(
+        (name, {"scenes": {**section["scenes"], "n_train": 24, "n_test": 24}})
+        for name, section in sections.items()
+    )
+    return Choices(setting="quick", values={**TINY, **more}, collections=fewer)
+
+
+def test_every_row_is_measured_on_every_collection(quick: tuple[Path, list[str], Results]) -> None:
+    folder, told, results = quick
+    assert {(entry.row, entry.dataset) for entry in results.entries} == {
+        (row, name) for row in ("clip", "x-vlm") for name in ("scenes", "objects")
+    }
+    assert [line for line in told if "training" in line] == [
+        "row 1 of 2: CLIP: training",
+        "row 2 of 2: X-VLM: training",
+    ]
+    assert results.evidence().centric == {"objects": "object", "scenes": "scene"}
+    again: list[str] = []
+    same = run_study(TABLE_2_1, folder, small(), rows=["clip", "x-vlm"], accelerator="cpu", tell=again.append)
+    assert same == results
+    assert again == ["row 1 of 2: CLIP: there already", "row 2 of 2: X-VLM: there already"]
+    (found,) = collect([folder])
+    assert found == results
+
+
+def test_both_tables_share_what_is_made_and_each_has_its_claims(
+    quick: tuple[Path, list[str], Results],
+) -> None:
+    folder, _, _ = quick
+    told: list[str] = []
+    results = run_study(
+        TABLE_2_2,
+        folder.parent / TABLE_2_2.name,
+        small(),
+        rows=["clip", "x-vlm"],
+        accelerator="cpu",
+        tell=told.append,
+    )
+    assert not [line for line in told if "training" in line]
+    comparison = compare(TABLE_2_2, results)
+    statuses = {claim.name: judgement.status for claim, judgement, _ in comparison.claims}
+    assert statuses["CUB-200, named"] == "not run"
+    for name in ("objects", "RQ1.2", "RQ1.3", "absolute"):
+        assert statuses[name] in ("holds", "fails")
+    assert not comparison.reproduces
+
+
+def test_the_page_has_the_tables_the_tree_and_what_is_printed(
+    quick: tuple[Path, list[str], Results],
+) -> None:
+    _, _, results = quick
+    comparison = compare(TABLE_2_1, results)
+    page = render_study(comparison)
+    for words in (
+        *("Relative results", "Up the tree", "The tree of Figure 2.2", "Measured on objects test: 24 images"),
+        *("by thesis: CLIP: coco test", "540.60", "Not a reproduction", "256 candidates re-ranked"),
+    ):
+        assert words in page
+    (panel,) = comparison.study.figure.draw(results.evidence(), {})  # type: ignore[union-attr]
+    assert panel.startswith("<svg")
+    for words in (">16<", ">objects<", ">here<", "Image-text CMR: thesis 18 of 36, here"):
+        assert words in panel
+
+
+def test_other_captions_and_another_collection_join_the_same_folder(
+    quick: tuple[Path, list[str], Results], scenes_folder: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    folder = tmp_path / TABLE_2_1.name
+    shutil.copytree(quick[0], folder)
+    more = replace(small(), collections=(("more", {"path": str(scenes_folder)}),))
+    results = run_study(TABLE_2_1, folder, more, rows=["clip"], accelerator="cpu")
+    assert results.datasets == ["more", "objects", "scenes"]
+    one = run_study(
+        TABLE_2_1, folder, small(**{"measure.captions": "random"}), rows=["clip"], accelerator="cpu"
+    )
+    on = {entry.dataset: entry.measurements[0].on for entry in one.of("clip")}
+    assert (on["scenes"].captions, on["scenes"].chosen) == (24, "random")
+    assert (on["more"].captions, on["more"].chosen) == (80, "all")
+
+
+def test_an_encoder_is_given_and_another_is_refused(
+    quick: tuple[Path, list[str], Results], tmp_path: Path
+) -> None:
+    runs = {name: quick[0] / "rows" / name / "seed-0" for name in ("clip", "x-vlm")}
+    folder = tmp_path / TABLE_2_1.name
+
+    def run(first: str, **more: Any) -> Results:
+        values = {"clip": str(runs[first]), **more}
+        chosen = replace(small(), setting="data", values=values)
+        return run_study(TABLE_2_1, folder, chosen, rows=["clip", "x-vlm"], accelerator="cpu")
+
+    results = run("clip")
+    assert {entry.row for entry in results.entries} == {"clip"}
+    assert "--set x-vlm=RUN or ENCODER" in results.left_out["x-vlm"]
+    given = quick[2].of("clip")
+    for mine, theirs in zip(results.of("clip"), given, strict=True):
+        assert mine.measurements[0].values == theirs.measurements[0].values
+        assert mine.fine_tuned_from.startswith(str(runs["clip"]))
+    with pytest.raises(UsageError, match=r"fingerprint .*, not"):
+        run("x-vlm")
+    with pytest.raises(UsageError, match="about the training of clip"):
+        run("clip", **{"batches.size": 8})
+    # Where it was given it is not trained.
+    other = tmp_path / "other"
+    chosen = replace(small(), values={"clip": str(runs["clip"])})
+    run_study(TABLE_2_1, other / TABLE_2_1.name, chosen, rows=["clip"], accelerator="cpu")
+    with pytest.raises(UsageError, match="not a training"):
+        run_study(TABLE_2_1, other / TABLE_2_1.name, small(), rows=["clip"], accelerator="cpu")
+
+
+def test_a_row_is_adapted_to_each_collection(quick: tuple[Path, list[str], Results], tmp_path: Path) -> None:
+    """The numbers are those of the adapted encoder, although no picture is encoded again."""
+    import shutil
+
+    from diptych.data.scenes import scenes
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.training.adaptation import adapt_linear
+    from diptych.training.testing import evaluate_encoder
+
+    folder = tmp_path / TABLE_2_1.name
+    shutil.copytree(quick[0], folder)
+    told: list[str] = []
+    chosen = small(**{"adapt.strength": 64.0})
+    results = run_study(
+        TABLE_2_1, folder, chosen, rows=["clip+16", "x-vlm+64"], accelerator="cpu", tell=told.append
+    )
+    assert "adapting to 16 pairs of objects" in told
+    assert "row 4 of 4: X-VLM + 64 pairs: cannot be measured on scenes" in told  # 24 pictures to train on
+    assert not results.of("x-vlm+64")
+    found = {entry.dataset: entry for entry in results.of("clip+16")}
+    assert set(found) == {"scenes", "objects"}
+    collection = scenes(24, 0, 24, size=32, objects=1)
+    base = DualEncoder.load(folder / "rows" / "clip" / "seed-0" / "best")
+    adapted = adapt_linear(base, collection.split("train"), pairs=16, seed=0, strength=64.0)
+    by_hand = evaluate_encoder(adapted, collection.split("test"), tmp_path / "by hand", samples=0)
+    values = found["objects"].measurements[0].values
+    assert values["rsum"] == pytest.approx(by_hand.value("rsum"))
+    assert values["i2t R@5"] == pytest.approx(100 * by_hand.value("R@5", "i2t"))
+    plain = next(entry for entry in results.of("clip") if entry.dataset == "objects")
+    assert plain.measurements[0].values != values
+    assert found["objects"].changed == ("adapt.strength",)
+    # It stands in the table and in no order: orders are of the two models as they are.
+    block = next(block for block in compare(TABLE_2_1, results).blocks if block.on.dataset == "objects")
+    assert [row.row.name for row in block.rows] == ["clip", "x-vlm", "clip+16"]
+
+
+def test_rows_that_were_asked_other_things_are_said_to_be(
+    quick: tuple[Path, list[str], Results], tmp_path: Path
+) -> None:
+    import shutil
+
+    assert compare(TABLE_2_1, quick[2]).remarks == ()
+    folder = tmp_path / TABLE_2_1.name
+    shutil.copytree(quick[0], folder)
+    one = run_study(
+        TABLE_2_1, folder, small(**{"measure.captions": "first"}), rows=["clip"], accelerator="cpu"
+    )
+    comparison = compare(TABLE_2_1, one)
+    assert len(comparison.remarks) == 2
+    assert (
+        "clip: test, 24 images, 24 captions (first), full; x-vlm: test, 24 images, 120"
+        in comparison.remarks[0]
+    )
+    (here,) = (row for row in comparison.tables[0].rows if row[:2] == ("scenes", "here"))
+    assert not any("~" in cell for cell in here)  # other captions: no test can pair them
+
+
+@pytest.mark.parametrize(
+    ("choices", "error", "said"),
+    [
+        (Choices(setting="data"), UsageError, "no data given"),
+        (small(**{"measure.captions": "five"}), UsageError, "all, first, random"),
+        (small(**{"measure.caption": "all"}), UnknownNameError, "captions, k_test|k_test"),
+        (replace(small(), positives="cxc:X"), UsageError, "own pairs"),
+        (small(clip="nowhere"), UsageError, "neither a folder nor a name"),
+        (small(clip=3), UsageError, "--set clip=RUN or ENCODER"),
+        (
+            replace(small(), collections=(*small().collections, *small().collections)),
+            UsageError,
+            "two collections",
+        ),
+    ],
+)
+def test_impossible_wishes(choices: Choices, error: type[Exception], said: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=said):
+        run_study(TABLE_2_1, tmp_path / "out", choices, rows=["clip"], accelerator="cpu")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_study_of_one_collection_takes_one(tmp_path: Path, scenes_folder: Path) -> None:
+    chosen = Choices(collections=(("a", {"path": str(scenes_folder)}),))
+    with pytest.raises(UsageError, match="is of one collection"):
+        run_study(STUDIES.get("convse.table-3"), tmp_path, chosen)
