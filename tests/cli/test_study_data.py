@@ -91,6 +91,7 @@ def test_several_are_run_with_one_command(
     assert "row 2 of 2: X-VLM: measuring on things" in done.out
     assert "measured on: things test: 12 images" in done.out
     assert "one order, from collection to collection" in done.out
+    assert "protocol of x-vlm: dataset things" in done.out
     assert "tie ~0.00" in done.out  # it is the same encoder twice
     assert "◐ 18 of 36" in done.out  # the thesis's root
     page = (out / "report.html").read_text()
@@ -100,9 +101,9 @@ def test_several_are_run_with_one_command(
     assert again.code == 0
     assert "Relative results" in again.out
     shown = diptych("study", "show", "reproducibility.table-2.1")
-    assert "coco val" not in shown.out
-    assert "by logs" not in shown.out
     assert "74.95" in shown.out
+    assert shown.out.count("original scores and reproduced ones") == 4  # each collection by each who measured
+    assert "by thesis: flickr30k val: 1,014 images" in shown.out
 
 
 @pytest.mark.parametrize(

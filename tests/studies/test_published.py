@@ -139,7 +139,9 @@ def test_an_altered_cell_is_found() -> None:
 
 
 def test_unknown_names_list_those_there_are() -> None:
-    with pytest.raises(UnknownNameError, match="known: convse, d2s, ltd, metric-learning, reproducibility, svl"):
+    with pytest.raises(
+        UnknownNameError, match="known: convse, d2s, ltd, metric-learning, reproducibility, svl"
+    ):
         published_table("nobody", "table-1")
     with pytest.raises(UnknownNameError, match="table-1"):
         published_table("ltd", "table-9")

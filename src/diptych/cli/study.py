@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import OutFolder, SkipBadImages, recipe_values
 from diptych.cli.progress import progress
-from diptych.cli.study_data import DataChoices
+from diptych.cli.study_data import DataChoices, command_of
 from diptych.cli.study_tables import say_claims, say_comparison, say_published
 from diptych.core.errors import UsageError
 
@@ -78,7 +77,7 @@ def show(name: Name) -> None:
 
 def _apart(row: Row) -> str:
     """What sets a row apart: of its recipe, or of what stands in a recipe's place."""
-    sections = {"sparsify": row.sparsify, "search": row.search}
+    sections = {"sparsify": row.sparsify, "search": row.search, "adapt": row.adapt}
     own = {f"{name}.{key}": value for name, keys in sections.items() for key, value in (keys or {}).items()}
     return _changes({**row.changes, **own})
 
@@ -209,7 +208,7 @@ def run(
         values=recipe_values(set_),
         positives=positives,
     )
-    command = _command(name, choice, rows, seeds, chosen, targets, regions, positives, set_)
+    command = command_of(name, choice, rows, seeds, chosen, targets, regions, positives, set_)
     with progress(), stop_on_signal() as should_stop:
         results = run_study(
             one,
@@ -291,39 +290,3 @@ def _seeds(given: str | None) -> list[int] | None:
     if not seeds or min(seeds) < 0:
         raise UsageError(f"--seeds {given!r}", "give numbers from 0, e.g. --seeds 0,1,2")
     return seeds
-
-
-def _command(
-    name: str,
-    data: DataChoices,
-    rows: str | None,
-    seeds: str | None,
-    setting: str | None,
-    targets: str | None,
-    regions: Path | None,
-    positives: str | None,
-    set_: list[str] | None,
-) -> str:
-    """What a person types to have the same."""
-    parts = ["diptych", "study", "run", name]
-    for flag, given in (
-        ("--data", data.data),
-        ("--images", data.images),
-        ("--reader", data.reader),
-        ("--reader-option", data.reader_option),
-    ):
-        parts += [part for text in given for part in (flag, text)]
-    parts += ["--skip-bad-images"] if data.skip_bad_images else []
-    for flag, value in (
-        ("--rows", rows),
-        ("--seeds", seeds),
-        ("--setting", setting if setting != "quick" else None),
-        ("--targets", targets),
-        ("--regions", regions),
-        ("--positives", positives),
-    ):
-        if value is not None:
-            parts += [flag, str(value)]
-    parts += ["--quick"] if setting == "quick" else []
-    parts += [part for text in set_ or [] for part in ("--set", text)]
-    return shlex.join(parts)

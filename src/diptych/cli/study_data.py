@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from diptych.cli.sources import DataChoice
 from diptych.core.errors import UnknownNameError, UsageError
 
-__all__ = ["DataChoices"]
+__all__ = ["DataChoices", "command_of"]
 
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
@@ -125,3 +126,39 @@ def _section(
 ) -> dict[str, Any]:
     folder = None if images is None else Path(images)
     return DataChoice(Path(path), folder, reader, list(options), given.skip_bad_images).section(None)
+
+
+def command_of(
+    name: str,
+    data: DataChoices,
+    rows: str | None,
+    seeds: str | None,
+    setting: str | None,
+    targets: str | None,
+    regions: Path | None,
+    positives: str | None,
+    set_: list[str] | None,
+) -> str:
+    """What a person types to have the same."""
+    parts = ["diptych", "study", "run", name]
+    for flag, given in (
+        ("--data", data.data),
+        ("--images", data.images),
+        ("--reader", data.reader),
+        ("--reader-option", data.reader_option),
+    ):
+        parts += [part for text in given for part in (flag, text)]
+    parts += ["--skip-bad-images"] if data.skip_bad_images else []
+    for flag, value in (
+        ("--rows", rows),
+        ("--seeds", seeds),
+        ("--setting", setting if setting != "quick" else None),
+        ("--targets", targets),
+        ("--regions", regions),
+        ("--positives", positives),
+    ):
+        if value is not None:
+            parts += [flag, str(value)]
+    parts += ["--quick"] if setting == "quick" else []
+    parts += [part for text in set_ or [] for part in ("--set", text)]
+    return shlex.join(parts)

@@ -10,6 +10,7 @@ from diptych.cli.console import console, print_table, say
 if TYPE_CHECKING:
     from diptych.studies import Claim, Comparison, Figure, FurtherTable, Judgement, Study
     from diptych.studies.compare import Block, ComparedCell, ComparedRow
+    from diptych.studies.published import EvaluatedOn
 
 __all__ = ["say_claims", "say_comparison", "say_further", "say_published"]
 
@@ -29,10 +30,10 @@ def say_published(study: Study) -> None:
     wide = _wide()
     decimals = {column.name: column.decimals for column in study.columns}
     headers = _headers(study)
-    for on in table.evaluated_on:
+    for key, evaluated in _together(study).items():
         rows, legend = [], []
         for row in table.rows:
-            if row.on.key != on.key:
+            if row.on not in evaluated:
                 continue
             cells = []
             for column in study.columns:
@@ -46,9 +47,19 @@ def say_published(study: Study) -> None:
             legend.append(f"{row.row}  {row.label}")
         title = f"{table.paper.key} {table.name}: {table.title}"
         first = ("row", "") if wide else ("row",)
-        _print_numbers(title, first, headers, rows, on.describe(), "row")
+        caption = "; ".join(on.describe() for on in evaluated)
+        caption = f"by {key[1]}: {caption}" if key[1] else caption
+        _print_numbers(title, first, headers, rows, caption, "row")
         for line in () if wide else legend:
             say(line)
+
+
+def _together(study: Study) -> dict[tuple[str, str], list[EvaluatedOn]]:
+    """What stands in one table: a printed evaluation, or of several collections all of one by one person."""
+    found: dict[tuple[str, str], list[EvaluatedOn]] = {}
+    for on in study.published[0].evaluated_on:
+        found.setdefault((on.dataset if study.several else on.key, on.by), []).append(on)
+    return found
 
 
 def say_comparison(comparison: Comparison) -> None:
@@ -69,7 +80,7 @@ def say_comparison(comparison: Comparison) -> None:
         if wide and study.published[0].spread == "variance":
             caption += " (printed: variance)"
         _print_numbers(study.name, ("row", ""), headers, rows, caption)
-        say_protocols(block)
+        say_protocols(block, each=study.several)
     for further in comparison.tables:
         say_further(further)
     for remark in comparison.remarks:
@@ -97,8 +108,8 @@ def say_further(further: FurtherTable) -> None:
         )
 
 
-def say_protocols(block: Block) -> None:
-    """What the numbers depend on, and the command that gives each row's, once per row."""
+def say_protocols(block: Block, each: bool = False) -> None:
+    """What the numbers depend on, of the first row or of each, and the command that gives each row's."""
     for row in block.rows:
         if row.seeds:
             minutes = row.cpu_seconds / 60
@@ -109,9 +120,9 @@ def say_protocols(block: Block) -> None:
                 *row.commands,
             ]
             say(f"{row.row.name}: {'; '.join(parts)}")
-    protocol = next((row.protocol for row in block.rows if row.protocol), "")
-    if protocol:
-        say(f"protocol of the first: {protocol}")
+    protocols = [(row.row.name, row.protocol) for row in block.rows if row.protocol]
+    for name, protocol in protocols if each else protocols[:1]:
+        say(f"protocol of {name if each else 'the first'}: {protocol}")
 
 
 def say_claims(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judgement]]]) -> None:

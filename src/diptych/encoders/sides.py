@@ -67,7 +67,7 @@ def sides_of(
     Raises:
         StorageError: no space for all rows, or the folder cannot be written.
     """
-    sides = []
+    sides, weights = [], encoder.fingerprint
     for name, kind, ids, block in zip(
         HALVES,
         ("image", "text"),
@@ -76,11 +76,11 @@ def sides_of(
         strict=True,
     ):
         target = folder / name
-        header = embeddings_header(kind, encoder.fingerprint, data, about, encoder.similarity)
+        header = embeddings_header(kind, weights, data, about, encoder.similarity)
         recover_folder(target)
         made = target / "embeddings.json"
         if made.is_file() and read_json(made) == header:
             continue  # finished before something interrupted the other half
-        plan = RowPlan(kind, encoder.fingerprint, data, len(ids), encoder.width, block, encoder.similarity)
+        plan = RowPlan(kind, weights, data, len(ids), encoder.width, block, encoder.similarity)
         sides.append(Side(RowBlocks.begin(target, plan), target, ids, header))
     return sides

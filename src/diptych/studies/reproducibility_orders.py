@@ -28,6 +28,7 @@ from diptych.studies.retrieval import RECALLS
 __all__ = [
     "COLUMNS",
     "PAIR",
+    "RECALL_COLUMNS",
     "SOURCES",
     "Orders",
     "measured_orders",
@@ -39,12 +40,8 @@ __all__ = [
 PAIR = ("x-vlm", "clip")
 """The rows that are compared; a difference is the first less the second."""
 
-COLUMNS = (
-    *(f"{direction} {name}" for direction in ("t2i", "i2t") for name in RECALLS),
-    "t2i rsum",
-    "i2t rsum",
-    "rsum",
-)
+RECALL_COLUMNS = tuple(f"{direction} {name}" for direction in ("t2i", "i2t") for name in RECALLS)
+COLUMNS = (*RECALL_COLUMNS, "t2i rsum", "i2t rsum", "rsum")
 
 SOURCES = ("original", "thesis")
 """Who measured what is printed."""

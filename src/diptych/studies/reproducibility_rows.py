@@ -38,7 +38,7 @@ SETTINGS: dict[SettingName, Setting] = {
         recipes={},
         given={"clip": "hf:openai/clip-vit-large-patch14-336"},
         rows=_ZERO_SHOT,
-        time="minutes on a GPU for CLIP; X-VLM re-ranks 7.7 million pairs of COCO and 1.3 million of Flickr30k, "
+        time="minutes on a GPU for CLIP; X-VLM re-ranks 7.7 million pairs of COCO and 0.8 million of Flickr30k, "
         "hours on a GPU",
     ),
     "data": Setting(

@@ -24,6 +24,7 @@ from diptych.core.errors import Interrupted, UsageError
 from diptych.core.files import cache_root, read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
+from diptych.studies.chosen import chosen_for
 from diptych.studies.collect import STUDY, entries_of
 from diptych.studies.kept import is_kept
 from diptych.studies.making import Made, Wanted, check, make
@@ -34,7 +35,6 @@ from diptych.studies.rows import (
     Choices,
     base_of,
     rows_of,
-    setting_for,
     why_left_out,
 )
 from diptych.studies.study import Row, SettingName, Study
@@ -42,7 +42,7 @@ from diptych.studies.trained import Collections, Machine, collection_key, cpu_se
 from diptych.studies.ways import measuring_of, way_of
 
 if TYPE_CHECKING:
-    from diptych.data.collection import Collection
+    pass
 
 __all__ = ["Job", "plan_of", "run_study"]
 
@@ -130,7 +130,7 @@ def run_study(
     """
     folder = Path(folder)
     machine = Machine(features_root or cache_root() / "features", accelerator, should_stop, tell)
-    choices, setting, named = _chosen(study, choices)
+    choices, setting, named = chosen_for(study, choices)
     collections = Collections(choices, named)
     asked = rows_of(study, setting, rows)
     left_out = {row.name: why for row in asked if (why := why_left_out(study, row, setting, choices))}
@@ -157,36 +157,6 @@ def run_study(
     results = Results(study.name, tuple(entries_of(study, folder)), left_out, study.several)
     results.save(folder / "results.json")
     return results
-
-
-def _chosen(study: Study, choices: Choices) -> tuple[Choices, SettingName, dict[str, Collection]]:
-    """The choices with what the setting gives where nothing was chosen, the setting, and the collections of
-    a study of several.
-
-    Raises:
-        UsageError: several collections for a study of one, or none for one of several.
-    """
-    if not study.several:
-        if choices.collections:
-            raise UsageError(f"{study.name} is of one collection", "give one --data")
-        given = Collections(choices).given
-        return choices, setting_for(study, None if given is None else given.name, choices.setting), {}
-    asked = choices.setting
-    if asked is None and not choices.collections:
-        asked = "quick"
-    sections = choices.collections
-    if not sections and asked is not None:
-        sections = tuple(study.settings[setting_for(study, None, asked)].collections.items())
-    if not sections:
-        raise UsageError(
-            f"no data given for {study.name}", "give collections: --data NAME=DATASET, repeatable"
-        )
-    named = Collections(choices).named(sections)
-    # The paper's own setting where one of them is the paper's.
-    printed = [name for name in named if study.printed_keys(name)]
-    setting = setting_for(study, next(iter([*printed, *named])), asked)
-    values = {**study.settings[setting].given, **choices.values}
-    return replace(choices, values=values, collections=sections), setting, named
 
 
 def _claim(folder: Path, study: Study, setting: SettingName, command: str) -> None:

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from diptych.core.errors import UnknownNameError
 from diptych.core.registry import Registry
 from diptych.studies.claims import Claim
 from diptych.studies.evidence import Evidence
+from diptych.studies.further import FurtherTable, StudyFigure
 from diptych.studies.measurement import PUBLISHED, Measurement, Measuring, Subject
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
 
@@ -133,46 +134,6 @@ class Column:
     decimals: int = 1
     short: str = ""
     logarithmic: bool = False
-
-
-class StudyFigure(Protocol):
-    """What a report draws besides."""
-
-    @property
-    def name(self) -> str:
-        """Of its place on the page."""
-
-    @property
-    def title(self) -> str:
-        """Above it."""
-
-    @property
-    def note(self) -> str:
-        """How it is to be read."""
-
-    @property
-    def wide(self) -> bool:
-        """Whether a panel takes the whole width of the page."""
-
-    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
-        """Its panels as HTML, mostly ``<svg>``; ``labels`` of rows."""
-
-
-@dataclass(frozen=True)
-class FurtherTable:
-    """A table beside the published one, of words and numbers.
-
-    Attributes:
-        title: above it.
-        note: how it is to be read.
-        header: of its columns.
-        rows: its cells as they are printed.
-    """
-
-    title: str
-    note: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)

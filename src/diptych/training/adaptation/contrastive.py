@@ -19,10 +19,13 @@ from diptych.encoders.linear_maps import LinearMap, LinearMaps
 from diptych.objectives.infonce import infonce
 from diptych.training.adaptation.span import Span
 
-__all__ = ["STRENGTHS", "ContrastivePairs"]
+__all__ = ["STRENGTHS", "USUAL_STRENGTH", "ContrastivePairs"]
 
 STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.001)
 """What λ is chosen from, the strongest pull first."""
+
+USUAL_STRENGTH = 0.1
+"""λ where there are too few pairs to choose by."""
 
 _TEMPERATURE = 0.1
 _STEPS = 60

@@ -16,9 +16,11 @@ from diptych.training.adaptation.selection import LEAST_PAIRS, Learner, held_out
 
 __all__ = ["Fitted", "fit_linear"]
 
-_METHODS: dict[Method, tuple[Callable[[np.ndarray, np.ndarray, np.ndarray], Learner], tuple[float, ...]]] = {
-    "gaussian": (gaussian.GaussianMoments.of, gaussian.STRENGTHS),
-    "infonce": (contrastive.ContrastivePairs.of, contrastive.STRENGTHS),
+_METHODS: dict[
+    Method, tuple[Callable[[np.ndarray, np.ndarray, np.ndarray], Learner], tuple[float, ...], float]
+] = {
+    "gaussian": (gaussian.GaussianMoments.of, gaussian.STRENGTHS, gaussian.USUAL_STRENGTH),
+    "infonce": (contrastive.ContrastivePairs.of, contrastive.STRENGTHS, contrastive.USUAL_STRENGTH),
 }
 
 
@@ -44,8 +46,9 @@ def fit_linear(
 ) -> Fitted:
     """Learn a linear map per side from rows of pairs.
 
-    Without pairs, where there is nothing to tell a pair from (``infonce`` of one pair), and where held-out pairs say that the encoder is best as it is, the maps change nothing.
-    Of fewer than four pairs the strongest pull is taken, for there are too few to hold out.
+    Without pairs, where there is nothing to tell a pair from (``infonce`` of one pair), and where held-out
+    pairs say that the encoder is best as it is, the maps change nothing.
+    Of fewer than 32 pairs a usual pull is taken, for there are too few to hold some out.
 
     Args:
         image_rows: (n, d) rows; divided by their length first.
@@ -54,7 +57,7 @@ def fit_linear(
         options: the defaults when not given.
 
     Raises:
-        DataError: shapes that do not fit, a row without a positive, or rows of a single point.
+        DataError: shapes that do not fit, a row without a positive, or nothing but rows of zeros.
         NumericalError: a row is not finite.
     """
     options = options or AdaptationOptions()
@@ -62,11 +65,11 @@ def fit_linear(
     width = images.shape[1]
     if not len(images) or (options.method == "infonce" and positives.all()):  # nothing to tell apart
         return Fitted(LinearMaps.identity(width), np.inf, {})
-    learner, strengths = _METHODS[options.method]
+    learner, strengths, usual = _METHODS[options.method]
     losses: dict[float, float] = {}
     strength = options.strength
     if strength is None and len(images) < LEAST_PAIRS:
-        strength = strengths[0]
+        strength = usual
     elif strength is None:
         losses = held_out_losses(images, texts, positives, learner, strengths)
         strength = min(losses, key=losses.__getitem__)  # of equals the first, the strongest pull

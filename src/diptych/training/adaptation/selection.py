@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
+import torch
 
 from diptych.core.progress import track
 from diptych.encoders.linear_maps import LinearMaps
+from diptych.objectives.infonce import infonce_per_query
 
-__all__ = ["LEAST_PAIRS", "Learner", "held_out_losses", "infonce_at_best"]
+__all__ = ["LEAST_PAIRS", "Learner", "held_out_losses"]
 
 _FOLDS = 5
 _ENOUGH = 128
@@ -24,8 +26,8 @@ _ENOUGH = 128
 
 _TEMPERATURES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 
-LEAST_PAIRS = 4
-"""Of fewer, two folds of two pairs cannot be made."""
+LEAST_PAIRS = 32
+"""Of fewer, the folds are so small that what they say is mostly chance."""
 
 
 class Learner(Protocol):
@@ -55,11 +57,10 @@ def held_out_losses(
         Losses in nats per query, the strongest pull first.
     """
     count = len(images)
-    folds = max(2, min(_FOLDS, count // 2))
     losses: dict[float, list[np.ndarray]] = {strength: [] for strength in (np.inf, *strengths)}
-    enough = min(folds, math.ceil(_ENOUGH * folds / count))
+    enough = min(_FOLDS, math.ceil(_ENOUGH * _FOLDS / count))
     for fold in track(range(enough), "choosing the pull", unit="folds"):
-        out = np.arange(count) % folds == fold
+        out = np.arange(count) % _FOLDS == fold
         seen, kept = positives[~out].any(axis=0), positives[out].any(axis=0)
         able = learner(images[~out], texts[seen], positives[~out][:, seen])
         fold_images, fold_texts, fold_positives = images[out], texts[kept], positives[out][:, kept]
@@ -71,36 +72,17 @@ def held_out_losses(
     return {strength: _best_temperature(found) for strength, found in losses.items()}
 
 
-def infonce_at_best(scores: np.ndarray, positives: np.ndarray) -> float:
-    """InfoNCE of one fold at the best temperature: nats per query, the mean of both directions.
-
-    Args:
-        scores: (n, m) cosines.
-        positives: (n, m) boolean.
-    """
-    return _best_temperature([_losses(scores, positives)])
-
-
 def _best_temperature(losses: list[np.ndarray]) -> float:
     return float(np.concatenate(losses, axis=1).mean(axis=1).min())
 
 
 def _losses(scores: np.ndarray, positives: np.ndarray) -> np.ndarray:
     """(temperatures, images) InfoNCE of each image, the mean of it and its texts as queries."""
-    weights = positives / positives.sum(axis=1, keepdims=True)
+    weights = torch.from_numpy(positives / positives.sum(axis=1, keepdims=True))
+    relevant = torch.from_numpy(positives)
     found = []
     for temperature in _TEMPERATURES:
-        logits = scores / temperature
-        asked = _surprise(logits, positives, weights)
-        back = _surprise(logits.T, positives.T, positives.T / positives.T.sum(axis=1, keepdims=True))
-        found.append((asked + weights @ back) / 2)
-    return np.stack(found)
-
-
-def _surprise(logits: np.ndarray, positives: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(queries,) mean over each query's positives of −log p(positive against its negatives)."""
-    top = logits.max(axis=1, keepdims=True)  # at most 200 above any other: nothing below vanishes
-    others = np.where(positives, 0.0, np.exp(logits - top)).sum(axis=1, keepdims=True)
-    pairs = np.log(np.exp(logits - top) + others) - (logits - top)
-    surprise: np.ndarray = (np.where(positives, pairs, 0.0) * weights).sum(axis=1)
-    return surprise
+        logits = torch.from_numpy(scores / temperature)
+        texts = infonce_per_query(logits.T, relevant.T)
+        found.append((infonce_per_query(logits, relevant) + weights @ texts) / 2)
+    return torch.stack(found).numpy()

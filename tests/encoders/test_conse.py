@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.errors import (
+    CaptionError,
+    ImageError,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
+from diptych.core.files import read_json, write_json
+from diptych.data.overlay import OverlaidPicture, Patch
+from diptych.data.readers import read_collection
+from diptych.encoders.classifier import Classifier
+from diptych.encoders.conse import ConseEncoder, convex_combination
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
+from diptych.encoders.tensors import load_tensors, save_tensors
+
+from .tiny_conse import NAMES, conse_folder, network_file
+from .tiny_pretrained import pictures
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return conse_folder(tmp_path_factory.mktemp("conse") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> ConseEncoder:
+    return ConseEncoder.open(folder, device="cpu")
+
+
+def edited(folder: Path, place: Path, **changes: object) -> Path:
+    """A folder that differs in its conse.json, with whole paths to the same files."""
+    place.mkdir()
+    said = read_json(folder / "conse.json")
+    said |= {key: str(folder / said[key]) for key in ("weights", "names", "sentences")}
+    write_json(place / "conse.json", said | changes)
+    return place
+
+
+def slow(logits: list[float], rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
+    """The paper's formula, one picture at a time."""
+    largest = sorted(range(len(logits)), key=lambda row: -logits[row])[:top]
+    powers = [math.exp(logits[row] / temperature) for row in largest]
+    weighted = sum(power * rows[row] for power, row in zip(powers, largest, strict=True))
+    return np.asarray(weighted / sum(powers))
+
+
+def test_a_combination_by_hand() -> None:
+    logits = np.log(np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]))
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    assert np.allclose(convex_combination(logits, rows, 3, 1.0), [[0.3, 0.3], [-0.7, 0.1]])
+    assert np.allclose(convex_combination(logits, rows, 2, 1.0), [[0.625, 0.375], [-0.7 / 0.9, 0.0]])
+    assert np.allclose(convex_combination(logits, rows, 1, 1.0), [[1.0, 0.0], [-1.0, 0.0]])
+    assert np.allclose(convex_combination(np.zeros((1, 3)), rows, 2, 1.0), [[0.5, 0.5]])  # ties: the first
+
+
+@given(st.integers(0, 1000), st.integers(1, 6), st.floats(0.2, 5.0))
+def test_combinations_are_the_papers(seed: int, top: int, temperature: float) -> None:
+    random = np.random.default_rng(seed)
+    logits, rows = random.normal(0, 3, (4, 6)), random.normal(size=(6, 3))
+    found = convex_combination(logits, rows, top, temperature)
+    expected = [slow(row.tolist(), rows, top, temperature) for row in logits]
+    assert np.allclose(found, expected)
+    shifted = convex_combination(logits + 700.0, rows, top, temperature)
+    assert np.allclose(shifted, expected)
+
+
+def test_rows_are_those_of_the_parts(encoder: ConseEncoder, folder: Path) -> None:
+    import timm
+    from sentence_transformers import SentenceTransformer
+
+    network = timm.create_model("test_resnet", num_classes=5).eval()
+    network.load_state_dict(load_tensors(folder / "network.safetensors", ""))
+    sentences = SentenceTransformer(str(folder / "sentence"), device="cpu")
+    names = sentences.encode(NAMES, show_progress_bar=False)
+    shown = pictures(5)
+    prepared = np.stack([encoder.classifier.preprocessing(picture) for picture in shown])
+    with torch.inference_mode():
+        logits = network(torch.from_numpy(prepared)).numpy()
+    expected = np.stack([slow(row.tolist(), names, 3, 1.5) for row in logits])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert len(np.unique(expected.round(4), axis=0)) == 5
+    np.testing.assert_allclose(encoder.encode_images(shown, batch_size=2), expected, atol=1e-5)
+    texts = ["a dog", "two dogs on the left"]
+    wanted = sentences.encode(texts, show_progress_bar=False)
+    np.testing.assert_allclose(encoder.encode_texts(texts), wanted, atol=1e-6)
+    assert encoder.encode_images([]).shape == (0, 24)
+    assert encoder.width == 24
+
+
+def test_saved_it_is_whole_and_the_same(encoder: ConseEncoder, tmp_path: Path) -> None:
+    again = DualEncoder.load(encoder.save(tmp_path / "saved"), device="cpu")
+    assert isinstance(again, ConseEncoder)
+    assert again.fingerprint == encoder.fingerprint
+    assert again.describe() == encoder.describe()
+    assert np.array_equal(again.encode_images(pictures(3)), encoder.encode_images(pictures(3)))
+    assert read_json(tmp_path / "saved" / "diptych.json")["family"] == "conse"
+
+
+def test_it_is_found_by_its_file_and_by_its_prefix(folder: Path, encoder: ConseEncoder) -> None:
+    for source in (str(folder), f"conse:{folder}"):
+        assert DualEncoder.load(source, device="cpu").fingerprint == encoder.fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"top": 2},
+        {"temperature": 1.0},
+        {"template": "a photo of {name}"},
+        {"preprocessing": {"size": 32, "resize": 32}},
+    ],
+)
+def test_what_changes_a_row_changes_the_fingerprint(
+    changes: dict[str, object], folder: Path, encoder: ConseEncoder, tmp_path: Path
+) -> None:
+    other = ConseEncoder.open(edited(folder, tmp_path / "other", **changes), device="cpu")
+    assert other.fingerprint != encoder.fingerprint
+    assert not np.allclose(other.encode_images(pictures(3)), encoder.encode_images(pictures(3)), atol=1e-4)
+
+
+def test_what_is_described_can_be_printed(encoder: ConseEncoder) -> None:
+    said = json.loads(json.dumps(encoder.describe()))
+    assert said["image"]["network"] == "test_resnet"
+    assert (said["image"]["top"], said["image"]["softmax_temperature"], said["image"]["classes"]) == (3, 1.5, 5)
+    assert said["text"]["kind"] == "sentence"
+
+
+def test_a_collection_is_embedded_and_searched(
+    encoder: ConseEncoder, scenes_folder: Path, tmp_path: Path
+) -> None:
+    part = read_collection(scenes_folder).split("test")
+    encoded = encode_collection(encoder, part, tmp_path / "rows", "test")
+    direct = encoder.encode_images([part.image(row) for row in range(3)])
+    assert np.allclose(encoded.images.rows[:3], direct, atol=1e-6)
+    assert encoded.about["encoder"]["family"] == "conse"
+
+
+class Corner:
+    """A white corner."""
+
+    key = "corner"
+
+    def patches(self, width: int, height: int) -> list[Patch]:
+        return [Patch(0, 0, np.full((8, 8, 3), 255, dtype=np.uint8))]
+
+
+def test_overlays_are_pasted(encoder: ConseEncoder) -> None:
+    plain = pictures(1)[0]
+    rows = encoder.encode_images([plain, OverlaidPicture(plain, Corner())])
+    assert not np.allclose(rows[0], rows[1], atol=1e-4)
+
+
+def test_any_target_model_makes_sentences(encoder: ConseEncoder, tmp_path: Path) -> None:
+    sentences = LatentSemanticAnalysis.learn([*NAMES, "a red ball", "blue cube"], 3)
+    other = ConseEncoder(encoder.classifier, NAMES, sentences, top=2)
+    assert other.encode_images(pictures(2)).shape == (2, 3)
+    assert np.array_equal(other.encode_texts(["zebra"]), np.zeros((1, 3)))
+    assert DualEncoder.load(other.save(tmp_path / "lsa")).fingerprint == other.fingerprint
+
+
+def test_bad_items_are_named(encoder: ConseEncoder) -> None:
+    with pytest.raises(ImageError, match="image 1 is a str"):
+        encoder.encode_images([pictures(1)[0], "dog.png"])
+    with pytest.raises(CaptionError, match="text 1"):
+        encoder.encode_texts(["a dog", 3])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="a list of texts"):
+        encoder.encode_texts("a dog")
+
+
+def test_damaged_weights_are_told(folder: Path, tmp_path: Path) -> None:
+    state = load_tensors(folder / "network.safetensors", "")
+    state["fc.bias"][2] = math.nan
+    save_tensors(state, tmp_path / "nan.safetensors")
+    broken = ConseEncoder.open(edited(folder, tmp_path / "c", weights=str(tmp_path / "nan.safetensors")))
+    with pytest.raises(NumericalError, match="outputs for image 0 are not finite"):
+        broken.encode_images(pictures(1))
+
+
+def test_weights_of_another_network_are_refused(folder: Path, tmp_path: Path) -> None:
+    state = load_tensors(folder / "network.safetensors", "")
+    save_tensors({name: value for name, value in state.items() if name[:3] != "fc."}, tmp_path / "headless")
+    with pytest.raises(MismatchError, match="2 tensors missing.*fc.bias"):
+        ConseEncoder.open(edited(folder, tmp_path / "a", weights=str(tmp_path / "headless")))
+    network_file(tmp_path / "seven", classes=7)
+    with pytest.raises(MismatchError, match="2 of another shape"):
+        ConseEncoder.open(edited(folder, tmp_path / "b", weights=str(tmp_path / "seven")))
+    with pytest.raises(StorageError, match="does not exist"):
+        ConseEncoder.open(edited(folder, tmp_path / "d", weights="nowhere.safetensors"))
+
+
+def test_another_number_of_names_is_told(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(MismatchError, match="test_resnet has 5 outputs, there are 1,000 names"):
+        ConseEncoder.open(edited(folder, tmp_path / "c", names="imagenet-1k"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({"network": "test_resnett"}, UnknownNameError, "unknown timm network"),
+        ({"network_options": {"nonsense": 1}}, UsageError, "nonsense"),
+        ({"networks": "x"}, StorageError, "networks: Extra inputs"),
+        ({"top": 0}, StorageError, "top: .*greater than or equal to 1"),
+        ({"top": 6}, UsageError, "top 6 of 5 classes"),
+        ({"temperature": 0}, StorageError, "temperature"),
+        ({"names": "absent.txt"}, UsageError, "neither a set of classes"),
+        ({"template": "a photo"}, UsageError, "no place for a name"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(
+    changes: dict[str, object], kind: type[Exception], message: str, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(kind, match=message):
+        ConseEncoder.open(edited(folder, tmp_path / "c", **changes))
+
+
+def test_a_folder_without_the_file_and_one_without_its_model(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"conse.json does not exist"):
+        DualEncoder.load(f"conse:{tmp_path}")
+    (tmp_path / "conse.json").write_text("{}")
+    with pytest.raises(StorageError, match="network: Field required"):
+        DualEncoder.load(tmp_path)
+    (tmp_path / "conse.json").write_text("[1]")
+    with pytest.raises(StorageError, match="the file: Input should be"):
+        DualEncoder.load(tmp_path)
+
+
+def test_names_are_single_lines(encoder: ConseEncoder) -> None:
+    for name in ("", "two\nlines", " blank "):
+        with pytest.raises(UsageError, match="is not one line"):
+            ConseEncoder(encoder.classifier, [*NAMES[:4], name], encoder.sentences, top=2)
+
+
+def test_preprocessing_is_timms_where_nothing_is_said(folder: Path, tmp_path: Path) -> None:
+    import timm
+    from timm.data import resolve_data_config
+
+    place = edited(folder, tmp_path / "c")
+    said = read_json(place / "conse.json")
+    del said["preprocessing"]
+    write_json(place / "conse.json", said)
+    found = ConseEncoder.open(place).classifier.preprocessing
+    config = resolve_data_config({}, model=timm.create_model("test_resnet"))
+    assert found.size == config["input_size"][1]
+    assert found.resize == math.floor(found.size / config["crop_pct"])
+    assert found.mean == tuple(config["mean"])
+
+
+def test_a_preprocessing_that_cannot_be_followed_is_told(encoder: ConseEncoder) -> None:
+    network = encoder.classifier.network
+    before = dict(network.pretrained_cfg)
+    network.pretrained_cfg = before | {"crop_mode": "squash"}
+    try:
+        config = encoder.classifier.config.model_copy(update={"preprocessing": None})
+        with pytest.raises(UsageError, match="a squash crop of"):
+            Classifier(network, config)
+    finally:
+        network.pretrained_cfg = before
