@@ -14,7 +14,10 @@ from pathlib import Path
 from benchmarks.table import Line, render
 from diptych.core.files import write_text
 
-MODULES = ("start", "recall", "search", "sparse_search", "training", "objectives", "chunks")
+MODULES = (
+    *("start", "recall", "search", "sparse_search", "training", "objectives", "chunks"),
+    *("encoding", "encoding_memory"),
+)
 
 
 def _machine() -> str:

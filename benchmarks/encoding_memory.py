@@ -24,9 +24,9 @@ __all__ = ["measure"]
 
 COUNTS = (1_000, 100_000, 1_000_000)
 WIDTH = 64
-PER_ITEM = 48
-"""Bytes per picture that are allowed: what a collection holds of each (its place, its caption's picture:
-16), and hashes of ids while it is seen that none occurs twice."""
+PER_ITEM = 32
+"""Bytes per picture that are allowed: its place and its caption's picture are 16, which is what a
+collection holds of each, and hashes of ids while it is seen that none occurs twice are 8."""
 
 
 class _Numbered(Column[str]):

@@ -38,7 +38,7 @@ def adapt(
         typer.Option(
             help="The pull towards the encoder as it is: pairs that it is worth (gaussian), or weight of the "
             "penalty (infonce).",
-            show_default="cross-validated on 32 pairs or more",
+            show_default="chosen by the pairs",
         ),
     ] = None,
     images: Images = None,

@@ -10,7 +10,7 @@ that means about the same as what a classifier takes it for.
 
 Source: Norouzi et al., Zero-Shot Learning by Convex Combination of Semantic Embeddings, ICLR 2014. There
 τ = 1, T = 10 did best, and s are word vectors of the names. The defaults here were chosen on validation
-splits; ``docs/encoders.md`` has the figures.
+splits; ``docs/results.md`` has the figures.
 """
 
 from __future__ import annotations

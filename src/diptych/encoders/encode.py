@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import ImageError, Interrupted, MismatchError, StorageError, UsageError
+from diptych.core.errors import ImageError, Interrupted, MismatchError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.data.contents import each_picture_content
 from diptych.data.loading import read_ahead
+from diptych.encoders.crew import Crew, encode_share
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoding import encode_blocks
+from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.processes import encode_in_processes
 from diptych.encoders.sides import HALVES, Side, sides_of
@@ -32,54 +32,6 @@ from diptych.encoders.sides import HALVES, Side, sides_of
 __all__ = ["EncodedCollection", "encode_collection", "without_bad_images"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedCollection:
-    """A collection as embeddings: pictures, captions, and which describes which.
-
-    Attributes:
-        images: one row per picture.
-        texts: one row per caption.
-        caption_image: (n_captions,) int64, the picture of each caption.
-        about: what evaluations print beside their numbers: dataset, split, encoder.
-    """
-
-    images: Embeddings
-    texts: Embeddings
-    caption_image: np.ndarray
-    about: dict[str, Any]
-
-    @property
-    def similarity(self) -> str:
-        """How a picture's row and a caption's row are compared: ``"cosine"`` or ``"order"``."""
-        return self.images.similarity
-
-    @classmethod
-    def open(cls, folder: Path | str) -> EncodedCollection:
-        """Memory-map what :func:`encode_collection` wrote.
-
-        Raises:
-            StorageError: the folder is not one, is not finished, or its two halves were made by different
-                weights.
-        """
-        folder = Path(folder)
-        if not (folder / "about.json").is_file() and any(folder.glob("*.unfinished")):
-            raise StorageError(f"{folder} is not finished", "give the command that began it once more")
-        about = read_json(folder / "about.json")
-        images, texts = Embeddings.open(folder / "images"), Embeddings.open(folder / "texts")
-        if images.encoder != texts.encoder:
-            raise StorageError(
-                f"{folder}: pictures were embedded by {images.encoder}, captions by {texts.encoder}",
-                "embed again",
-            )
-        if images.similarity != texts.similarity:
-            raise StorageError(
-                f"{folder}: pictures are compared by {images.similarity}, captions by {texts.similarity}",
-                "embed again",
-            )
-        caption_image = np.load(folder / "caption_image.npy", mmap_mode="r", allow_pickle=False)
-        return cls(images, texts, caption_image, about)
 
 
 def encode_collection(
@@ -90,6 +42,7 @@ def encode_collection(
     *,
     processes: int = 1,
     accelerator: str = "auto",
+    fabric: Any = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> EncodedCollection:
     """Embed pictures and captions into ``folder``, or open what is there when it is the same.
@@ -105,6 +58,8 @@ def encode_collection(
         processes: that share the work, each with an encoder of its own; on graphics cards one per card.
             A script that asks for more than one needs ``if __name__ == "__main__":``.
         accelerator: of several processes: ``cpu``, ``cuda`` or ``auto``; one uses the encoder as it is.
+        fabric: instead of ``processes``: a Lightning Fabric that is launched, on one machine or several
+            that share ``folder``. Each of its processes makes this call alike and they share the work.
         should_stop: asked after every block.
 
     Raises:
@@ -115,44 +70,55 @@ def encode_collection(
         NumericalError: a row is not finite.
         StorageError: the write failed.
     """
-    folder = Path(folder)
-    if processes < 1:
-        raise UsageError(f"{processes} processes", "give 1 or more")
+    folder, crew = Path(folder), Crew(fabric)
+    if processes < 1 or (processes > 1 and crew.size > 1):
+        raise UsageError(
+            f"{processes} processes for each of {crew.size}", "give 1 or more, and with a Fabric of several none"
+        )
     if encoder.takes != collection.holds:
         raise MismatchError(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
+    about = crew.told(lambda: _about(encoder, collection, split, should_stop))
+    there = folder / "about.json"
+    if crew.told(lambda: there.is_file() and read_json(there) == about):
+        return EncodedCollection.open(folder)
+    if crew.first:
+        for name in HALVES:
+            check_replaceable(folder / name, "embeddings.json")
+        there.unlink(missing_ok=True)
+    if isinstance(encoder, GivenRows):
+        if crew.first:
+            _copy(encoder, collection, folder, about)
+    elif processes == 1:
+        _finish(encode_share(crew, encoder, collection, folder, about, should_stop), crew.first)
+    else:
+        sides = sides_of(encoder, collection, folder, about)
+        encode_in_processes(encoder, collection, sides, processes, accelerator, should_stop)
+        _finish(sides)
+    if crew.first:
+        with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
+            np.save(handle, collection.caption_image)
+        # Written last: a folder with it is complete.
+        write_json(there, about)
+    crew.wait()
+    return EncodedCollection.open(folder)
+
+
+def _about(
+    encoder: DualEncoder, collection: Collection, split: str | None, should_stop: Callable[[], bool]
+) -> dict[str, Any]:
     # Of rows that are given the pictures need not be there.
-    given = encoder if isinstance(encoder, GivenRows) else None
-    contents = given.fingerprint if given is not None else _contents(collection, should_stop)
-    data = fingerprint(collection.text_fingerprint, contents)
-    about = {
+    given = isinstance(encoder, GivenRows)
+    contents = encoder.fingerprint if given else _contents(collection, should_stop)
+    return {
         "dataset": collection.name,
         "split": split,
-        "data": data,
+        "data": fingerprint(collection.text_fingerprint, contents),
         "encoder": encoder.describe(),
         "notes": list(collection.notes),
     }
-    if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
-        return EncodedCollection.open(folder)
-    for name in HALVES:
-        check_replaceable(folder / name, "embeddings.json")
-    (folder / "about.json").unlink(missing_ok=True)
-    if given is not None:
-        _copy(given, collection, folder, data, about)
-    else:
-        sides = sides_of(encoder, collection, folder, data, about)
-        if processes == 1:
-            _in_this_process(encoder, collection, sides, should_stop)
-        else:
-            encode_in_processes(encoder, collection, sides, processes, accelerator, should_stop)
-        _finish(sides)
-    with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
-        np.save(handle, collection.caption_image)
-    # Written last: a folder with it is complete.
-    write_json(folder / "about.json", about)
-    return EncodedCollection.open(folder)
 
 
 def _contents(collection: Collection, should_stop: Callable[[], bool]) -> Iterator[str]:
@@ -164,21 +130,8 @@ def _contents(collection: Collection, should_stop: Callable[[], bool]) -> Iterat
             )
 
 
-def _in_this_process(
-    encoder: DualEncoder, collection: Collection, sides: Sequence[Side], should_stop: Callable[[], bool]
-) -> None:
-    for side in sides:
-        missing = side.rows.missing().tolist()
-        with side.bar() as bar, side.rows as rows:
-            done = encode_blocks(
-                encoder, collection, rows, missing, tell=bar.advance, should_stop=should_stop
-            )
-        if not done:
-            return
-
-
-def _finish(sides: Sequence[Side]) -> None:
-    """Make embeddings of rows that are complete.
+def _finish(sides: Sequence[Side], first: bool = True) -> None:
+    """Make embeddings of rows that are complete; the ``first`` of several processes does.
 
     Raises:
         Interrupted: some are missing.
@@ -186,11 +139,11 @@ def _finish(sides: Sequence[Side]) -> None:
     if any(len(side.rows.missing()) for side in sides):
         done = [f"{side.rows.done():,} of {side.rows.plan.count:,} {side.unit}" for side in sides]
         raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", "the same command goes on")
-    for side in sides:
+    for side in sides if first else ():
         side.rows.finish(side.target, side.ids, side.header)
 
 
-def _copy(given: GivenRows, collection: Collection, folder: Path, data: str, about: dict[str, Any]) -> None:
+def _copy(given: GivenRows, collection: Collection, folder: Path, about: dict[str, Any]) -> None:
     for kind, ids, blocks in (
         ("image", collection.image_ids, given.image_blocks(collection)),
         ("text", collection.caption_ids, given.text_blocks(collection)),
@@ -201,7 +154,7 @@ def _copy(given: GivenRows, collection: Collection, folder: Path, data: str, abo
             given.width,
             blocks,
             encoder=given.fingerprint,
-            data=data,
+            data=about["data"],
             kind=kind,
             about=about,
             similarity=given.similarity,

@@ -47,7 +47,9 @@ class LinearMap:
         rows, columns = self.matrix.shape
         return rows == columns and not self.mean.any() and bool(np.array_equal(self.matrix, np.eye(rows)))
 
-    def __call__(self, rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str]) -> np.ndarray:
+    def __call__(
+        self, rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
+    ) -> np.ndarray:
         """(n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given.
 
         Args:

@@ -53,7 +53,7 @@ class Side:
 
 
 def sides_of(
-    encoder: DualEncoder, collection: Collection, folder: Path, data: str, about: dict[str, Any]
+    encoder: DualEncoder, collection: Collection, folder: Path, about: dict[str, Any]
 ) -> list[Side]:
     """What is not finished yet of a collection's embeddings in ``folder``, pictures first.
 
@@ -61,13 +61,12 @@ def sides_of(
         encoder: will make the rows.
         collection: what is encoded.
         folder: where ``images`` and ``texts`` will be.
-        data: fingerprint of the collection.
-        about: what travels with the rows.
+        about: what travels with the rows; ``data`` is the fingerprint of the collection.
 
     Raises:
         StorageError: no space for all rows, or the folder cannot be written.
     """
-    sides, weights = [], encoder.fingerprint
+    sides, weights, data = [], encoder.fingerprint, about["data"]
     for name, kind, ids, block in zip(
         HALVES,
         ("image", "text"),

@@ -73,13 +73,16 @@ def truth_of(
 
 
 def said_of(encoded: EncodedCollection, positives: ExtendedPositives | None) -> dict[str, Any]:
-    """What every number made of ``encoded`` carries: dataset, split, fingerprints, extended positives."""
+    """What every number made of ``encoded`` carries: dataset, split, fingerprints, extended positives, and
+    that a checkpoint is one of pre-training, evaluated as it is."""
     said = {
         "dataset": encoded.about["dataset"],
         "split": encoded.about["split"] or "all",
         "encoder": encoded.images.encoder,
         "data": encoded.about["data"],
     }
+    if encoded.about["encoder"].get("stage") == "pre-training":
+        said["stage"] = "pre-training"
     return said if positives is None else said | {"positives": positives.line()}
 
 

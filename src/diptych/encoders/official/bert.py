@@ -9,7 +9,7 @@ import transformers
 from pydantic import BaseModel, ConfigDict
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.encoders.official.weights import Weights, agreed, canonical, given_heads
+from diptych.encoders.official.weights import Weights, agreed, canonical, given_heads, not_cut_off
 
 __all__ = ["TextConfig", "text_config", "text_half"]
 
@@ -25,14 +25,18 @@ _ALIASES = {
     "layer_norm_eps": (),
     "activation": ("hidden_act",),
     "position_kind": ("position_embedding_type",),
+    "kind": ("model_type",),
 }
 _NO_EFFECT = (
     # X-VLM's own file says the width of ALBEF's pictures and is put right when the model is made.
-    *("encoder_width", "model_type", "architectures", "pad_token_id", "bos_token_id", "eos_token_id"),
+    *("encoder_width", "architectures", "pad_token_id", "bos_token_id", "eos_token_id"),
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "initializer_range"),
     *("add_cross_attention", "is_decoder", "gradient_checkpointing", "use_cache", "chunk_size_feed_forward"),
     *("transformers_version", "tie_word_embeddings", "fp16", "cross_attention_freq"),
 )
+
+_BASE = 768
+"""Width of the published text encoders."""
 
 
 class TextConfig(BaseModel):
@@ -71,9 +75,11 @@ def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig
     Raises:
         StorageError: a weight is missing, or the layers with cross-attention are not the last ones.
         MismatchError: configuration and weights differ.
-        UsageError: heads that nothing tells, or position embeddings of another kind.
+        UsageError: heads that nothing tells, another text encoder than BERT, or other position embeddings.
     """
     said = canonical(given, _ALIASES, "text encoder's configuration", _NO_EFFECT)
+    if said.get("kind", "bert") != "bert":
+        raise UsageError(f"a text encoder of type {said['kind']!r}", "BERT alone is known")
     kind = said.get("position_kind", "absolute")
     if kind != "absolute":
         raise UsageError(f"position embeddings {kind!r} in the text encoder", "absolute ones are known")
@@ -87,6 +93,8 @@ def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig
             f"{weights.source}: of {depth} layers of the text encoder, {where or 'none'} have cross-attention",
             "they are the last ones in ALBEF and X-VLM: the file is cut off, or of another model",
         )
+    if width == _BASE:
+        not_cut_off(said, "depth", (depth, depth - first), (12, 6), "text encoder", weights.source)
     layer = f"encoder.layer.{first}.crossattention.self.key.weight"
     return TextConfig(
         vocabulary=agreed(said, "vocabulary", vocabulary, "text encoder's vocabulary"),

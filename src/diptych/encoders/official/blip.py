@@ -17,19 +17,18 @@ from torch import Tensor
 from diptych.core.errors import StorageError
 from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.official.checkpoint import read_checkpoint
-from diptych.encoders.official.configuration import read_configuration
+from diptych.encoders.official.configuration import Given, configured
+from diptych.encoders.official.inputs import Squashed, find_tokenizer
 from diptych.encoders.official.interpolation import position_table
 from diptych.encoders.official.layouts import FOLLOWING, LAYOUTS, Stage, listed, retrieval_weights
-from diptych.encoders.official.names import Renaming
-from diptych.encoders.official.pictures import Squashed
-from diptych.encoders.official.tokens import find_tokenizer
 from diptych.encoders.official.vit import vit_config
-from diptych.encoders.official.weights import Weights, given_heads
+from diptych.encoders.official.weights import Renaming, Weights, given_heads, not_cut_off, usable
 
 __all__ = ["blip_state_from_official", "open_official_blip"]
 
 _PRE_TRAINING = "pretraining:"
 _PRE_TRAINED_SIZE = 384
+_BASE = 768  # width of the published text encoder
 
 _NAMES = Renaming(
     (r"vision_model\.embeddings\.class_embedding", "visual_encoder.cls_token"),
@@ -108,8 +107,8 @@ def blip_state_from_official(
         )
     side = seen.image_size // seen.patch_size
     found = {
-        name: position_table(kept[theirs], side) if theirs.endswith("pos_embed") else kept[theirs]
-        for name, theirs in names.items()
+        name: position_table(value, side) if names[name].endswith("pos_embed") else value
+        for name, value in ((name, usable(kept[theirs], theirs, source)) for name, theirs in names.items())
     }
     for name, value in found.items():
         if value.shape != wanted[name].shape:
@@ -117,18 +116,21 @@ def blip_state_from_official(
                 f"{source}: {names[name]} has the shape {tuple(value.shape)}, wanted {tuple(wanted[name].shape)}",
                 "it is damaged or of another model",
             )
-    return config, {name: value.float() for name, value in found.items()}
+    return config, found
 
 
 def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
     vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
     said = dict(given or {})
+    depth = weights.count("encoder.layer.")
+    if width == _BASE:
+        not_cut_off(said, "num_hidden_layers", depth, 12, "text encoder", weights.source)
     return {
         "vocab_size": vocabulary,
         "hidden_size": width,
         "encoder_hidden_size": weights.shape("encoder.layer.0.crossattention.self.key.weight", 2)[1],
         "intermediate_size": weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
-        "num_hidden_layers": weights.count("encoder.layer."),
+        "num_hidden_layers": depth,
         "num_attention_heads": given_heads({"heads": said.get("num_attention_heads")}, width, "text encoder"),
         "max_position_embeddings": weights.shape("embeddings.position_embeddings.weight", 2)[0],
         "layer_norm_eps": said.get("layer_norm_eps", 1e-12),
@@ -140,8 +142,9 @@ def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str,
 def open_official_blip(
     source: str | Path,
     *,
-    vision: Mapping[str, Any] | None = None,
-    text: Mapping[str, Any] | None = None,
+    config: Given = None,
+    vision: Given = None,
+    text: Given = None,
     image_size: int | None = None,
     tokenizer: Any = None,
     device: str | None = None,
@@ -150,7 +153,11 @@ def open_official_blip(
 
     Args:
         source: a checkpoint of BLIP's authors.
-        vision, text, image_size: see :func:`blip_state_from_official`; else the config.json beside it.
+        config: what is said of the checkpoint, or a JSON file with it; the config.json beside it, where
+            there is one, when not said.
+        vision, text: of its two encoders alone; see :func:`blip_state_from_official`.
+        image_size: side of the pictures; as the configuration says, else the checkpoint's own, and 384 for
+            pre-training, when not said.
         tokenizer: one of transformers, a folder or a name; the files beside the checkpoint, else
             bert-base-uncased, when not said.
         device: the GPU where there is one, else the CPU, when not said.
@@ -160,20 +167,20 @@ def open_official_blip(
     """
     stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
     found = read_checkpoint(Path(str(source).removeprefix(_PRE_TRAINING)))
-    beside = read_configuration(found.config())
-    config, weights = blip_state_from_official(
+    said = configured(found.config() if config is None else {}, config, vision, text)
+    sizes, weights = blip_state_from_official(
         found.state,
-        vision=vision if vision is not None else beside.vision,
-        text=text if text is not None else beside.text,
+        vision=said.vision,
+        text=said.text,
         image_size=image_size,
         stage=stage,
         source=found.name,
     )
     words = find_tokenizer(tokenizer, found.folder) if _is_name(tokenizer) else tokenizer
     with torch.random.fork_rng(devices=[]):
-        model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config))
+        model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**sizes))
     model.load_state_dict(weights, strict=True)
-    size = config["vision_config"]["image_size"]
+    size = sizes["vision_config"]["image_size"]
     squashed = Squashed(size)
     processor = transformers.BlipImageProcessorPil(
         size={"height": size, "width": size}, image_mean=list(squashed.mean), image_std=list(squashed.std)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+import struct
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -26,6 +28,13 @@ _WRAPPERS = ("model", "state_dict", "model_state_dict")
 """Under which names a training run's file holds the weights."""
 
 _AGAIN = "download it again, and compare its size with the published one"
+
+_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
+"""What a file asks for, in PyTorch's message."""
+
+_DAMAGE = (OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, AttributeError)
+_DAMAGE += (AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile)
+"""What PyTorch raises of bytes that are no checkpoint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,21 +114,27 @@ def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
 def _unpickled(file: Path) -> Mapping[str, Any]:
     try:
         # Mapped, so that an optimizer's moments or momentum weights that are not wanted stay on disk.
-        mapped = zipfile.is_zipfile(file)
+        mapped = _is_archive(file)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old pickles: what cannot be read is an error below
             content = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
-        first = str(error).strip().splitlines()[0]
+        wants = _GLOBAL.search(str(error))
+        if wants is None:
+            raise StorageError(
+                f"{file} is refused: it holds what PyTorch does not read without running code, or is damaged",
+                _AGAIN,
+            ) from error
         raise StorageError(
-            f"{file} holds more than tensors (pickled code), or is damaged, and is refused: {first}",
+            f"{file} holds more than tensors and plain values, and is refused: it asks for {wants[1]}, and "
+            "such files can run code",
             f"if you trust its source, write its weights alone once, in an environment apart: "
             f'torch.save(torch.load("{file.name}", map_location="cpu", weights_only=False)["model"], '
             f'"weights.pth")',
         ) from error
-    except (OSError, RuntimeError, ValueError, EOFError, KeyError) as error:
-        lines = str(error).strip().splitlines()
-        reason = f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"
+    except _DAMAGE as error:
+        first = (str(error).strip().splitlines() or ["no reason given"])[0].partition(". ")[0]
+        reason = f"{type(error).__name__}: {first}"
         raise StorageError(
             f"{file} is not a checkpoint of PyTorch, or is damaged: {reason}", _AGAIN
         ) from error
@@ -130,19 +145,54 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
     return content
 
 
+def _is_archive(file: Path) -> bool:
+    """Whether ``file`` is an archive, as PyTorch writes since 1.6; else it is a pickle, or nothing of PyTorch's.
+
+    Raises:
+        StorageError: neither; or an archive with packed entries, which PyTorch never writes and which may
+            unfold to any size.
+    """
+    with file.open("rb") as opened:
+        begin = opened.read(16)
+    if not begin.startswith((b"PK", b"\x80")):
+        raise StorageError(f"{file} is not a checkpoint of PyTorch: it begins with {begin!r}", _AGAIN)
+    if not zipfile.is_zipfile(file):
+        return False
+    with zipfile.ZipFile(file) as archive:
+        packed = [entry.filename for entry in archive.infolist() if entry.compress_type != zipfile.ZIP_STORED]
+    if packed:
+        raise StorageError(
+            f"{file} holds packed entries ({packed[0]}), which PyTorch does not write",
+            "it was packed again: give the checkpoint as it was published",
+        )
+    return True
+
+
 def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
     """The named tensors of a file's content, without wrapping and without what parallel training adds."""
     for wrapper in _WRAPPERS:
         if isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
             break
-    strange = [str(name) for name, value in content.items() if not isinstance(value, Tensor)]
-    if strange or not content:
-        what = f"{strange[0]!r}, which is no tensor" if strange else "nothing"
+    what = "nothing" if not content else None
+    for name, value in content.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            what = f"{name!r}, which is no {'tensor' if isinstance(name, str) else 'name'}"
+        elif _is_short(value):
+            what = f"{name!r} of shape {tuple(value.shape)} with fewer numbers than that"
+        if what:
+            break
+    if what:
         raise StorageError(
             f"{source} holds {what}: it is no list of weights",
             f"weights are named tensors, by themselves or under {' or '.join(map(repr, _WRAPPERS[:2]))}",
         )
-    names = [str(name) for name in content]
-    parallel = all(name.startswith("module.") for name in names)
-    return {name.removeprefix("module.") if parallel else name: content[name] for name in names}
+    parallel = all(name.startswith("module.") for name in content)
+    return {name.removeprefix("module.") if parallel else name: value for name, value in content.items()}
+
+
+def _is_short(value: Tensor) -> bool:
+    """Whether a tensor repeats few numbers: weights never do, and copied they would be of any size."""
+    if value.is_meta or value.layout != torch.strided:
+        return False
+    return value.numel() * value.element_size() > value.untyped_storage().nbytes()

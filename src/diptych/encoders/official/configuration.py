@@ -1,14 +1,19 @@
-"""The ``config.json`` beside a published checkpoint, in any of the forms that its authors' files have."""
+"""What a configuration says of a published checkpoint, in any of the forms that its authors' files have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import read_json
 
-__all__ = ["Configuration", "read_configuration"]
+__all__ = ["Configuration", "Given", "configured", "read_configuration"]
+
+Given: TypeAlias = Mapping[str, Any] | str | Path | None
+"""A configuration as somebody gives it: its content, or a JSON file with it."""
 
 _VISION = ("vision", "vit", "swin", "vision_config")
 _TEXT = ("text", "bert_config", "text_config")
@@ -29,6 +34,45 @@ class Configuration:
     text: dict[str, Any] = field(default_factory=dict)
     width: int | None = None
     text_limit: int | None = None
+
+
+def configured(
+    beside: Mapping[str, Any], config: Given = None, vision: Given = None, text: Given = None
+) -> Configuration:
+    """What is said of a checkpoint.
+
+    Args:
+        beside: the content of the file beside it.
+        config: given instead of it.
+        vision, text: given instead of what those say of the two encoders: all of it, for one thing goes by
+            several names.
+
+    Raises:
+        StorageError: a file is missing, or holds no JSON object.
+        UsageError: neither a mapping nor a file's name, or two sizes of pictures that differ.
+    """
+    given = _content(config, "configuration")
+    said = read_configuration(beside if given is None else given)
+    parts = {
+        "vision": _content(vision, "image encoder's configuration"),
+        "text": _content(text, "text encoder's configuration"),
+    }
+    return replace(said, **{name: part for name, part in parts.items() if part is not None})
+
+
+def _content(given: Given, what: str) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    if isinstance(given, str | Path):
+        content = read_json(Path(given).expanduser())
+        if not isinstance(content, dict):
+            raise StorageError(f"{given} is not a JSON object", f"give the file of the {what}")
+        return content
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"the {what} is a {type(given).__name__}", "give a dictionary, or the path of a JSON file"
+        )
+    return dict(given)
 
 
 def read_configuration(content: Mapping[str, Any]) -> Configuration:

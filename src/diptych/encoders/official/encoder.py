@@ -12,14 +12,13 @@ from diptych.core.errors import UsageError
 from diptych.data.overlay import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE
 from diptych.encoders.foreign import saved_settings, tokenizer_content
-from diptych.encoders.official.about import about
 from diptych.encoders.official.checkpoint import read_checkpoint
+from diptych.encoders.official.configuration import Given, configured
+from diptych.encoders.official.inputs import Squashed, find_tokenizer
 from diptych.encoders.official.layouts import LAYOUTS, Stage
-from diptych.encoders.official.model import MatchingConfig, MatchingModel
+from diptych.encoders.official.model import MatchingConfig, MatchingModel, described
 from diptych.encoders.official.opening import from_weights, open_saved, save_model
-from diptych.encoders.official.pictures import Squashed
 from diptych.encoders.official.prepared import PreparedEncoder
-from diptych.encoders.official.tokens import find_tokenizer
 from diptych.encoders.pretrained_towers import PretrainedTowers
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
 
@@ -72,8 +71,9 @@ class OfficialEncoder(PreparedEncoder):
         cls,
         checkpoint: str | Path | Mapping[str, Any],
         *,
-        vision: Mapping[str, Any] | None = None,
-        text: Mapping[str, Any] | None = None,
+        config: Given = None,
+        vision: Given = None,
+        text: Given = None,
         image_size: int | None = None,
         stage: Stage = "fine-tuned",
         tokenizer: Any = None,
@@ -87,15 +87,18 @@ class OfficialEncoder(PreparedEncoder):
             checkpoint: ``.th``, ``.pth``, ``.pt`` or ``.bin`` (read with ``weights_only=True``), or
                 ``.safetensors``; the weights by themselves or under ``model`` or ``state_dict``. Momentum
                 copies and queues are passed over.
-            vision: the image encoder's configuration, in the names of the published code (``img_size`` or
+            config: what is said of the checkpoint: the published recipe (``image_res``, ``embed_dim``,
+                ``max_tokens``) with the encoders' configurations under ``vision_config`` (``vit``, ``swin``)
+                and ``text_config`` (``bert_config``), or a JSON file with it; the config.json beside the
+                checkpoint, where there is one, when not said.
+            vision: the image encoder's configuration alone, in the names of the published code (``img_size`` or
                 ``image_res``, ``patch_size``, ``embed_dim``, ``depth`` or ``depths``, ``num_heads``,
                 ``window_size``) or of transformers. Sizes are told by the weights and only compared; what
                 no shape tells is the number of heads of a ViT (one of every 64 columns when not said),
                 ``layer_norm_eps`` and ``hidden_act``.
-            text: the text encoder's, as BERT's config.json (``num_attention_heads``, ``hidden_act``, …).
-                Where ``vision`` or ``text`` is None, the config.json beside the file is read.
+            text: the text encoder's alone, as BERT's config.json (``num_attention_heads``, ``hidden_act``, …).
             image_size: side of the pictures; the position tables are interpolated to it. When not said:
-                as ``vision`` says, else what the weights were trained at, and 384 for pre-training.
+                as the configuration says, else what the weights were trained at, and 384 for pre-training.
             stage: what the checkpoint has to be.
             tokenizer: one of transformers, a folder or a name; the files beside the checkpoint, else
                 bert-base-uncased, when not said. It is looked for when a text is encoded.
@@ -110,17 +113,16 @@ class OfficialEncoder(PreparedEncoder):
             StorageError: a damaged file, code in it, or weights that are missing or too many.
         """
         found = read_checkpoint(checkpoint)
-        model, config = from_weights(
+        model, sizes = from_weights(
             found,
             LAYOUTS[cls.family],
             stage,
-            vision=vision,
-            text=text,
+            said=configured(found.config() if config is None else {}, config, vision, text),
             image_size=image_size,
             text_limit=text_limit,
             published_limit=cls.published_limit,
         )
-        return cls(model, config, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
+        return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
@@ -153,7 +155,7 @@ class OfficialEncoder(PreparedEncoder):
         """The tokenizer, found when first asked for.
 
         Raises:
-            UsageError, StorageError: see :func:`diptych.encoders.official.tokens.find_tokenizer`.
+            UsageError, StorageError: see :func:`diptych.encoders.official.inputs.find_tokenizer`.
         """
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
             self._tokenizer = find_tokenizer(self._tokenizer, self._beside)
@@ -220,7 +222,7 @@ class OfficialEncoder(PreparedEncoder):
         return [*sizes, tokenizer_content(self.tokenizer), self.cleaning.describe()]
 
     def _about(self) -> dict[str, Any]:
-        return about(self.config, LAYOUTS[self.family], self.cleaning, self.tokenizer)
+        return described(self.config, LAYOUTS[self.family], self.cleaning, self.tokenizer)
 
     def _write(self, folder: Path) -> None:
         save_model(self.model, self.config, LAYOUTS[self.family], folder)

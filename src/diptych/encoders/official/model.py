@@ -16,9 +16,10 @@ from diptych.encoders.official.fusion import Fusion, matching_head
 from diptych.encoders.official.layouts import FOLLOWING, Layout, Stage, listed
 from diptych.encoders.official.swin import SwinConfig, SwinImages, swin_config
 from diptych.encoders.official.vit import VitConfig, VitImages, vit_config
-from diptych.encoders.official.weights import Weights
+from diptych.encoders.official.weights import Weights, usable
+from diptych.encoders.text_cleaning import Cleaning
 
-__all__ = ["MatchingConfig", "MatchingModel", "built", "filled", "loaded", "model_config_of"]
+__all__ = ["MatchingConfig", "MatchingModel", "built", "described", "filled", "loaded", "model_config_of"]
 
 
 class MatchingConfig(BaseModel):
@@ -167,7 +168,7 @@ def filled(
         float32 weights by the names of ``model``.
 
     Raises:
-        StorageError: weights are missing, too many, or of another shape.
+        StorageError: weights are missing, too many, of another shape or no finite numbers.
     """
     wanted = {name: (model.official_name(name, layout), value) for name, value in model.state_dict().items()}
     names = {theirs for (theirs, _), _ in wanted.values()}
@@ -181,18 +182,18 @@ def filled(
         )
     found: dict[str, Tensor] = {}
     for name, ((theirs, third), value) in wanted.items():
-        given = state[theirs]
+        given = usable(state[theirs], theirs, source)
         if third is not None:
             given = given.chunk(3)[third] if len(given) == 3 * len(value) else given
         elif name.startswith("image."):
             given = model.image.fitted(theirs.removeprefix(layout.vision), given)
         if given.shape != value.shape:
             raise StorageError(
-                f"{source}: {theirs} has the shape {tuple(state[theirs].shape)}, not one of a "
-                f"{layout.model} whose other weights are of this size (wanted {tuple(value.shape)})",
+                f"{source}: {theirs} has the shape {tuple(state[theirs].shape)}, not one of "
+                f"{layout.named} whose other weights are of this size (wanted {tuple(value.shape)})",
                 "it is damaged or of another model",
             )
-        found[name] = given.float()
+        found[name] = given
     return found
 
 
@@ -210,3 +211,33 @@ def loaded(model: MatchingModel, weights: Mapping[str, Tensor], source: str) -> 
             f"{source} does not fit its config.json: {reason}", "save the encoder again"
         ) from error
     return model
+
+
+def described(config: MatchingConfig, layout: Layout, cleaning: Cleaning, tokenizer: Any) -> dict[str, Any]:
+    """Model, stage, checkpoint, how its tables were fitted, cleaning of texts and activation, JSON-able."""
+    import transformers
+
+    trained, size = config.trained_size, config.vision.image_size
+    return {
+        "model": layout.model,
+        "library": f"transformers {transformers.__version__}",
+        "stage": config.stage,
+        "checkpoint": {
+            "file": config.checkpoint,
+            "size": trained,
+            "tables": "its own" if trained == size else f"interpolated from {trained} to {size} pixels",
+        },
+        "text": {
+            "tokenizer": type(tokenizer).__name__,
+            "padding": "longest",
+            "cleaning": cleaning.describe(),
+        },
+        "matching": {
+            "head": config.head,
+            "layers": config.text.depth - config.text.fusion_layer,
+            "adds_contrastive": False,
+        },
+        "heads": {"image": config.vision.heads, "text": config.text.heads},
+        "activation": {"image": config.vision.activation, "text": config.text.activation},
+        "temperature": config.temperature,
+    }

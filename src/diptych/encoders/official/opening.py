@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import read_json, write_json
+from diptych.encoders.official.bert import TextConfig
 from diptych.encoders.official.checkpoint import Checkpoint
-from diptych.encoders.official.configuration import Configuration, read_configuration
+from diptych.encoders.official.configuration import Configuration
 from diptych.encoders.official.layouts import Layout, Stage, retrieval_weights
 from diptych.encoders.official.model import (
     MatchingConfig,
@@ -38,16 +37,14 @@ def from_weights(
     layout: Layout,
     stage: Stage,
     *,
-    vision: Mapping[str, Any] | None,
-    text: Mapping[str, Any] | None,
+    said: Configuration,
     image_size: int | None,
     text_limit: int | None,
     published_limit: int,
 ) -> tuple[MatchingModel, MatchingConfig]:
     """Build the model that a checkpoint holds, its tables fitted to the pictures asked for.
 
-    What ``vision`` and ``text`` do not say is taken from the config.json beside the file, and sizes from
-    the weights.
+    Sizes are taken from the weights, and what ``said`` says of them is only compared.
 
     Raises:
         UsageError: an impossible size, limit or number of heads.
@@ -60,10 +57,6 @@ def from_weights(
     if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
         raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more")
     state = retrieval_weights(checkpoint.state, layout, stage, source)
-    beside = read_configuration(checkpoint.config())
-    said = Configuration(
-        _updated(beside.vision, vision), _updated(beside.text, text), beside.width, beside.text_limit
-    )
     fields = model_config_of(
         state,
         layout,
@@ -74,23 +67,23 @@ def from_weights(
         default_size=_PRE_TRAINED_SIZE if stage == "pre-training" else None,
     )
     agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
-    limit = text_limit or said.text_limit or published_limit
-    if not 2 < limit <= fields["text"].positions:
-        if text_limit is not None or said.text_limit is not None:
-            raise UsageError(
-                f"texts of {limit} tokens for a text encoder of {fields['text'].positions} positions",
-                f"choose 3 to {fields['text'].positions}",
-            )
-        limit = fields["text"].positions
+    limit = _limit(text_limit if text_limit is not None else said.text_limit, published_limit, fields["text"])
     config = MatchingConfig(**fields, stage=stage, checkpoint=source, text_limit=limit)
     model = built(config)
     model.load_state_dict(filled(model, state, layout, source), strict=True)
     return model, config
 
 
-def _updated(beside: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is given, and of the file beside what is not: all of it, for names of one thing differ."""
-    return dict(beside if given is None else given)
+def _limit(asked: int | None, published: int, text: TextConfig) -> int:
+    """Tokens a text is cut to: as asked, else as published where the model has so many positions."""
+    if asked is None:
+        return min(published, text.positions)
+    if not isinstance(asked, int) or not 2 < asked <= text.positions:
+        raise UsageError(
+            f"texts of {asked!r} tokens for a text encoder of {text.positions} positions",
+            f"choose 3 to {text.positions}",
+        )
+    return asked
 
 
 def save_model(model: MatchingModel, config: MatchingConfig, layout: Layout, folder: Path) -> None:

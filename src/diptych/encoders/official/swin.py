@@ -12,8 +12,7 @@ from torch import Tensor, cat, nn
 
 from diptych.core.errors import UsageError
 from diptych.encoders.official.interpolation import relative_bias_table
-from diptych.encoders.official.names import Renaming
-from diptych.encoders.official.weights import Weights, agreed, canonical
+from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, not_cut_off
 
 __all__ = ["SwinConfig", "SwinImages", "swin_config"]
 
@@ -36,6 +35,9 @@ _NO_EFFECT = (
     *("attention_probs_dropout_prob", "use_absolute_embeddings", "encoder_stride", "initializer_range"),
 )
 _TABLE = "attn.relative_position_bias_table"
+
+_BASE = 128
+"""First width of the published image encoder."""
 
 
 class SwinConfig(BaseModel):
@@ -107,6 +109,8 @@ def swin_config(
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     stages = range(weights.count("layers."))
     depths = tuple(weights.count(f"layers.{stage}.blocks.") for stage in stages)
+    if width == _BASE:
+        not_cut_off(said, "depths", depths, (2, 2, 18, 2), "image encoder", weights.source)
     tables = [weights.shape(f"layers.{stage}.blocks.0.{_TABLE}", 2) for stage in stages]
     trained_window = max((math.isqrt(rows) + 1) // 2 for rows, _ in tables)
     trained = _trained_size(weights, patch, trained_window, depths)

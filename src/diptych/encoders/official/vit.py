@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.encoders.official.interpolation import position_table
-from diptych.encoders.official.names import Renaming
-from diptych.encoders.official.weights import Weights, agreed, canonical, given_heads
+from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, given_heads, not_cut_off
 
 __all__ = ["VitConfig", "VitImages", "vit_config"]
 
@@ -33,6 +32,9 @@ _NO_EFFECT = (
     *("model_type", "in_chans", "num_channels", "num_classes", "representation_size", "initializer_range"),
     *("drop_rate", "attn_drop_rate", "drop_path_rate", "hidden_dropout_prob", "attention_probs_dropout_prob"),
 )
+
+_BASE = 768
+"""Width of the published image encoder."""
 
 
 class VitConfig(BaseModel):
@@ -92,11 +94,14 @@ def vit_config(
             f"pictures of {size} × {size} pixels do not divide into patches of {patch} × {patch}",
             f"choose a multiple of {patch}; the weights were trained at {side * patch}",
         )
+    depth = weights.count("blocks.")
+    if width == _BASE:
+        not_cut_off(said, "depth", depth, 12, "image encoder", weights.source)
     config = VitConfig(
         image_size=size,
         patch_size=agreed(said, "patch_size", patch, "image encoder's patch size"),
         width=agreed(said, "width", width, "image encoder's width"),
-        depth=agreed(said, "depth", weights.count("blocks."), "image encoder's depth"),
+        depth=agreed(said, "depth", depth, "image encoder's depth"),
         heads=given_heads(said, width, "image encoder"),
         feed_forward=agreed(said, "feed_forward", feed_forward, "image encoder's feed-forward width"),
         bias=agreed(said, "bias", "blocks.0.attn.qkv.bias" in weights, "image encoder's bias"),

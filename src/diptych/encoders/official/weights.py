@@ -1,18 +1,21 @@
-"""Weights by name as the source of a model's sizes, and what a configuration says beside them."""
+"""Weights by name: what they are called, what their shapes tell, and what a configuration says beside them."""
 
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+import torch
+import transformers
 from torch import Tensor
 from transformers.activations import ACT2FN
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 
-__all__ = ["Weights", "agreed", "canonical", "given_heads"]
+__all__ = ["Renaming", "Weights", "agreed", "canonical", "given_heads", "not_cut_off", "usable"]
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +74,28 @@ class Weights:
         return len(numbers)
 
 
+def usable(value: Tensor, name: str, source: str) -> Tensor:
+    """A weight as float32.
+
+    Raises:
+        StorageError: whole or complex numbers, a sparse tensor, or NaN or infinity among the numbers.
+    """
+    if not value.is_floating_point() or value.layout != torch.strided:
+        kind = f"{value.dtype}, {value.layout}".replace("torch.", "")
+        raise StorageError(
+            f"{source}: {name} holds numbers of type {kind}, which are no weights",
+            "it was compressed or is of another model: give the checkpoint as it was published",
+        )
+    value = value.float()
+    if not value.is_meta and not bool(torch.isfinite(value).all()):
+        bad = int((~torch.isfinite(value)).sum())
+        raise StorageError(
+            f"{source}: {bad:,} of {value.numel():,} numbers of {name} are NaN or infinite",
+            "the training diverged, or the file is damaged: give another checkpoint",
+        )
+    return value
+
+
 def canonical(
     given: Mapping[str, Any] | None, aliases: Mapping[str, Iterable[str]], what: str, ignored: Iterable[str]
 ) -> dict[str, Any]:
@@ -93,7 +118,8 @@ def canonical(
         values = list(said.values())
         if any(value != values[0] for value in values):
             raise UsageError(
-                f"the {what} says {' and '.join(f'{k}={v!r}' for k, v in said.items())}", "say one"
+                f"the {what} says {' and '.join(f'{k}={v!r}' for k, v in said.items())}",
+                "say one; a recipe, whose embed_dim is the width of the rows, is given as config=",
             )
         if values:
             found[name] = values[0]
@@ -105,9 +131,9 @@ def canonical(
 
 def _check_value(name: str, value: Any, said: str) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if name in _WHOLE and not (number and value == int(value) > 0):
+    if name in _WHOLE and not (number and math.isfinite(value) and value == int(value) > 0):
         raise UsageError(said, "give a whole number above 0")
-    if name in ("layer_norm_eps", "mlp_ratio") and not (number and value > 0):
+    if name in ("layer_norm_eps", "mlp_ratio") and not (number and 0 < value < math.inf):
         raise UsageError(said, "give a number above 0")
     if name == "activation" and value not in ACT2FN:
         raise UsageError(said, f"known: {', '.join(sorted(ACT2FN))}")
@@ -129,6 +155,20 @@ def agreed(given: Mapping[str, Any], name: str, found: A, what: str) -> A:
     return found
 
 
+def not_cut_off(given: Mapping[str, Any], name: str, found: A, published: A, what: str, source: str) -> A:
+    """``found``, how many layers a file has, when that is what published ones have or a configuration speaks.
+
+    Raises:
+        StorageError: it is not, and no configuration says how many there are.
+    """
+    if name in given or found == published:
+        return found
+    raise StorageError(
+        f"{source}: the {what} has {found} layers, published ones of its width have {published}",
+        f"it is cut off; or, where it was made so, give a configuration that says {name}",
+    )
+
+
 def given_heads(given: Mapping[str, Any], width: int, what: str) -> int:
     """How many attention heads: as said, else one of every 64 columns, as BERT and ViT base have.
 
@@ -146,3 +186,35 @@ def given_heads(given: Mapping[str, Any], width: int, what: str) -> int:
             "text={'num_attention_heads': …}, or a config.json beside the checkpoint",
         )
     return heads
+
+
+_PARTS = {"q": 0, "k": 1, "v": 2}
+
+
+class Renaming:
+    """Rules from a whole name of ours to one of theirs, the first that fits.
+
+    A rule with a group called ``part`` names a third of their weight: queries, keys or values, which the
+    published code keeps in one.
+
+    >>> Renaming((r"layers\\.(\\d+)\\.(?P<part>[qkv])\\.(\\w+)", r"blocks.\\1.qkv.\\3"))("layers.3.k.bias")
+    ('blocks.3.qkv.bias', 1)
+    """
+
+    def __init__(self, *rules: tuple[str, str]) -> None:
+        self._rules = [(re.compile(pattern), name) for pattern, name in rules]
+
+    def __call__(self, name: str) -> tuple[str, int | None]:
+        """Their name, and which third; None for all of it.
+
+        Raises:
+            MismatchError: no rule fits: transformers calls its weights otherwise than these rules know.
+        """
+        for pattern, theirs in self._rules:
+            found = pattern.fullmatch(name)
+            if found:
+                return found.expand(theirs), _PARTS.get(found.groupdict().get("part", ""))
+        raise MismatchError(
+            f"transformers {transformers.__version__} has a weight {name!r} that is not known here",
+            "the names are those of transformers 5.23: install that version",
+        )

@@ -25,7 +25,7 @@ STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.001)
 """What λ is chosen from, the strongest pull first."""
 
 USUAL_STRENGTH = 0.1
-"""λ where there are too few pairs to choose by."""
+"""λ of few pairs that the encoder confuses all."""
 
 _TEMPERATURE = 0.1
 _STEPS = 60

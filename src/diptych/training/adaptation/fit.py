@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +11,11 @@ from diptych.encoders.linear_maps import LinearMaps
 from diptych.encoders.rows import unit_rows
 from diptych.training.adaptation import contrastive, gaussian
 from diptych.training.adaptation.options import AdaptationOptions, Method
-from diptych.training.adaptation.selection import LEAST_PAIRS, Learner, held_out_losses
+from diptych.training.adaptation.selection import MakeLearner, Selected, select_strength
 
 __all__ = ["Fitted", "fit_linear"]
 
-_METHODS: dict[
-    Method, tuple[Callable[[np.ndarray, np.ndarray, np.ndarray], Learner], tuple[float, ...], float]
-] = {
+_METHODS: dict[Method, tuple[MakeLearner, tuple[float, ...], float]] = {
     "gaussian": (gaussian.GaussianMoments.of, gaussian.STRENGTHS, gaussian.USUAL_STRENGTH),
     "infonce": (contrastive.ContrastivePairs.of, contrastive.STRENGTHS, contrastive.USUAL_STRENGTH),
 }
@@ -30,7 +27,7 @@ class Fitted(NamedTuple):
     Attributes:
         maps: of both sides.
         strength: of the pull towards the encoder as it is; infinite where it won and the maps change nothing.
-        losses: held-out loss of each strength tried, in nats per query; empty where none was.
+        losses: mean held-out loss of each strength tried, in nats per query; empty where none was held out.
     """
 
     maps: LinearMaps
@@ -46,9 +43,8 @@ def fit_linear(
 ) -> Fitted:
     """Learn a linear map per side from rows of pairs.
 
-    Without pairs, where there is nothing to tell a pair from (``infonce`` of one pair), and where held-out
-    pairs say that the encoder is best as it is, the maps change nothing.
-    Of fewer than 32 pairs a usual pull is taken, for there are too few to hold some out.
+    Without pairs, where there is nothing to tell a pair from, and where the pairs say that the encoder is
+    best as it is, the maps change nothing; see :mod:`~diptych.training.adaptation.selection`.
 
     Args:
         image_rows: (n, d) rows; divided by their length first.
@@ -66,16 +62,13 @@ def fit_linear(
     if not len(images) or (options.method == "infonce" and positives.all()):  # nothing to tell apart
         return Fitted(LinearMaps.identity(width), np.inf, {})
     learner, strengths, usual = _METHODS[options.method]
-    losses: dict[float, float] = {}
-    strength = options.strength
-    if strength is None and len(images) < LEAST_PAIRS:
-        strength = usual
-    elif strength is None:
-        losses = held_out_losses(images, texts, positives, learner, strengths)
-        strength = min(losses, key=losses.__getitem__)  # of equals the first, the strongest pull
-    if strength == np.inf:
-        return Fitted(LinearMaps.identity(width), strength, losses)
-    return Fitted(learner(images, texts, positives).maps(strength), strength, losses)
+    if options.strength is not None:
+        selected = Selected(options.strength, {})
+    else:
+        selected = select_strength(images, texts, positives, learner, strengths, usual)
+    if selected.strength == np.inf:
+        return Fitted(LinearMaps.identity(width), *selected)
+    return Fitted(learner(images, texts, positives).maps(selected.strength), *selected)
 
 
 def _checked(

@@ -34,7 +34,7 @@ STRENGTHS = (16384.0, 4096.0, 1024.0, 256.0, 64.0)
 """What κ is chosen from, the strongest pull first."""
 
 USUAL_STRENGTH = 1024.0
-"""κ where there are too few pairs to choose by; near the best for 4 to 64 pairs on all validation splits."""
+"""κ of few pairs that the encoder confuses all; near the best for 4 to 64 pairs on validation splits."""
 
 _CORRELATION = 0.5
 _MEAN_PAIRS = 10.0

@@ -19,8 +19,8 @@ class AdaptationOptions(BaseModel):
             prior under which the encoder is right as it is; ``infonce`` lowers the InfoNCE loss of the
             pairs from the identity, with a penalty on leaving it.
         strength: of the pull towards the encoder as it is: the number of pairs that the prior is worth
-            (``gaussian``), or the weight of the penalty (``infonce``). Not given it is chosen by
-            cross-validation on the pairs, and is a usual one (1,024 pairs; 0.1) of fewer than 32.
+            (``gaussian``), or the weight of the penalty (``infonce``). Chosen by the pairs when not
+            given: see :mod:`~diptych.training.adaptation.selection`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

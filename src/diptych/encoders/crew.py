@@ -1,0 +1,88 @@
+"""The processes that encode one collection together, on one machine or several, as Lightning Fabric launched them.
+
+They make the same calls in the same order. The first reads and decides, all encode, the first finishes;
+between these they wait for each other. What one of them had done when it was interrupted is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from diptych.data.collection import Collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encoding import encode_blocks
+from diptych.encoders.sides import Side, sides_of
+
+__all__ = ["Crew", "encode_share"]
+
+T = TypeVar("T")
+
+
+class Crew:
+    """A launched Fabric's processes; without one, this process alone.
+
+    Attributes:
+        rank: the place of this process, from 0.
+        size: how many there are.
+    """
+
+    def __init__(self, fabric: Any = None) -> None:
+        self._fabric = fabric
+        self.rank = 0 if fabric is None else int(fabric.global_rank)
+        self.size = 1 if fabric is None else int(fabric.world_size)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that reads, decides and finishes."""
+        return self.rank == 0
+
+    def told(self, make: Callable[[], T]) -> T:
+        """What the first process makes, known to all."""
+        made = make() if self.first else None
+        if self.size > 1:
+            made = self._fabric.broadcast(made)
+        return made  # type: ignore[return-value]
+
+    def wait(self) -> None:
+        """For all to come here."""
+        if self.size > 1:
+            self._fabric.barrier()
+
+
+def encode_share(
+    crew: Crew,
+    encoder: DualEncoder,
+    collection: Collection,
+    folder: Path,
+    about: dict[str, Any],
+    should_stop: Callable[[], bool],
+) -> list[Side]:
+    """Encode this process's part of what is missing; back when all have, or have been asked to stop."""
+    sides = sides_of(encoder, collection, folder, about) if crew.first else []
+    crew.wait()
+    if not crew.first:
+        sides = sides_of(encoder, collection, folder, about)
+    # Known to all before any of them writes.
+    shares = [np.array_split(side.rows.missing(), crew.size)[crew.rank].tolist() for side in sides]
+    crew.wait()
+    for side, blocks in zip(sides, shares, strict=True):
+        before = side.rows.done()
+        with side.bar(before) as bar, side.rows as rows:
+
+            def tell(count: int) -> None:
+                nonlocal before
+                # Of several, what the others recorded is seen in the journal.
+                done = before + count if crew.size == 1 else max(before, side.rows.done())  # noqa: B023
+                if done > before:
+                    bar.advance(done - before)  # noqa: B023
+                before = done
+
+            finished = encode_blocks(encoder, collection, rows, blocks, tell=tell, should_stop=should_stop)
+        if not finished:
+            break
+    crew.wait()
+    return sides

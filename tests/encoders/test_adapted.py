@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import read_json
+from diptych.data.readers import read_collection
+from diptych.encoders.adapted import LinearlyAdapted
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.given_rows import GivenRows
+from diptych.encoders.linear_maps import LinearMap, LinearMaps
+
+ABOUT = {"pairs": 4, "dataset": "small", "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def base(run_folder: Path) -> DualEncoder:
+    return DualEncoder.load(run_folder / "best", device="cpu")
+
+
+def maps(width: int, seed: int = 0) -> LinearMaps:
+    random = np.random.default_rng(seed)
+    sides = [LinearMap.of(np.eye(width) + random.normal(0, 0.3, (width, width)), random.normal(0, 0.1, width))]
+    sides += [LinearMap.of(np.eye(width) + random.normal(0, 0.3, (width, width)), np.zeros(width))]
+    return LinearMaps(*sides)
+
+
+@pytest.fixture
+def adapted(base: DualEncoder) -> LinearlyAdapted:
+    return LinearlyAdapted(base, maps(base.width), ABOUT)
+
+
+def by_hand(rows: np.ndarray, side: LinearMap) -> np.ndarray:
+    found = np.stack([(row.astype(np.float64) - side.mean) @ side.matrix for row in rows])
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def test_rows_are_the_bases_mapped(adapted: LinearlyAdapted, scenes_folder: Path, tmp_path: Path) -> None:
+    part = read_collection(scenes_folder).split("test")
+    shown = [part.image(row) for row in range(4)]
+    texts = list(part.captions[:4])
+    np.testing.assert_allclose(
+        adapted.encode_images(shown), by_hand(adapted.base.encode_images(shown), adapted.maps.image), atol=1e-5
+    )
+    np.testing.assert_allclose(
+        adapted.encode_texts(texts), by_hand(adapted.base.encode_texts(texts), adapted.maps.text), atol=1e-5
+    )
+    encoded = encode_collection(adapted, part, tmp_path / "rows", "test")
+    np.testing.assert_allclose(encoded.images.rows[:4], adapted.encode_images(shown), atol=1e-6)
+    assert encoded.about["encoder"]["adapted"] == ABOUT
+
+
+def test_saved_it_is_whole_and_the_same(adapted: LinearlyAdapted, tmp_path: Path) -> None:
+    folder = adapted.save(tmp_path / "adapted")
+    moved = Path(shutil.move(folder, tmp_path / "elsewhere"))
+    again = DualEncoder.load(moved, device="cpu")
+    assert isinstance(again, LinearlyAdapted)
+    assert again.fingerprint == adapted.fingerprint
+    assert again.about == ABOUT
+    assert np.array_equal(again.encode_texts(["a red ring"]), adapted.encode_texts(["a red ring"]))
+    assert "4 pairs" in (moved / "README.md").read_text(encoding="utf-8")
+
+
+def test_maps_that_change_nothing_are_the_encoder_itself(base: DualEncoder) -> None:
+    same = LinearlyAdapted(base, LinearMaps.identity(base.width), {"pairs": 0})
+    assert same.fingerprint == base.fingerprint
+    assert np.array_equal(same.encode_texts(["a ring"]), base.encode_texts(["a ring"]))
+
+
+def test_other_maps_are_another_encoder(adapted: LinearlyAdapted) -> None:
+    other = LinearlyAdapted(adapted.base, maps(adapted.base.width, 1), ABOUT)
+    assert len({other.fingerprint, adapted.fingerprint, adapted.base.fingerprint}) == 3
+
+
+def test_it_can_be_adapted_again(adapted: LinearlyAdapted, tmp_path: Path) -> None:
+    twice = LinearlyAdapted(adapted, maps(adapted.width, 1), ABOUT)
+    again = DualEncoder.load(twice.save(tmp_path / "twice"), device="cpu")
+    assert again.fingerprint == twice.fingerprint
+    rows = by_hand(adapted.encode_texts(["a ring"]), twice.maps.text)
+    np.testing.assert_allclose(again.encode_texts(["a ring"]), rows, atol=1e-5)
+
+
+def test_what_is_described_can_be_printed(adapted: LinearlyAdapted) -> None:
+    said = json.loads(json.dumps(adapted.describe()))
+    assert said["family"] == "adapted"
+    assert said["adapted"] == ABOUT
+    assert said["base"]["fingerprint"] == adapted.base.fingerprint
+    assert said["name"].endswith("+ 4 pairs")
+
+
+def test_maps_of_another_width_are_refused(base: DualEncoder) -> None:
+    with pytest.raises(MismatchError, match=rf"width 5 for an encoder of width {base.width}"):
+        LinearlyAdapted(base, LinearMaps.identity(5), ABOUT)
+
+
+def test_rows_without_an_encoder_are_refused(tmp_path: Path) -> None:
+    for kind in ("images", "texts"):
+        np.save(tmp_path / f"{kind}.npy", np.ones((1, 2), np.float32))
+        (tmp_path / f"{kind}.txt").write_text("a\n")
+    with pytest.raises(UsageError, match="holds rows, no encoder that could be adapted"):
+        LinearlyAdapted(GivenRows.open(tmp_path), LinearMaps.identity(2), ABOUT)
+
+
+def test_order_embeddings_are_refused(base: DualEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(base), "similarity", "order")
+    with pytest.raises(UsageError, match="compared by order"):
+        LinearlyAdapted(base, LinearMaps.identity(base.width), ABOUT)
+
+
+def test_parts_of_other_encoders_are_told(adapted: LinearlyAdapted, tmp_path: Path) -> None:
+    folder = adapted.save(tmp_path / "adapted")
+    maps(adapted.base.width, 7).save(folder / "maps.safetensors")
+    with pytest.raises(MismatchError, match=f"was saved as {adapted.fingerprint} and is"):
+        DualEncoder.load(folder)
+    (folder / "maps.safetensors").unlink()
+    with pytest.raises(StorageError, match="maps.safetensors does not exist"):
+        DualEncoder.load(folder)
+    shutil.rmtree(folder / "base")
+    with pytest.raises(StorageError, match="no encoder in base/"):
+        DualEncoder.load(folder)
+    assert read_json(folder / "diptych.json")["family"] == "adapted"
