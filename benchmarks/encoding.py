@@ -33,7 +33,7 @@ __all__ = ["measure"]
 
 BATCH = 64
 RUNS = 3
-CAPTIONS = 2048
+CAPTIONS = 1024
 
 
 def _forward(encoder: Any, pixels: torch.Tensor) -> np.ndarray:
@@ -67,7 +67,7 @@ def _pictures(name: str, encoder: Any, number: int, folder: Path) -> list[Line]:
 
     seconds, alone, preparing = interleaved(RUNS, whole, bare, prepare)
     floors = [a + b for a, b in zip(alone, preparing, strict=True)]
-    found, floor = ratio(alone, seconds), ratio(alone, floors)
+    found, floor, reached = ratio(alone, seconds), ratio(alone, floors), ratio(floors, seconds)
     rate = number / statistics.median(seconds)
     per_picture = 1000 * statistics.median(alone) / number
     how = (
@@ -77,10 +77,17 @@ def _pictures(name: str, encoder: Any, number: int, folder: Path) -> list[Line]:
     return [
         Line(
             f"embedding pictures ÷ bare forward pass, {name}",
-            f"{found:.2f} ({rate:.1f} pictures/s); the floor of these cores: {floor:.2f}",
+            f"{found:.2f} ({rate:.1f} pictures/s); decoding and resizing on the same cores leave {floor:.2f}",
             "≥ 0.9",
             found >= 0.9,
             how,
+        ),
+        Line(
+            f"embedding pictures ÷ forward pass and preparation, {name}",
+            f"{reached:.2f}",
+            "≥ 0.95",
+            reached >= 0.95,
+            "as above; the preparation alone: files read, decoded, resized and normalised by all cores",
         ),
         Line(
             f"where a picture's time goes, {name}",
@@ -149,7 +156,7 @@ def _captions(name: str, encoder: Any) -> Line:
                     tokens, lengths = encoder.model.text.inputs(part).batch(np.arange(len(part)))
                     encoder.model.text(tokens, lengths)
 
-    sorted_, longest = interleaved(RUNS, lambda: encoder.encode_texts(texts), given)
+    sorted_, longest = interleaved(2, lambda: encoder.encode_texts(texts), given)
     rate = len(texts) / statistics.median(sorted_)
     return Line(
         f"embedding captions, given order ÷ sorted by length, {name}",

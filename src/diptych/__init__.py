@@ -28,6 +28,8 @@ _HOMES = {
     "compare": "diptych.evaluation",
     "evaluate": "diptych.evaluation",
     "evaluate_encoder": "diptych.training.testing",
+    "explore_rows": "diptych.evaluation",
+    "explore_scores": "diptych.evaluation",
     "fit": "diptych.training.fit",
     "gradient_weights": "diptych.analysis",
     "infonce": "diptych.objectives",
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import Embeddings
-    from diptych.evaluation import GroundTruth, compare, evaluate
+    from diptych.evaluation import GroundTruth, compare, evaluate, explore_rows, explore_scores
     from diptych.index import Index, open_index
     from diptych.objectives import OBJECTIVES, infonce, siglip, smoothap, triplet
     from diptych.studies import STUDIES, run_study

@@ -63,3 +63,11 @@ def test_devices_that_are_not_there_are_refused(
         )
         assert (done.code, said in done.err) == (2, True), done.err
     assert diptych("embed", run_folder, "--processes", 0).code == 2
+    for name in ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID"):
+        monkeypatch.delenv(name, raising=False)
+    for accelerator, said in (
+        ("cpu", "2 machines, and nothing says which of them this is"),
+        ("tpu", "accelerator 'tpu' on 2 machines"),
+    ):
+        done = diptych("embed", run_folder, "--nodes", 2, "--accelerator", accelerator)
+        assert (done.code, said in done.err) == (2, True), done.err

@@ -26,7 +26,9 @@ def base(run_folder: Path) -> DualEncoder:
 
 def maps(width: int, seed: int = 0) -> LinearMaps:
     random = np.random.default_rng(seed)
-    sides = [LinearMap.of(np.eye(width) + random.normal(0, 0.3, (width, width)), random.normal(0, 0.1, width))]
+    sides = [
+        LinearMap.of(np.eye(width) + random.normal(0, 0.3, (width, width)), random.normal(0, 0.1, width))
+    ]
     sides += [LinearMap.of(np.eye(width) + random.normal(0, 0.3, (width, width)), np.zeros(width))]
     return LinearMaps(*sides)
 
@@ -46,7 +48,9 @@ def test_rows_are_the_bases_mapped(adapted: LinearlyAdapted, scenes_folder: Path
     shown = [part.image(row) for row in range(4)]
     texts = list(part.captions[:4])
     np.testing.assert_allclose(
-        adapted.encode_images(shown), by_hand(adapted.base.encode_images(shown), adapted.maps.image), atol=1e-5
+        adapted.encode_images(shown),
+        by_hand(adapted.base.encode_images(shown), adapted.maps.image),
+        atol=1e-5,
     )
     np.testing.assert_allclose(
         adapted.encode_texts(texts), by_hand(adapted.base.encode_texts(texts), adapted.maps.text), atol=1e-5

@@ -137,7 +137,11 @@ def test_what_changes_a_row_changes_the_fingerprint(
 def test_what_is_described_can_be_printed(encoder: ConseEncoder) -> None:
     said = json.loads(json.dumps(encoder.describe()))
     assert said["image"]["network"] == "test_resnet"
-    assert (said["image"]["top"], said["image"]["softmax_temperature"], said["image"]["classes"]) == (3, 1.5, 5)
+    assert (said["image"]["top"], said["image"]["softmax_temperature"], said["image"]["classes"]) == (
+        3,
+        1.5,
+        5,
+    )
     assert said["text"]["kind"] == "sentence"
 
 

@@ -31,9 +31,9 @@ from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.encode import EncodedCollection, encode_collection, without_bad_images
-from diptych.encoders.region_tower import RegionTowerConfig
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.region_tower import RegionTowerConfig
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 from . import shades
@@ -67,6 +67,41 @@ def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, 
     first.write_bytes(second.read_bytes())
     encode()
     assert encoder.seen == [32, 160]
+
+
+@pytest.mark.parametrize(
+    ("file", "seen"),
+    [
+        ("about.json", [0, 0]),
+        ("caption_image.npy", [0, 0]),
+        ("images/rows.npy", [16, 0]),
+        ("images/ids.utf8", [16, 0]),
+        ("images/embeddings.json", [16, 0]),
+        ("texts/rows.npy", [0, 80]),
+    ],
+)
+@pytest.mark.parametrize("how", ["gone", "short", "empty"])
+def test_half_a_folder_is_completed(
+    scenes_folder: Path, tmp_path: Path, file: str, seen: list[int], how: str
+) -> None:
+    collection = read_collection(scenes_folder).split("val")
+    whole = encode_collection(Shades(), collection, tmp_path / "e", "val")
+    rows = np.array(whole.images.rows), np.array(whole.texts.rows)
+    path = tmp_path / "e" / file
+    content = path.read_bytes()
+    path.unlink()
+    if how != "gone":
+        path.write_bytes(content[: len(content) // 2 if how == "short" else 0])
+    elif file == "images/embeddings.json":
+        for other in ("rows.npy", "ids.utf8", "ids.ends"):  # else they are somebody else's
+            (path.parent / other).unlink()
+    with pytest.raises(StorageError):
+        EncodedCollection.open(tmp_path / "e")
+    encoder = Shades()
+    found = encode_collection(encoder, collection, tmp_path / "e", "val")
+    assert encoder.seen == seen
+    assert np.array_equal(found.images.rows, rows[0])
+    assert np.array_equal(found.texts.rows, rows[1])
 
 
 def test_halves_of_different_encoders_are_refused(scenes_folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +18,9 @@ from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.processes import _device, _error_of, encode_in_processes
+from diptych.encoders.process_group import _error_of
+from diptych.encoders.processes import _device, encode_in_processes
 from diptych.encoders.region_tower import RegionTowerConfig
-from diptych.encoders.sides import sides_of
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 
@@ -100,16 +99,6 @@ def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(
         ["embedding captions", 240, 240],
     ]
     assert {file.name for file in folder.iterdir()} == {file.name for file in (tmp_path / "one").iterdir()}
-
-
-def test_asked_to_stop_a_process_ends_its_block(collection: Collection, tmp_path: Path) -> None:
-    about: dict[str, Any] = {}
-    sides = sides_of(encoder(), collection, tmp_path, "data", about)
-    encode_in_processes(encoder(), collection, sides, 1, "cpu", should_stop=lambda: True)
-    # It had begun before it was asked, and is not there any more.
-    assert [len(side.rows.missing()) for side in sides] == [9, 8]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["images.unfinished", "texts.unfinished"]
-    assert multiprocessing.active_children() == []
 
 
 def test_where_nothing_is_missing_nothing_is_started(collection: Collection, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
         UsageError: no data, no such first split, or another process that makes these rows.
     """
     from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.family import rooted
     from diptych.training.lock import training_lock
 
     folder = Path(source)
@@ -62,8 +63,7 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
     encoder, run = encoder_of(model)
     given = kept
     if given is None:
-        name = str(folder.resolve()) if folder.is_dir() else source
-        given = Origin(name, choice.section(run), None)
+        given = Origin(rooted(source), choice.section(run), None)
     whole = replace(given, split=None).collection()
     there = whole.split_sizes
     if splits[0] not in there:

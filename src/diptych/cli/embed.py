@@ -39,6 +39,13 @@ def embed(
     accelerator: Annotated[
         str, typer.Option(help="cpu, cuda, mps or auto; several processes: no mps.")
     ] = "auto",
+    nodes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Machines with one shared --out; each gives this command, by torchrun or srun.",
+        ),
+    ] = 1,
 ) -> None:
     """Embed a dataset's pictures and captions once, for everything that comes after.
 
@@ -50,11 +57,18 @@ def embed(
 
       [bold]diptych embed hf:openai/clip-vit-base-patch32 --data flickr30k --split test --out embedded[/bold]
 
-      [bold]diptych embed hf:openai/clip-vit-large-patch14 --data catalogue.csv --split all --out embedded --processes 8[/bold]
+      [bold]diptych embed hf:openai/clip-vit-large-patch14 --data shop.csv --out embedded --processes 8[/bold]
+
+      [bold]torchrun --nnodes 2 --nproc-per-node 8 -m diptych embed … --nodes 2 --processes 8[/bold]
     """
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    fabric = None
+    if nodes > 1:
+        from diptych.encoders.crew import launched_fabric
+
+        fabric = launched_fabric(nodes, processes, accelerator)
     with progress(), stop_on_signal() as should_stop:
-        work = Work(processes, accelerator, should_stop)
+        work = Work(1 if fabric else processes, accelerator, fabric, should_stop)
         encoded, _, folder = encoded_of(model, choice, split, out, work=work)
     say(
         f"{len(encoded.images):,} pictures and {len(encoded.texts):,} captions, "

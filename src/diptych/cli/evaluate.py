@@ -107,6 +107,8 @@ def evaluate(
 
       [bold]diptych evaluate blip:Salesforce/blip-itm-base-coco --data coco --rerank 256 --out blip[/bold]
 
+      [bold]diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128 --out albef[/bold]
+
       [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
     from diptych.evaluation import DEFAULT_MEASURES

@@ -16,19 +16,29 @@ __all__ = ["info"]
 
 def info(
     path: Annotated[
-        Path | None, typer.Argument(help="A dataset, run, encoder, embeddings or index.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A dataset, run, encoder, embeddings, index or checkpoint, or an encoder's name such as "
+            "xvlm:FILE.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Say what is installed and what can be named, or what a path holds.
 
-    Examples: [bold]diptych info[/bold], [bold]diptych info runs/flickr8k[/bold]
+    Examples: [bold]diptych info[/bold], [bold]diptych info runs/flickr8k[/bold],
+    [bold]diptych info albef:flickr30k.pth[/bold]
     """
     if path is None:
         _environment()
-    elif not path.exists():
-        raise UsageError(f"{path} does not exist", "give a path, or nothing")
+        return
+    if Path(path).exists():
+        found = _about(Path(path))
+    elif ":" in path:
+        found = _about_encoder(path)
     else:
-        print_table(str(path), ("what", "value"), [(key, str(value)) for key, value in _about(path)])
+        raise UsageError(f"{path} does not exist", "give a path, an encoder's name, or nothing")
+    print_table(path, ("what", "value"), [(key, str(value)) for key, value in found])
 
 
 def _environment() -> None:
@@ -60,9 +70,13 @@ def _environment() -> None:
     rows.append(("processors", f"{values['processors']}, {values['threads']} threads"))
     rows.append(("accelerator", values["accelerator"] or "none"))
     print_table("installed", ("what", "version"), rows)
+    print_table(
+        "encoders (DualEncoder.load, diptych evaluate and others)",
+        ("family", "what it is", "how one is named"),
+        [(family.name, family.description, ", ".join(family.forms)) for family in FAMILIES],
+    )
     for title, registry in (
         ("readers (--reader)", READERS),
-        ("encoder families", FAMILIES),
         ("objectives (objective.name)", OBJECTIVES),
         ("measures (--measure)", MEASURES),
         ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),
@@ -131,14 +145,16 @@ def _about(path: Path) -> list[tuple[str, object]]:
 
         index = open_index(path)
         return [("kind", "index"), ("contents", index.describe()), *index.options.items()]
+    if (path / "reranked.json").is_file():
+        return _about_reranked(path)
+    if path.is_file() and path.suffix in (".th", ".pth", ".pt", ".bin", ".safetensors"):
+        return _about_checkpoint(path)
     from diptych.encoders.family import FAMILIES
 
     if (path / "diptych.json").is_file() or any(
         family.recognises(path) for family in FAMILIES if path.is_dir()
     ):
-        from diptych.encoders.dual_encoder import DualEncoder
-
-        return [("kind", "encoder"), *DualEncoder.load(path).describe().items()]
+        return _about_encoder(str(path))
     from diptych.data import read_collection
 
     collection = read_collection(path)
@@ -147,6 +163,45 @@ def _about(path: Path) -> list[tuple[str, object]]:
         ("contents", collection.describe()),
         *(("note", note) for note in collection.notes),
     ]
+
+
+def _about_encoder(source: str) -> list[tuple[str, object]]:
+    from diptych.encoders.dual_encoder import DualEncoder
+
+    return [("kind", "encoder"), *DualEncoder.load(source).describe().items()]
+
+
+def _about_reranked(path: Path) -> list[tuple[str, object]]:
+    from diptych.evaluation import Reranked
+
+    made = Reranked.open(path)
+    sizes = (("i2t", "pictures", made.i2t), ("t2i", "captions", made.t2i))
+    return [
+        ("kind", "re-ranked candidates"),
+        *((name, f"the best {one.k:,} of each of {len(one.items):,} {what}") for name, what, one in sizes),
+        ("final score", "matching + contrastive" if made.adds_contrastive else "matching"),
+        *made.about.items(),
+    ]
+
+
+def _about_checkpoint(path: Path) -> list[tuple[str, object]]:
+    """Whose checkpoint a file of weights is, by their names."""
+    from diptych.encoders.official.checkpoint import read_checkpoint
+    from diptych.encoders.official.layouts import LAYOUTS, advice, is_pre_training, looks_like
+
+    state = read_checkpoint(path).state
+    found = looks_like(state)
+    what, load = advice(found, path)
+    rows: list[tuple[str, object]] = [
+        ("kind", "checkpoint"),
+        ("looks like", what),
+        ("weights", f"{len(state):,} names, {sum(value.numel() for value in state.values()):,} numbers"),
+    ]
+    if found in LAYOUTS:
+        begun = is_pre_training(state, found)
+        rows.append(("stage", "pre-training" if begun else "fine-tuned"))
+        load = load.replace(f"{found}:", f"{found}:pretraining:") if begun else load
+    return [*rows, ("next", load)]
 
 
 def _about_sparsified(path: Path) -> list[tuple[str, object]]:

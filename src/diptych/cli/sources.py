@@ -54,11 +54,14 @@ class Work:
 
     processes: int = 1
     accelerator: str = "auto"
+    fabric: Any = None
     should_stop: Callable[[], bool] = lambda: False
 
     @property
     def device(self) -> str | None:
         """Where the encoder of this process belongs; with several it only says what the others load."""
+        if self.fabric is not None:
+            return str(self.fabric.device)
         if self.processes > 1:
             return "cpu"
         return {"auto": None, "gpu": "cuda"}.get(self.accelerator, self.accelerator)
@@ -117,7 +120,8 @@ def check_still_there(model: str, made: Path | str) -> None:
     Raises:
         UsageError: it does not; a name that is no path is not looked for.
     """
-    if Path(model).is_absolute() and not Path(model).exists():
+    place = Path(model.rpartition(":")[2])  # without the family's name
+    if place.is_absolute() and not place.exists():
         raise UsageError(
             f"{made} was made with {model}, which is not there any more",
             "put it back, or make what was made with it again from where it is now",
@@ -161,6 +165,7 @@ def encoded_of(
         The embeddings, where they came from, and the folder they are in.
     """
     from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.family import rooted
 
     folder = Path(source)
     given = Origin.read(folder)
@@ -174,7 +179,7 @@ def encoded_of(
     encoder, run = encoder_of(source, work.device)
     if look is not None:
         look(encoder)
-    origin = Origin(str(folder.resolve()) if folder.is_dir() else source, choice.section(run), None)
+    origin = Origin(rooted(source), choice.section(run), None)
     collection = origin.collection()
     if split is None:
         default = run.recipe.data.test if run is not None else "test"
@@ -204,7 +209,9 @@ def encode_part(
         origin.split,
         processes=work.processes,
         accelerator=work.accelerator,
+        fabric=work.fabric,
         should_stop=work.should_stop,
     )
-    write_json(out / "origin.json", origin.to_dict())
+    if work.fabric is None or work.fabric.is_global_zero:
+        write_json(out / "origin.json", origin.to_dict())
     return encoded

@@ -11,24 +11,25 @@ Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 
-from diptych.core.errors import MismatchError, NumericalError, UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.data.loading import batched
+from diptych.encoders.foreign import saved_settings
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.matching import MatchingEncoder, PairInputs
+from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores, not_two_towers
 from diptych.encoders.pretrained_towers import PretrainedTowers
 from diptych.encoders.text_cleaning import BLIP_CLEANING
-from diptych.encoders.text_rules import TextRule
+from diptych.encoders.text_rules import TextRule, encode_token
 
 __all__ = ["BlipEncoder"]
 
 _ARCHITECTURE = "BlipForImageTextRetrieval"
-_ENCODE_TOKEN = "[ENC]"
 _IMAGES, _TEXTS = {"states"}, {"ids", "mask"}
 
 
@@ -37,6 +38,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
 
     Attributes:
         cleaning: what a caption goes through before it is tokenised.
+        stage: fine-tuned for retrieval or of pre-training, where its checkpoint said so.
     """
 
     family: ClassVar[str] = "blip"
@@ -54,12 +56,21 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         device: str | None = None,
         characters: int | None = None,
         prefix: str = "",
+        stage: str | None = None,
     ) -> None:
-        self.cleaning = BLIP_CLEANING
+        self.cleaning, self.stage = BLIP_CLEANING, stage
         super().__init__(
             model, tokenizer, image_processor, name, device=device, characters=characters, prefix=prefix
         )
-        self._encode_token = _encode_token(tokenizer, self._vocabulary_size, name)
+        self._encode_token = encode_token(tokenizer, self._vocabulary_size, name)
+
+    @classmethod
+    def open(cls, source: str, *, device: str | None = None) -> Self:
+        """As of every model of transformers; a folder that was saved here keeps its stage."""
+        encoder = super().open(source, device=device)
+        folder = Path(source).expanduser()
+        encoder.stage = saved_settings(folder).get("stage") if folder.is_dir() else None
+        return encoder
 
     @classmethod
     def _check_config(cls, config: Any) -> None:
@@ -90,11 +101,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
 
     def _token_counts(self, texts: list[str]) -> list[int]:
         counts = super()._token_counts(texts) if texts else []
-        # Lost words count as tokens above the limit.
-        return [
-            self.text_limit + 1 if self.cleaning.cuts(text) else count
-            for text, count in zip(texts, counts, strict=True)
-        ]
+        return self.cleaning.counts(texts, counts, self.text_limit)
 
     def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.vision_proj(self._picture_states(**inputs)[:, 0])
@@ -156,7 +163,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
                 f"{len(images['states'])} pictures and {len(texts['ids'])} texts are no pairs",
                 "item i of the images is scored with item i of the texts",
             )
-        return _checked(self._logits(images["states"], texts))
+        return finite_scores(self._logits(images["states"], texts))
 
     def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
         """The same for picture ``rows[i]`` with text i; a picture's tokens are read once for all its texts.
@@ -175,7 +182,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
             mine = {name: values[begin:end] for name, values in texts.items()}
             scores[begin:end] = self._logits(images["states"][rows[begin]][None], mine)
             begin = end
-        return _checked(scores)
+        return finite_scores(scores)
 
     @torch.inference_mode()
     def _logits(self, states: np.ndarray, texts: PairInputs) -> np.ndarray:
@@ -207,10 +214,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         Raises:
             UsageError: always: the matching head reads what both sides compute, and would be left behind.
         """
-        raise UsageError(
-            f"{self.name} cannot be fine-tuned as two towers: its matching head reads what they compute",
-            "train a CLIP-like encoder, or use this one as it is",
-        )
+        raise not_two_towers(self.name)
 
     def sides(self) -> tuple[list[str], list[str]]:
         """``vision_model``, ``vision_proj``; ``text_encoder``, ``text_proj``. The head is of neither."""
@@ -219,29 +223,14 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
     def _content(self) -> list[Any]:
         return [*super()._content(), self.cleaning.describe(), self._encode_token]
 
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | ({} if self.stage is None else {"stage": self.stage})
+
     def _about(self) -> dict[str, Any]:
-        about = super()._about()
+        about = super()._about() | ({} if self.stage is None else {"stage": self.stage})
         about["text"] |= {"cleaning": self.cleaning.describe()}
         about["matching"] = {"first_token": self._encode_token, "adds_contrastive": self.adds_contrastive}
         return about
-
-
-def _encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
-    """The id of [ENC]: the tokenizer's, else the model's last row, which the published code added last.
-
-    Raises:
-        MismatchError: the tokenizer has a word there.
-    """
-    known = tokenizer.get_vocab()
-    if _ENCODE_TOKEN in known:
-        return int(known[_ENCODE_TOKEN])
-    if max(known.values()) >= vocabulary - 1:
-        raise MismatchError(
-            f"the tokenizer of {name} has {max(known.values()) + 1:,} tokens without {_ENCODE_TOKEN}, the model "
-            f"{vocabulary:,}: none is left for it",
-            "the tokenizer files are another model's: use its own",
-        )
-    return vocabulary - 1
 
 
 def _check_inputs(images: PairInputs, texts: PairInputs) -> None:
@@ -251,13 +240,3 @@ def _check_inputs(images: PairInputs, texts: PairInputs) -> None:
             f"{', '.join(sorted(texts)) or 'none'} of texts",
             "BLIP reads states of pictures with ids and mask of texts",
         )
-
-
-def _checked(scores: np.ndarray) -> np.ndarray:
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if len(bad):
-        raise NumericalError(
-            f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
-            "the weights are damaged or diverged: load or train them again",
-        )
-    return scores

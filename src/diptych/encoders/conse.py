@@ -21,43 +21,22 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field, ValidationError
 
-from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, UsageError
 from diptych.core.files import read_json, write_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.data.loading import batched
-from diptych.encoders.class_names import DEFINITIONS, class_texts
+from diptych.encoders.class_names import class_texts
 from diptych.encoders.classifier import Classifier, ClassifierConfig
+from diptych.encoders.conse_config import CONSE_FILE, ConseConfig
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.rows import unit_rows
-from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
+from diptych.encoders.targets import TargetModel, open_target_model
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 from diptych.encoders.tensors import save_tensors
 
-__all__ = ["CONSE_FILE", "ConseConfig", "ConseEncoder", "convex_combination"]
-
-CONSE_FILE = "conse.json"
-"""The file that makes a folder such an encoder."""
-
-
-class ConseConfig(ClassifierConfig):
-    """What ``conse.json`` says; paths are from its folder.
-
-    Attributes:
-        names: see :func:`~diptych.encoders.class_names.class_texts`.
-        template: what is made of a name before the sentence encoder reads it.
-        sentences: a sentence-transformers folder or name.
-        top: T, classes per picture.
-        temperature: τ of the soft-max; above 1 the less probable classes count for more.
-    """
-
-    names: str = f"imagenet-1k{DEFINITIONS}"
-    template: str = "{name}"
-    sentences: str = TargetOptions().model
-    top: int = Field(10, ge=1)
-    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
+__all__ = ["ConseConfig", "ConseEncoder", "convex_combination"]
 
 
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
@@ -238,14 +217,7 @@ class ConseEncoder(DualEncoder):
             MismatchError: what it names does not fit together.
         """
         folder = Path(folder).expanduser()
-        file = folder / CONSE_FILE
-        try:
-            config = ConseConfig.model_validate(read_json(file))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(map(str, first["loc"])) or "the file"
-            known = ", ".join(ConseConfig.model_fields)
-            raise StorageError(f"{file}: {key}: {first['msg']}", f"its keys: {known}") from None
+        config = ConseConfig.read(folder)
         texts = class_texts(config.names, folder, config.template)
         inside = folder / Path(config.sentences).expanduser()
         if (inside / "targets.json").is_file():

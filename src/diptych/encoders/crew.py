@@ -6,20 +6,53 @@ between these they wait for each other. What one of them had done when it was in
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encoding import encode_blocks
 from diptych.encoders.sides import Side, sides_of
 
-__all__ = ["Crew", "encode_share"]
+__all__ = ["Crew", "encode_share", "launched_fabric"]
 
 T = TypeVar("T")
+
+_ACCELERATORS = ("auto", "cpu", "cuda", "gpu")
+_WHICH_MACHINE = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")
+"""Variables of which torchrun, Lightning and SLURM set one each."""
+
+
+def launched_fabric(nodes: int, processes: int, accelerator: str) -> Any:
+    """This process's place among those of several machines.
+
+    Args:
+        nodes: machines, each of which runs the same program.
+        processes: on each.
+        accelerator: ``cpu``, ``cuda`` or ``auto``.
+
+    Raises:
+        UsageError: another accelerator, or nothing says which machine this is.
+    """
+    from lightning_fabric import Fabric
+
+    if accelerator not in _ACCELERATORS:
+        raise UsageError(f"accelerator {accelerator!r} on {nodes} machines", "use cpu, cuda or auto")
+    if not any(name in os.environ for name in _WHICH_MACHINE):
+        raise UsageError(
+            f"{nodes} machines, and nothing says which of them this is",
+            "start it with torchrun or srun, or set NODE_RANK, MASTER_ADDR and MASTER_PORT on each",
+        )
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    fabric = Fabric(accelerator=accelerator, devices=processes, num_nodes=nodes, strategy="ddp")
+    fabric.launch()
+    return fabric
 
 
 class Crew:
@@ -70,19 +103,28 @@ def encode_share(
     shares = [np.array_split(side.rows.missing(), crew.size)[crew.rank].tolist() for side in sides]
     crew.wait()
     for side, blocks in zip(sides, shares, strict=True):
-        before = side.rows.done()
-        with side.bar(before) as bar, side.rows as rows:
-
-            def tell(count: int) -> None:
-                nonlocal before
-                # Of several, what the others recorded is seen in the journal.
-                done = before + count if crew.size == 1 else max(before, side.rows.done())  # noqa: B023
-                if done > before:
-                    bar.advance(done - before)  # noqa: B023
-                before = done
-
-            finished = encode_blocks(encoder, collection, rows, blocks, tell=tell, should_stop=should_stop)
-        if not finished:
+        if not _encode(crew, encoder, collection, side, blocks, should_stop):
             break
     crew.wait()
     return sides
+
+
+def _encode(
+    crew: Crew,
+    encoder: DualEncoder,
+    collection: Collection,
+    side: Side,
+    blocks: list[int],
+    should_stop: Callable[[], bool],
+) -> bool:
+    shown = side.rows.done()
+    with side.bar(shown) as bar, side.rows as rows:
+
+        def tell(count: int) -> None:
+            nonlocal shown
+            # Of several processes, what the others have done is seen in the journal.
+            done = shown + count if crew.size == 1 else max(shown, side.rows.done())
+            bar.advance(done - shown)
+            shown = done
+
+        return encode_blocks(encoder, collection, rows, blocks, tell=tell, should_stop=should_stop)

@@ -184,8 +184,10 @@ class DualEncoder(ABC):
         """Load an encoder from a folder, or from a hub where its family's library knows one.
 
         Args:
-            name_or_folder: a folder (ours, a transformers one or an open_clip one), or
-                ``hf:NAME``, ``open_clip:ARCHITECTURE/PRETRAINED``, ``open_clip:FOLDER``.
+            name_or_folder: a folder (ours, or of transformers, open_clip or sentence-transformers); or a
+                name: ``hf:NAME``, ``open_clip:ARCHITECTURE/PRETRAINED``, ``st:NAME``, ``blip:NAME``; or a
+                checkpoint of its authors: ``albef:FILE``, ``xvlm:FILE``, ``blip:FILE``, and with
+                ``pretraining:`` before ``FILE`` one that was not fine-tuned. ``diptych info`` lists them.
             device: a torch device; the GPU where there is one, else the CPU, when not given.
             family: read the source with this family, whatever its files look like.
 

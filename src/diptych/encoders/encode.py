@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import ImageError, Interrupted, MismatchError, UsageError
+from diptych.core.errors import (
+    DataError,
+    ImageError,
+    Interrupted,
+    MismatchError,
+    StorageError,
+    UsageError,
+)
 from diptych.core.files import atomic_path, check_replaceable, read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import track
@@ -48,7 +55,7 @@ def encode_collection(
     """Embed pictures and captions into ``folder``, or open what is there when it is the same.
 
     "The same" is: the same encoder fingerprint, ids, captions and bytes of pictures. Of the same, what an
-    interrupted call had finished is used.
+    interrupted call had finished is used, and what is missing or damaged is made again.
 
     Args:
         encoder: makes the rows.
@@ -73,7 +80,8 @@ def encode_collection(
     folder, crew = Path(folder), Crew(fabric)
     if processes < 1 or (processes > 1 and crew.size > 1):
         raise UsageError(
-            f"{processes} processes for each of {crew.size}", "give 1 or more, and with a Fabric of several none"
+            f"{processes} processes for each of {crew.size}",
+            "give 1 or more, and with a Fabric of several none",
         )
     if encoder.takes != collection.holds:
         raise MismatchError(
@@ -81,29 +89,36 @@ def encode_collection(
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
     about = crew.told(lambda: _about(encoder, collection, split, should_stop))
-    there = folder / "about.json"
-    if crew.told(lambda: there.is_file() and read_json(there) == about):
+    if crew.told(lambda: _is_there(folder, about)):
         return EncodedCollection.open(folder)
     if crew.first:
         for name in HALVES:
             check_replaceable(folder / name, "embeddings.json")
-        there.unlink(missing_ok=True)
+        (folder / "about.json").unlink(missing_ok=True)
     if isinstance(encoder, GivenRows):
         if crew.first:
             _copy(encoder, collection, folder, about)
     elif processes == 1:
-        _finish(encode_share(crew, encoder, collection, folder, about, should_stop), crew.first)
+        _finish(encode_share(crew, encoder, collection, folder, about, should_stop), crew)
     else:
         sides = sides_of(encoder, collection, folder, about)
         encode_in_processes(encoder, collection, sides, processes, accelerator, should_stop)
-        _finish(sides)
+        _finish(sides, crew)
     if crew.first:
         with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
             np.save(handle, collection.caption_image)
         # Written last: a folder with it is complete.
-        write_json(there, about)
+        write_json(folder / "about.json", about)
     crew.wait()
     return EncodedCollection.open(folder)
+
+
+def _is_there(folder: Path, about: dict[str, Any]) -> bool:
+    """Whether the folder is finished, of this encoder and data, and whole."""
+    try:
+        return bool(read_json(folder / "about.json") == about and EncodedCollection.open(folder))
+    except (StorageError, DataError):
+        return False  # missing or damaged: made again
 
 
 def _about(
@@ -130,16 +145,18 @@ def _contents(collection: Collection, should_stop: Callable[[], bool]) -> Iterat
             )
 
 
-def _finish(sides: Sequence[Side], first: bool = True) -> None:
-    """Make embeddings of rows that are complete; the ``first`` of several processes does.
+def _finish(sides: Sequence[Side], crew: Crew) -> None:
+    """Make embeddings of rows that are complete.
 
     Raises:
         Interrupted: some are missing.
     """
-    if any(len(side.rows.missing()) for side in sides):
-        done = [f"{side.rows.done():,} of {side.rows.plan.count:,} {side.unit}" for side in sides]
+    missing = any(len(side.rows.missing()) for side in sides)
+    done = [f"{side.rows.done():,} of {side.rows.plan.count:,} {side.unit}" for side in sides]
+    crew.wait()  # all have looked before the first gives the rows their names
+    if missing:
         raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", "the same command goes on")
-    for side in sides if first else ():
+    for side in sides if crew.first else ():
         side.rows.finish(side.target, side.ids, side.header)
 
 

@@ -59,5 +59,10 @@ class EncodedCollection:
                 f"{folder}: pictures are compared by {images.similarity}, captions by {texts.similarity}",
                 "embed again",
             )
-        caption_image = np.load(folder / "caption_image.npy", mmap_mode="r", allow_pickle=False)
+        try:
+            caption_image = np.load(folder / "caption_image.npy", mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise StorageError(
+                f"{folder / 'caption_image.npy'} cannot be opened: {error}", "embed again"
+            ) from None
         return cls(images, texts, caption_image, about)

@@ -12,7 +12,7 @@ from diptych.core.files import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, FORMAT, DualEncoder
 
-__all__ = ["FAMILIES", "Family", "resolve"]
+__all__ = ["FAMILIES", "Family", "resolve", "rooted"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,15 @@ class Family:
 FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.families")
 
 
+_CHECKPOINTS = (".th", ".pth", ".pt")  # no library of encoders calls its weights so
+
+
+def _checkpoint_fix(place: Path) -> str:
+    """How to load a file of weights that does not say whose it is."""
+    known = ", ".join(f"{name}:{place}" for name in ("albef", "xvlm", "blip"))
+    return f"say whose checkpoint it is: {known}; diptych info {place} looks into it"
+
+
 def _strip(source: str, family: Family) -> str:
     return source.removeprefix(f"{family.prefix}:") if family.prefix else source
 
@@ -60,10 +69,13 @@ def _of_folder(folder: Path) -> Family:
         return FAMILIES.get(config["family"])
     fitting = [family for family in FAMILIES if family.recognises(folder)]
     if not fitting:
-        found = ", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing"
+        names = sorted(path.name for path in folder.iterdir())
+        weights = [name for name in names if name.endswith(_CHECKPOINTS)]
         raise StorageError(
-            f"{folder} holds no encoder that is known (found: {found})",
-            f"expected {CONFIG_FILE}, open_clip_config.json, or the config.json of a CLIP-like model",
+            f"{folder} holds no encoder that is known (found: {', '.join(names[:8]) or 'nothing'})",
+            _checkpoint_fix(folder / weights[0])
+            if weights
+            else f"expected {CONFIG_FILE}, open_clip_config.json, or the config.json of a CLIP-like model",
         )
     if len(fitting) > 1:
         others = ", ".join(family.name for family in fitting[1:])
@@ -92,7 +104,22 @@ def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Fami
     for declared in FAMILIES:
         if declared.prefix and source.startswith(f"{declared.prefix}:"):
             return declared, _strip(source, declared)
+    if folder.is_file():
+        raise UsageError(
+            f"{source} is a file, which does not say what encoder it holds", _checkpoint_fix(folder)
+        )
     forms = ", ".join(form for declared in FAMILIES for form in declared.forms)
     raise UsageError(
         f"{source!r} is neither a folder nor a name with a known prefix", f"an encoder is one of: {forms}"
     )
+
+
+def rooted(source: str) -> str:
+    """``source`` with the path in it made absolute, where there is one: it then means the same from any folder.
+
+    >>> rooted("hf:openai/clip-vit-base-patch32")
+    'hf:openai/clip-vit-base-patch32'
+    """
+    prefix, colon, rest = source.rpartition(":")
+    place = Path(rest).expanduser()
+    return f"{prefix}{colon}{place.resolve()}" if rest and place.exists() else source

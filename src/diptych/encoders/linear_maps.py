@@ -39,7 +39,7 @@ class LinearMap:
     @classmethod
     def of(cls, matrix: np.ndarray, mean: np.ndarray) -> LinearMap:
         """From numbers of any floating type."""
-        return cls(np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(mean, np.float32))
+        return cls(np.array(matrix, np.float32, order="C"), np.array(mean, np.float32, order="C"))
 
     @cached_property
     def is_identity(self) -> bool:
@@ -86,8 +86,8 @@ class LinearMaps:
     @classmethod
     def identity(cls, width: int) -> LinearMaps:
         """Maps that change nothing."""
-        side = LinearMap(np.eye(width, dtype=np.float32), np.zeros(width, dtype=np.float32))
-        return cls(side, side)
+        sides = [LinearMap.of(np.eye(width), np.zeros(width)) for _ in range(2)]
+        return cls(*sides)
 
     @property
     def takes(self) -> int:

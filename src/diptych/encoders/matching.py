@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["MatchingEncoder", "PairInputs"]
+from diptych.core.errors import NumericalError, UsageError
+
+__all__ = ["MatchingEncoder", "PairInputs", "finite_scores", "not_two_towers"]
 
 PairInputs = dict[str, np.ndarray]
 """What the head needs of each item, by name: arrays whose first dimension is the item. Every item's part
@@ -67,3 +69,26 @@ class MatchingEncoder(ABC):
             NumericalError: an output is NaN or infinite.
         """
         return self.match({name: values[rows] for name, values in images.items()}, texts)
+
+
+def finite_scores(scores: np.ndarray) -> np.ndarray:
+    """``scores`` of pairs, when all are numbers.
+
+    Raises:
+        NumericalError: one is NaN or infinite; the message names its position.
+    """
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise NumericalError(
+            f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
+            "the weights are damaged or diverged, or its inputs are: load or make them again",
+        )
+    return scores
+
+
+def not_two_towers(name: str) -> UsageError:
+    """Why a model with a matching head cannot be fine-tuned as two towers."""
+    return UsageError(
+        f"{name} cannot be fine-tuned as two towers: its matching head reads what they compute",
+        "train a CLIP-like encoder, or use this one as it is",
+    )

@@ -4,46 +4,34 @@ Every process takes blocks of pictures and captions that lie together and writes
 what is finished is read from their journal, by the bars here as by whoever goes on. Lightning Fabric
 gives each its device: the processor's cores in equal parts, or one graphics card.
 
-They are started here and not by Fabric's launchers, of which one runs the whole command again and the
-other does not survive Ctrl-C: an error has to come back as what it is, and a request to stop has to be
-answered at the end of a block.
+They are started by :mod:`process_group` and not by Fabric's launchers, of which one runs the whole command
+again and the other does not survive Ctrl-C: an error has to come back as what it is, and a request to stop
+has to be answered at the end of a block. For several machines see :mod:`crew`.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
-import signal
-import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
-from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.core import errors
-from diptych.core.errors import DiptychError, MismatchError, UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.core.memory import keep_freed_memory, keeps_freed_memory
 from diptych.data.collection import Collection
 from diptych.data.loading import default_workers
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encoding import encode_blocks
+from diptych.encoders.process_group import ProcessGroup
 from diptych.encoders.row_blocks import RowBlocks, RowPlan
 from diptych.encoders.sides import Side
-
-if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
 
 __all__ = ["encode_in_processes"]
 
 _ACCELERATORS = ("auto", "cpu", "cuda", "gpu")
-_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -56,7 +44,6 @@ class _Job:
         collection: what is encoded.
         shares: per half its folder, plan, and the blocks of each process.
         device: ``"cpu"`` or ``"cuda"``.
-        parent: the process that everything ends with.
         threads: per process.
         keep_memory: see :mod:`diptych.core.memory`.
     """
@@ -66,7 +53,6 @@ class _Job:
     collection: Collection
     shares: list[tuple[Path, RowPlan, list[np.ndarray]]]
     device: str
-    parent: int
     threads: int
     keep_memory: bool
 
@@ -111,93 +97,10 @@ def encode_in_processes(
                 for side, blocks in zip(sides, missing, strict=True)
             ],
             device=device,
-            parent=os.getpid(),
             threads=max(1, default_workers() // processes),
             keep_memory=keeps_freed_memory(),
         )
-        _Group(job, processes, should_stop).run(sides)
-
-
-class _Group:
-    """The processes of one job."""
-
-    def __init__(self, job: _Job, count: int, should_stop: Callable[[], bool]) -> None:
-        context = get_context("spawn")
-        self._should_stop = should_stop
-        self._stop = context.Event()
-        self._failures = context.SimpleQueue()
-        self._processes = [
-            context.Process(target=_work, args=(rank, job, self._stop, self._failures), daemon=True)
-            for rank in range(count)
-        ]
-
-    def run(self, sides: Sequence[Side]) -> None:
-        """Start them, show how far they are, and end together."""
-        try:
-            with _deaf_to_interrupts():
-                for process in self._processes:
-                    _start(process)
-            for side in sides:
-                self._watch(side)
-            while self._going_on():
-                pass
-            self._raise_failure()
-        finally:
-            for process in self._processes:
-                if process.is_alive():
-                    process.terminate()
-                if process.pid is not None:
-                    process.join()
-
-    def _watch(self, side: Side) -> None:
-        with side.bar() as bar:
-            before, going = side.rows.done(), True
-            while going and before < side.rows.plan.count:
-                going = self._going_on()
-                done = side.rows.done()
-                if done > before:
-                    bar.advance(done - before)
-                before = done
-
-    def _going_on(self) -> bool:
-        """Wait a little; whether some process still works and none has failed."""
-        if self._should_stop():
-            self._stop.set()
-        working = [process.sentinel for process in self._processes if process.is_alive()]
-        if working:
-            wait(working, timeout=_LOOK_SECONDS)
-        return not self._failed() and any(process.is_alive() for process in self._processes)
-
-    def _failed(self) -> list[int]:
-        return [rank for rank, process in enumerate(self._processes) if process.exitcode not in (None, 0)]
-
-    def _raise_failure(self) -> None:
-        failed = self._failed()
-        if not failed:
-            return
-        if not self._failures.empty():
-            raise _error_of(*self._failures.get())
-        code = self._processes[failed[0]].exitcode or 0
-        which = f"process {failed[0] + 1} of {len(self._processes)}"
-        if code < 0:
-            raise DiptychError(
-                f"{which} was ended by signal {-code}",
-                "if memory ran out, use fewer processes; the same command goes on",
-            )
-        raise DiptychError(
-            f"{which} failed; what it said stands above",
-            'in a script, call this below if __name__ == "__main__":',
-        )
-
-
-def _work(rank: int, job: _Job, stop: Any, failures: Any) -> None:
-    """One process, from its start to its end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent says when to stop
-    try:
-        _encode_share(rank, job, lambda: bool(stop.is_set()) or os.getppid() != job.parent)
-    except DiptychError as error:
-        failures.put((type(error).__name__, error.message, error.fix))
-        sys.exit(1)
+        ProcessGroup(_encode_share, job, processes, should_stop).run(sides)
 
 
 def _encode_share(rank: int, job: _Job, should_stop: Callable[[], bool]) -> None:
@@ -247,33 +150,3 @@ def _device(accelerator: str, processes: int) -> str:
             f"{processes} processes for {cards} graphics cards", "one process per card, or accelerator cpu"
         )
     return "cuda"
-
-
-def _start(process: SpawnProcess) -> None:
-    try:
-        process.start()
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UsageError(
-            f"the collection cannot be handed to other processes: {error}", "use one process"
-        ) from error
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started inside ignore Ctrl-C from their first moment."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _error_of(name: str, message: str, fix: str) -> DiptychError:
-    """The error of another process, of its own class."""
-    kind: type[DiptychError] = getattr(errors, name, DiptychError)
-    error = kind.__new__(kind)
-    DiptychError.__init__(error, message, fix)
-    return error

@@ -24,7 +24,7 @@ from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import EncodedCollection
 from diptych.encoders.matching import MatchingEncoder, PairInputs
-from diptych.encoders.rerank_pairs import PairBlock, PairPlan
+from diptych.encoders.rerank_pairs import PairBlock, PairPlan, match_pairs
 from diptych.encoders.rerank_work import Workplace
 from diptych.evaluation.reranked import MARKER, Reranked
 
@@ -191,28 +191,9 @@ def _score(
             for low in range(0, len(block), batch):
                 here = slice(low, low + batch)
                 with _named(block, here, collection):
-                    scores[here] = _matched(head, tokens, texts, block, here)
+                    scores[here] = match_pairs(head, tokens, texts, block, here)
                 bar.advance(len(block.images[here]))
             work.keep(number, block, scores)
-
-
-def _matched(
-    head: MatchingEncoder, tokens: PairInputs, texts: PairInputs, block: PairBlock, here: slice
-) -> np.ndarray:
-    pictures = block.images[here] - block.first
-    low, high = int(pictures[0]), int(pictures[-1]) + 1  # sorted: a slice, which copies nothing
-    images = {name: values[low:high] for name, values in tokens.items()}
-    read = {name: np.asarray(values[block.texts[here]]) for name, values in texts.items()}
-    scores = head.match_rows(images, pictures - low, read)
-    if scores.shape != block.images[here].shape:
-        raise MismatchError(
-            f"the matching head gave scores of shape {scores.shape} for {len(block.images[here])} pairs",
-            "match has to give one number per pair",
-        )
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if len(bad):
-        raise NumericalError(f"the score of pair {int(bad[0])} is {scores[bad[0]]}")
-    return scores
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which pairs the candidates of both directions ask for, sorted by pictures, each pair once."""
+"""Which pairs the candidates of both directions ask for, sorted by pictures, each pair once; and their scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["PairBlock", "PairPlan"]
+from diptych.core.errors import MismatchError
+from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
+
+__all__ = ["PairBlock", "PairPlan", "match_pairs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +83,35 @@ class PairPlan:
     def sizes(self) -> np.ndarray:
         """(blocks,) pairs of each block."""
         return np.array([len(self.block(number)) for number in range(len(self))], dtype=np.int64)
+
+
+def match_pairs(
+    head: MatchingEncoder, tokens: PairInputs, texts: PairInputs, block: PairBlock, here: slice
+) -> np.ndarray:
+    """The head's scores of some pairs of a block.
+
+    Args:
+        head: the encoder.
+        tokens: what it reads of the block's pictures.
+        texts: what it reads of all texts, possibly memory-mapped.
+        block: the pairs.
+        here: which of them.
+
+    Returns:
+        (p,) float32.
+
+    Raises:
+        MismatchError: not one score per pair.
+        NumericalError: a score is NaN or infinite.
+    """
+    pictures = block.images[here] - block.first
+    low, high = int(pictures[0]), int(pictures[-1]) + 1  # sorted: a slice, which copies nothing
+    images = {name: values[low:high] for name, values in tokens.items()}
+    read = {name: np.asarray(values[block.texts[here]]) for name, values in texts.items()}
+    scores = head.match_rows(images, pictures - low, read)
+    if scores.shape != block.images[here].shape:
+        raise MismatchError(
+            f"the matching head gave scores of shape {scores.shape} for {len(block.images[here])} pairs",
+            "match has to give one number per pair",
+        )
+    return finite_scores(scores)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diptych.core.errors import DataError, StorageError
 from diptych.core.files import read_json, recover_folder
 from diptych.core.progress import Task, task
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import embeddings_header
+from diptych.encoders.embeddings import Embeddings, embeddings_header
 from diptych.encoders.row_blocks import RowBlocks, RowPlan
 
 __all__ = ["HALVES", "Side", "sides_of"]
@@ -46,15 +47,13 @@ class Side:
         return "pictures" if self.rows.plan.kind == "image" else "captions"
 
     @contextmanager
-    def bar(self) -> Iterator[Task]:
-        """How far it is."""
-        with task(f"embedding {self.unit}", self.rows.plan.count, self.unit, self.rows.done()) as bar:
+    def bar(self, done: int) -> Iterator[Task]:
+        """How far it is, of which ``done`` rows were there before."""
+        with task(f"embedding {self.unit}", self.rows.plan.count, self.unit, done) as bar:
             yield bar
 
 
-def sides_of(
-    encoder: DualEncoder, collection: Collection, folder: Path, about: dict[str, Any]
-) -> list[Side]:
+def sides_of(encoder: DualEncoder, collection: Collection, folder: Path, about: dict[str, Any]) -> list[Side]:
     """What is not finished yet of a collection's embeddings in ``folder``, pictures first.
 
     Args:
@@ -76,10 +75,16 @@ def sides_of(
     ):
         target = folder / name
         header = embeddings_header(kind, weights, data, about, encoder.similarity)
-        recover_folder(target)
-        made = target / "embeddings.json"
-        if made.is_file() and read_json(made) == header:
+        if _is_made(target, header, len(ids)):
             continue  # finished before something interrupted the other half
         plan = RowPlan(kind, weights, data, len(ids), encoder.width, block, encoder.similarity)
         sides.append(Side(RowBlocks.begin(target, plan), target, ids, header))
     return sides
+
+
+def _is_made(target: Path, header: dict[str, Any], count: int) -> bool:
+    try:
+        recover_folder(target)
+        return read_json(target / "embeddings.json") == header and len(Embeddings.open(target)) == count
+    except (StorageError, DataError):
+        return False  # missing or damaged

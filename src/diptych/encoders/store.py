@@ -22,7 +22,7 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.progress import task
 from diptych.data.collection import Collection
 from diptych.data.contents import picture_contents
-from diptych.data.loading import batched, read_ahead
+from diptych.data.loading import batched, default_workers, read_ahead
 from diptych.data.overlay import split_overlay
 from diptych.encoders.image_tower import ImageTower
 from diptych.encoders.preprocessing import Augmentation
@@ -190,7 +190,9 @@ def _compute(
 
     per_block = max(1, _BLOCK_PICTURES // (1 + options.views)) * 4
     remaining = range(done, collection.n_images)
-    blocks: Iterator[list[np.ndarray]] = batched(read_ahead(views_of, remaining), per_block)
+    # The next block is prepared while the backbone computes this one.
+    ahead = read_ahead(views_of, remaining, depth=per_block + 4 * default_workers())
+    blocks: Iterator[list[np.ndarray]] = batched(ahead, per_block)
     with task("computing features", collection.n_images, "pictures", done) as bar, torch.inference_mode():
         for block in blocks:
             pixels = torch.from_numpy(np.concatenate(block)).to(device, memory_format=torch.channels_last)

@@ -8,6 +8,7 @@ the ``pre_caption`` of the published code: lower case, some marks removed (BLIP:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,11 @@ class Cleaning:
     def cuts(self, text: str) -> bool:
         """Whether words of ``text`` are lost."""
         return len(self.whole(text).split(" ")) > self.words
+
+    def counts(self, texts: Sequence[str], tokens: Sequence[int], limit: int) -> list[int]:
+        """How many tokens each text has, of which it has ``tokens`` after it is cut: above ``limit`` where words
+        were lost."""
+        return [limit + 1 if self.cuts(text) else count for text, count in zip(texts, tokens, strict=True)]
 
     def describe(self) -> dict[str, Any]:
         """What a number depends on."""

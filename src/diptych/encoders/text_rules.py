@@ -8,9 +8,13 @@ error.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-__all__ = ["TEXT_RULES", "TextRule"]
+from diptych.core.errors import MismatchError
+
+__all__ = ["TEXT_RULES", "TextRule", "encode_token"]
+
+_ENCODE_TOKEN = "[ENC]"
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,23 @@ TEXT_RULES: dict[str, TextRule] = {
     "siglip2": TextRule("max_length", limit=64, mask=False),
 }
 """By ``model_type`` of ``config.json``; these are the models the adapter knows."""
+
+
+def encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
+    """The id of [ENC], which stands first where BLIP reads a text with a picture.
+
+    It is the tokenizer's, else the model's last row, which the published code added last.
+
+    Raises:
+        MismatchError: the tokenizer has a word there.
+    """
+    known = tokenizer.get_vocab()
+    if _ENCODE_TOKEN in known:
+        return int(known[_ENCODE_TOKEN])
+    if max(known.values()) >= vocabulary - 1:
+        raise MismatchError(
+            f"the tokenizer of {name} has {max(known.values()) + 1:,} tokens without {_ENCODE_TOKEN}, the model "
+            f"{vocabulary:,}: none is left for it",
+            "the tokenizer files are another model's: use its own",
+        )
+    return vocabulary - 1

@@ -20,6 +20,7 @@ from diptych.evaluation.similarities import SIMILARITIES, Similarity, similarity
 from diptych.evaluation.ties import TIE_RULES, TieGroups, tie_groups
 from diptych.evaluation.topk import top_k
 from diptych.evaluation.trec import read_qrels, read_run, write_qrels, write_run, write_trec
+from diptych.evaluation.variants import explore_rows, explore_scores
 
 __all__ = [
     "BOTH",
@@ -56,6 +57,8 @@ __all__ = [
     "evaluate_reranked",
     "evaluate_scores",
     "evaluate_sparse",
+    "explore_rows",
+    "explore_scores",
     "measure",
     "partition",
     "ranks_from_rows",

@@ -24,11 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import UnknownNameError
+from diptych.evaluation.first_stage import FirstStage
 from diptych.evaluation.positives import Positives
 from diptych.evaluation.ranks import Ranks
 from diptych.evaluation.reranked import UNSCORED, Candidates
 
-__all__ = ["UNRANKED_RULES", "CandidateRanks", "FirstStage", "check_unranked"]
+__all__ = ["UNRANKED_RULES", "CandidateRanks", "check_unranked"]
 
 UNRANKED_RULES = ("miss", "contrastive", "published")
 
@@ -43,21 +44,6 @@ def check_unranked(rule: str) -> None:
     """
     if rule not in UNRANKED_RULES:
         raise UnknownNameError("rule for unranked candidates", rule, UNRANKED_RULES)
-
-
-@dataclass(frozen=True, eq=False)
-class FirstStage:
-    """One direction of the first stage, for the rule ``contrastive``.
-
-    Attributes:
-        ranks: of every positive in the whole gallery.
-        rows: the gallery row of every entry of ``ranks``.
-        score: from queries and gallery rows to exact scores, float64.
-    """
-
-    ranks: Ranks
-    rows: np.ndarray
-    score: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)

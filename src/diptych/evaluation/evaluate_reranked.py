@@ -9,7 +9,8 @@ import numpy as np
 
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.candidate_ranks import CandidateRanks, FirstStage, check_unranked
+from diptych.evaluation.candidate_ranks import CandidateRanks, check_unranked
+from diptych.evaluation.first_stage import FirstStage, first_stages
 from diptych.evaluation.galleries import measure_galleries
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.evaluation.measuring import DEFAULT_MEASURES, Measure, Sum
@@ -20,7 +21,6 @@ from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.result import Result
 from diptych.evaluation.similarities import similarity as similarity_of
 from diptych.evaluation.sources import ScoreSource
-from diptych.evaluation.tallies import Tally
 from diptych.evaluation.ties import check_rule
 
 __all__ = ["check_one_gallery", "evaluate_reranked"]
@@ -99,7 +99,10 @@ def evaluate_reranked(
     }
 
     def rank(fold: Fold, every: bool) -> dict[Direction, Ranks]:
-        first = {} if source is None else _first_stage(source, ground_truth, block, threads)
+        first: dict[Direction, FirstStage] = {}
+        if source is not None:
+            order = ranks_from_source(source, ground_truth, every=True, block=block, threads=threads)
+            first = first_stages(source, ground_truth, order)
         return {name: held[name].ranks(unranked, every, first.get(name)) for name in DIRECTIONS}
 
     return measure_galleries(
@@ -140,23 +143,6 @@ def _check_belongs(reranked: Reranked, truth: GroundTruth) -> None:
             f"and {want[1]:,} texts",
             "evaluate the split that was re-ranked",
         )
-
-
-def _first_stage(
-    source: ScoreSource, truth: GroundTruth, block: int, threads: int | None
-) -> dict[Direction, FirstStage]:
-    """Both directions of the first stage, every positive ranked."""
-    ranks = ranks_from_source(source, truth, every=True, block=block, threads=threads)
-    found: dict[Direction, FirstStage] = {}
-    for name in DIRECTIONS:
-        positives, is_image = truth.positives(name), name == "i2t"
-
-        def score(queries: np.ndarray, items: np.ndarray, is_image: bool = is_image) -> np.ndarray:
-            return source.positives(queries, items) if is_image else source.positives(items, queries)
-
-        tally = Tally(positives, score(positives.queries, positives.rows), every=True)
-        found[name] = FirstStage(ranks[name], tally.rows, score)
-    return found
 
 
 def _reranking(

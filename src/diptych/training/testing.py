@@ -81,7 +81,7 @@ def said_of(encoded: EncodedCollection, positives: ExtendedPositives | None) -> 
         "encoder": encoded.images.encoder,
         "data": encoded.about["data"],
     }
-    if encoded.about["encoder"].get("stage") == "pre-training":
+    if encoded.about.get("encoder", {}).get("stage") == "pre-training":  # rows made by hand say nothing
         said["stage"] = "pre-training"
     return said if positives is None else said | {"positives": positives.line()}
 

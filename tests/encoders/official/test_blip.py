@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from diptych.core.errors import MismatchError, StorageError
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.official.blip import blip_state_from_official, open_official_blip
 
 from ..tiny_pretrained import bert_tokenizer, pictures
@@ -76,7 +77,9 @@ def test_the_other_stage(tmp_path: Path) -> None:
         open_official_blip(tmp_path, **options)
     assert "blip:pretraining:FILE" in caught.value.fix
     encoder = open_official_blip(f"pretraining:{tmp_path}", image_size=64, **options)
-    assert encoder.describe()["name"] == "model_base.pth (pre-training)"
+    assert encoder.describe()["stage"] == "pre-training"
+    kept = DualEncoder.load(encoder.save(tmp_path / "saved"), device="cpu")
+    assert kept.describe()["stage"] == "pre-training"
     assert encoder.model.config.vision_config.image_size == 64
     assert encoder.encode_images(pictures(2)).shape == (2, 12)
     with pytest.raises(MismatchError, match="is a fine-tuned BLIP checkpoint"):

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import io
 import pickle
+import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from diptych.core.errors import StorageError, UsageError
@@ -58,7 +63,7 @@ class _Code:
 
 def test_code_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.save({"model": STATE, "more": _Code()}, tmp_path / "x.pth")
-    with pytest.raises(StorageError, match="more than tensors") as caught:
+    with pytest.raises(StorageError, match=r"more than tensors .* asks for print") as caught:
         read_checkpoint(tmp_path)
     assert 'torch.load("x.pth", map_location="cpu", weights_only=False)["model"]' in caught.value.fix
     (tmp_path / "x.pth").write_bytes(pickle.dumps(_Code()))
@@ -67,11 +72,62 @@ def test_code_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "must not" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", [b"", b"no checkpoint at all", b"PK\x03\x04 half an archive"])
-def test_damaged_files(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "begins with b''"),
+        (b"<html>not found</html>", "begins with b'<html>not found<'"),
+        (b"PK\x03\x04 half an archive", "is damaged"),
+        (b"\x80\x02", "is damaged"),
+        (b"\x80\x02qqqqq", "is damaged"),
+        (b"\x80\x04abc", "is damaged"),
+    ],
+)
+def test_damaged_files(content: bytes, message: str, tmp_path: Path) -> None:
+    """None is advised to be opened with less care."""
     (tmp_path / "x.pth").write_bytes(content)
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match=message) as caught:
         read_checkpoint(tmp_path)
+    assert "download it again" in caught.value.fix
+    assert "weights_only" not in str(caught.value)
+
+
+@pytest.mark.parametrize("archive", [True, False])
+@settings(max_examples=60)
+@given(
+    cut=st.just(1.0) | st.floats(0, 1),
+    changes=st.dictionaries(st.floats(0, 0.999), st.integers(0, 255), max_size=4),
+)
+def test_any_damage_is_an_error_of_ours(archive: bool, cut: float, changes: dict[float, int]) -> None:
+    buffer = io.BytesIO()
+    torch.save({"model": STATE}, buffer, _use_new_zipfile_serialization=archive)
+    content = bytearray(buffer.getvalue())
+    for place, value in changes.items():
+        content[int(place * len(content))] = value
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.pth"
+        file.write_bytes(content[: round(cut * len(content))])
+        try:
+            found = read_checkpoint(file).state
+        except StorageError:
+            return
+        assert all(isinstance(value, torch.Tensor) for value in found.values())
+
+
+def test_files_that_unfold_to_any_size(tmp_path: Path) -> None:
+    torch.save({"model": {"a": torch.zeros(1 << 20)}}, tmp_path / "whole.pth")
+    packed = tmp_path / "packed.pth"
+    with zipfile.ZipFile(tmp_path / "whole.pth") as whole, zipfile.ZipFile(packed, "w", 8) as archive:
+        for entry in whole.infolist():
+            archive.writestr(entry.filename, whole.read(entry))
+    assert packed.stat().st_size < 20_000
+    with pytest.raises(StorageError, match="packed entries .* which PyTorch does not write"):
+        read_checkpoint(packed)
+    torch.save({"a": torch.zeros(1, 1).expand(10**6, 10**6)}, tmp_path / "wide.pth")
+    with pytest.raises(StorageError, match=r"'a' of shape \(1000000, 1000000\) with fewer numbers"):
+        read_checkpoint(tmp_path / "wide.pth")
+    torch.save({"position_ids": torch.arange(5).expand(1, -1)}, tmp_path / "row.pth")  # as BERT's is kept
+    assert read_checkpoint(tmp_path / "row.pth").state["position_ids"].shape == (1, 5)
 
 
 def test_half_a_file(tmp_path: Path) -> None:
@@ -89,6 +145,7 @@ def test_half_a_file(tmp_path: Path) -> None:
         ({}, "holds nothing"),
         ({"model": {}}, "holds nothing"),
         ({"epoch": 3, "a": torch.ones(1)}, "holds 'epoch', which is no tensor"),
+        ({"model": {7: torch.ones(1)}}, "holds 7, which is no name"),
     ],
 )
 def test_no_weights(content: Any, message: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,41 @@ def test_stages_smaller_than_the_window() -> None:
     expected = swin(state, PREFIX["xvlm"], pixels.double(), window=6)
     with torch.inference_mode():
         torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_configurations_in_every_form(kind: str, tmp_path: Path) -> None:
+    """Given in parts, as the published recipe, as files, or found beside the checkpoint: the same model."""
+    state = albef_state() if kind == "albef" else xvlm_state()
+    parts = {"vision": VISION[kind], "text": TEXT}
+    recipe = {"image_res": 48, "embed_dim": 12, "temp": 0.07, "k_test": 3, "max_tokens": 17}
+    vision, text = ("vit", "bert_config") if kind == "albef" else ("vision_config", "text_config")
+    whole = {"config": recipe, vision: parts["vision"], text: parts["text"]}
+    for name, content in (("vision", parts["vision"]), ("text", parts["text"]), ("config", whole)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    save_file(state, tmp_path / "x.safetensors")
+    load = CLASSES[kind].from_checkpoint
+    sizes = {"vision", "text", "width", "head", "head_width", "trained_size"}
+    expected = load(state, **parts, device="cpu").config.model_dump(include=sizes)
+    for options in (
+        {"config": whole},
+        {"config": {**recipe, **{vision: parts["vision"], text: parts["text"]}}},
+        {"config": tmp_path / "config.json"},
+        {"vision": str(tmp_path / "vision.json"), "text": tmp_path / "text.json"},
+        {"config": {"embed_dim": 12}, **parts},
+        {},
+    ):
+        found = load(tmp_path / "x.safetensors", **options, device="cpu").config
+        assert found.model_dump(include=sizes) == expected
+        said = options.get("config", whole) is not None and options.get("config") != {"embed_dim": 12}
+        assert found.text_limit == (17 if said else CLASSES[kind].published_limit), options
+    with pytest.raises(MismatchError, match="the configuration says 13, the weights say 12"):
+        load(tmp_path / "x.safetensors", config={**whole, "config": recipe | {"embed_dim": 13}})
+    with pytest.raises(StorageError, match=r"absent.json does not exist"):
+        load(tmp_path / "x.safetensors", config=tmp_path / "absent.json")
+    (tmp_path / "list.json").write_text("[]")
+    with pytest.raises(StorageError, match="is not a JSON object"):
+        load(tmp_path / "x.safetensors", vision=tmp_path / "list.json")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -321,7 +357,7 @@ def test_bad_pairs(encoder: OfficialEncoder) -> None:
         encoder.match({"states": images["states"][:, :, :7]}, texts)
     broken = images["states"].copy()
     broken[1, 0, 0] = np.nan
-    with pytest.raises(NumericalError, match="pair 1 is not finite"):
+    with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
         encoder.match({"states": broken}, texts)
 
 
@@ -346,8 +382,10 @@ def test_bad_items(encoder: OfficialEncoder) -> None:
 
 
 def test_damaged_weights_are_told(encoder: OfficialEncoder) -> None:
+    """Weights that are numbers, but too large to compute with."""
     state = albef_state() if encoder.family == "albef" else xvlm_state()
-    state["vision_proj.weight"] = state["vision_proj.weight"] * float("nan")
+    for name in ("vision_proj.weight", PREFIX[encoder.family] + "norm.weight"):
+        state[name] = state[name] * 1e38
     broken = made(encoder.family, state)
     with pytest.raises(NumericalError, match="embedding of image 0"):
         broken.encode_images(pictures(2))

@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from diptych.encoders.official.albef import AlbefEncoder
-from diptych.evaluation.candidates import Candidates
+from diptych.encoders.rerank_prepared import rerank_prepared
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.reranked import Reranked
 
 FOLDER = Path(__file__).parents[4] / "shared" / "golden"
 
@@ -71,24 +70,11 @@ def test_reranked_scores_and_recall(
     encoder: AlbefEncoder, golden: dict[str, np.ndarray], about: dict[str, Any]
 ) -> None:
     """The three best candidates of each query: score matrices, and the recall that the published code prints."""
-    with torch.inference_mode():
-        rows = [
-            torch.nn.functional.normalize(found, dim=-1).numpy()
-            for found in (
-                encoder.pixel_features(golden["images"]),
-                encoder.token_features(golden["input_ids"], golden["attention_mask"]),
-            )
-        ]
-    similarities = rows[0] @ rows[1].T
-    np.testing.assert_allclose(similarities, golden["sims"], atol=TOLERANCE, rtol=0)
-    sides = {}
-    for direction, scores in (("i2t", similarities), ("t2i", similarities.T)):
-        items = np.argsort(-scores, axis=1)[:, :3]
-        queries = np.repeat(np.arange(len(items)), 3)
-        chosen = (queries, items.ravel()) if direction == "i2t" else (items.ravel(), queries)
-        matching = encoder.match(*pairs(encoder, golden, *chosen)).reshape(items.shape)
-        sides[direction] = Candidates(items, np.take_along_axis(scores, items, axis=1), matching)
-    reranked = Reranked(sides["i2t"], sides["t2i"], encoder.adds_contrastive)
+    pixels, words = golden["images"], (golden["input_ids"], golden["attention_mask"])
+    rows = encoder.pixel_rows(pixels), encoder.token_rows(*words)
+    np.testing.assert_allclose(rows[0] @ rows[1].T, golden["sims"], atol=TOLERANCE, rtol=0)
+    inputs = encoder.pixel_inputs(pixels), encoder.token_inputs(*words)
+    reranked = rerank_prepared(encoder, *rows, *inputs, k=3)
     for direction in ("i2t", "t2i"):
         np.testing.assert_allclose(
             reranked.matrix(direction),  # type: ignore[arg-type]

@@ -9,7 +9,15 @@ import torch
 from transformers import BlipConfig, BlipForImageTextRetrieval
 
 from diptych.core.errors import MismatchError, StorageError
-from diptych.encoders.official.layouts import FOLLOWING, LAYOUTS, listed, looks_like, retrieval_weights
+from diptych.encoders.official.layouts import (
+    FOLLOWING,
+    LAYOUTS,
+    advice,
+    is_pre_training,
+    listed,
+    looks_like,
+    retrieval_weights,
+)
 from diptych.encoders.official.model import MatchingConfig, MatchingModel, filled, model_config_of
 
 from ..tiny_pretrained import transformers_model
@@ -77,7 +85,7 @@ def test_what_a_file_looks_like(state: State, expected: str) -> None:
         (OTHERS["blip"], "a BLIP checkpoint in its authors' layout", "blip:FILE"),
         (OTHERS["clip of OpenAI"], "a CLIP-like model", "open_clip"),
         (OTHERS["vit"], "an image encoder .ViT. alone", "the whole model"),
-        ({"fc.weight": NONE}, "none that is known", "its weights are 1 .fc.weight."),
+        ({"fc.weight": NONE}, "none that is known, with 1 .fc.weight.", "only checkpoints of ALBEF, X-VLM"),
     ],
 )
 def test_another_model(state: State, what: str, fix: str) -> None:
@@ -96,6 +104,13 @@ def test_the_other_stage(kind: str, make: Any) -> None:
     with pytest.raises(MismatchError, match="is a fine-tuned") as caught:
         retrieval_weights(make(), LAYOUTS[kind], "pre-training", "x.pth")
     assert f"{kind}:FILE" in caught.value.fix
+
+
+def test_how_a_file_is_loaded() -> None:
+    assert advice("xvlm", "m/itr.th") == ("an X-VLM checkpoint", "load it with xvlm:m/itr.th")
+    assert advice("")[0] == "none that is known"
+    assert is_pre_training(xvlm_state(stage="pre-training"), "xvlm")
+    assert not is_pre_training(xvlm_state(), "xvlm")
 
 
 @pytest.mark.parametrize(("kind", "make"), [("albef", albef_state), ("xvlm", xvlm_state)])

@@ -7,6 +7,8 @@ import torch
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.official.albef import AlbefEncoder
+from diptych.encoders.official.bert import text_config
+from diptych.encoders.official.weights import Weights
 from diptych.encoders.official.xvlm import XvlmEncoder
 
 from .tiny_official import SWIN, TEXT, VIT, State, albef_state, xvlm_state
@@ -122,7 +124,15 @@ def test_another_configuration_of_swin(options: dict[str, Any], message: str) ->
         ({"vision": VIT | {"img_size": [48, 48]}}, r"img_size=\[48, 48\]"),
         ({"vision": VIT | {"layer_norm_eps": "small"}}, "layer_norm_eps='small'"),
         ({"text": TEXT | {"hidden_act": "jump"}}, "hidden_act='jump'"),
+        ({"vision": VIT | {"img_size": float("inf")}}, "img_size=inf"),
+        ({"text": TEXT | {"hidden_act": "jump", "model_type": "roberta"}}, "hidden_act='jump'"),
+        ({"text": TEXT | {"model_type": "roberta"}}, "a text encoder of type 'roberta'"),
+        ({"vision": VIT | {"vision_width": 12}}, "embed_dim=24 and vision_width=12"),
+        ({"vision": [VIT]}, "the image encoder's configuration is a list"),
         ({"image_size": "48"}, "pictures of 48 × 48"),
+        ({"text_limit": 0}, "texts of 0 tokens for a text encoder of 40 positions"),
+        ({"text_limit": 41}, "texts of 41 tokens"),
+        ({"text_limit": "30"}, "texts of '30' tokens"),
     ],
 )
 def test_values_that_cannot_be(options: dict[str, Any], message: str) -> None:
@@ -170,6 +180,51 @@ def test_sizes_of_pictures() -> None:
     assert load(xvlm_state(), image_size=64, vision=SWIN).config.vision.window == 4
     with pytest.raises(UsageError, match="stage 'tuned'"):
         load(xvlm_state(), stage="tuned")
+
+
+def test_layers_at_the_end_are_missing() -> None:
+    """Of the published sizes a file that ends early is known; of others the configuration says how many there are."""
+    shapes = {
+        "embeddings.word_embeddings.weight": (5, 768),
+        "embeddings.position_embeddings.weight": (8, 768),
+        "embeddings.token_type_embeddings.weight": (2, 768),
+        "encoder.layer.0.intermediate.dense.weight": (9, 768),
+    }
+    for layer in range(11):
+        shapes[f"encoder.layer.{layer}.output.dense.bias"] = (768,)
+        if layer > 5:
+            shapes[f"encoder.layer.{layer}.crossattention.self.key.weight"] = (768, 24)
+    weights = Weights({name: torch.empty(shape) for name, shape in shapes.items()}, "", "x.pth")
+    with pytest.raises(StorageError, match=r"has \(11, 5\) layers, published .* \(12, 6\)") as caught:
+        text_config(weights, {"num_attention_heads": 12})
+    assert "a configuration that says depth" in caught.value.fix
+    assert text_config(weights, {"num_hidden_layers": 11}).fusion_layer == 6
+    with pytest.raises(MismatchError, match="the configuration says 4, the weights say 3"):
+        lost = {name: value for name, value in albef_state().items() if "encoder.layer.3." not in name}
+        load(lost, text=TEXT | {"num_hidden_layers": 4})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("albef", "visual_encoder.blocks.1.attn.qkv.weight"),
+        ("albef", "visual_encoder.pos_embed"),
+        ("albef", "itm_head.bias"),
+        ("xvlm", "vision_encoder.layers.0.blocks.0.attn.relative_position_bias_table"),
+        ("xvlm", "text_encoder.encoder.layer.2.crossattention.self.value.weight"),
+    ],
+)
+def test_numbers_that_are_no_weights(kind: str, name: str) -> None:
+    """Found when the file is loaded, not when everything has been encoded."""
+    state = albef_state() if kind == "albef" else xvlm_state()
+    bad = state[name].clone()
+    bad.view(-1)[3 % bad.numel()] = float("nan")
+    for size in (48, 96):  # 96: the tables are interpolated
+        with pytest.raises(StorageError, match=f"1 of {bad.numel():,} numbers of {name} are NaN"):
+            load(state | {name: bad}, image_size=size)
+    for value in (bad.to(torch.int64), state[name].to(torch.complex64), state[name].to_sparse()):
+        with pytest.raises(StorageError, match=f"{name} holds numbers of type"):
+            load(state | {name: value})
 
 
 def test_half_precision_checkpoints_are_computed_in_float32() -> None:

@@ -149,7 +149,7 @@ def open_official_blip(
     tokenizer: Any = None,
     device: str | None = None,
 ) -> BlipEncoder:
-    """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``, whose name then says so.
+    """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so.
 
     Args:
         source: a checkpoint of BLIP's authors.
@@ -185,8 +185,7 @@ def open_official_blip(
     processor = transformers.BlipImageProcessorPil(
         size={"height": size, "width": size}, image_mean=list(squashed.mean), image_std=list(squashed.std)
     )
-    name = found.name if stage == "fine-tuned" else f"{found.name} (pre-training)"
-    return BlipEncoder(model, words, processor, name, device=device)
+    return BlipEncoder(model, words, processor, found.name, device=device, stage=stage)
 
 
 def _is_name(tokenizer: Any) -> bool:

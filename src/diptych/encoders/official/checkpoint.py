@@ -32,8 +32,10 @@ _AGAIN = "download it again, and compare its size with the published one"
 _GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 """What a file asks for, in PyTorch's message."""
 
-_DAMAGE = (OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, AttributeError)
-_DAMAGE += (AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile)
+_DAMAGE: tuple[type[Exception], ...] = (
+    *(OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, AttributeError),
+    *(AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile),
+)
 """What PyTorch raises of bytes that are no checkpoint."""
 
 

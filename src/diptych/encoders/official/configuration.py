@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -53,11 +53,14 @@ def configured(
     """
     given = _content(config, "configuration")
     said = read_configuration(beside if given is None else given)
-    parts = {
-        "vision": _content(vision, "image encoder's configuration"),
-        "text": _content(text, "text encoder's configuration"),
-    }
-    return replace(said, **{name: part for name, part in parts.items() if part is not None})
+    seen = _content(vision, "image encoder's configuration")
+    read = _content(text, "text encoder's configuration")
+    return Configuration(
+        said.vision if seen is None else seen,
+        said.text if read is None else read,
+        said.width,
+        said.text_limit,
+    )
 
 
 def _content(given: Given, what: str) -> dict[str, Any] | None:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.core.errors import UsageError
 from diptych.data.overlay import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE
 from diptych.encoders.foreign import saved_settings, tokenizer_content
+from diptych.encoders.matching import not_two_towers
 from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.official.configuration import Given, configured
 from diptych.encoders.official.inputs import Squashed, find_tokenizer
@@ -175,10 +175,7 @@ class OfficialEncoder(PreparedEncoder):
     def _token_counts(self, texts: list[str]) -> list[int]:
         # One token more than the limit is enough to know that a text is longer; so are lost words.
         counts = map(len, self._tokens(texts, self.text_limit + 1)) if texts else ()
-        return [
-            self.text_limit + 1 if self.cleaning.cuts(text) else count
-            for text, count in zip(texts, counts, strict=True)
-        ]
+        return self.cleaning.counts(texts, list(counts), self.text_limit)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         return [np.asarray(row, dtype=np.int64) for row in self._tokens(texts, self.text_limit)]
@@ -202,10 +199,7 @@ class OfficialEncoder(PreparedEncoder):
         Raises:
             UsageError: always: the matching head reads the states of both sides, and would be left behind.
         """
-        raise UsageError(
-            f"{self.name} cannot be fine-tuned as two towers: its matching head reads what they compute",
-            "train a CLIP-like encoder, or use this one as it is",
-        )
+        raise not_two_towers(self.name)
 
     @property
     def learned_options(self) -> dict[str, float]:

@@ -10,13 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from torch import Tensor
 
 from diptych.core.errors import MismatchError, StorageError
 
-__all__ = ["FOLLOWING", "LAYOUTS", "Layout", "Stage", "listed", "looks_like", "retrieval_weights"]
+__all__ = [
+    "FOLLOWING",
+    "LAYOUTS",
+    "Layout",
+    "Stage",
+    "advice",
+    "is_pre_training",
+    "listed",
+    "looks_like",
+    "retrieval_weights",
+]
 
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]
 """Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from."""
@@ -97,6 +108,17 @@ _ADVICE = {
 }
 
 
+def advice(found: str, file: str | Path = "FILE") -> tuple[str, str]:
+    """What a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
+    what, fix = _ADVICE.get(found, ("none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"))
+    return what, fix.replace("FILE", str(file))
+
+
+def is_pre_training(names: Mapping[str, object], family: str) -> bool:
+    """Whether a checkpoint of ``family`` is one that fine-tuning starts from."""
+    return any(name.startswith(LAYOUTS[family].pre_training) for name in names)
+
+
 def listed(names: list[str], most: int = 3) -> str:
     """How many names, and the first of them."""
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
@@ -119,7 +141,9 @@ def retrieval_weights(
     """
     found = looks_like(state)
     if found != layout.family:
-        what, fix = _ADVICE.get(found, ("none that is known", f"its weights are {listed(sorted(state))}"))
+        what, fix = advice(found)
+        if not found:
+            what = f"{what}, with {listed(sorted(state))}"
         raise MismatchError(f"{source} is not {layout.named} checkpoint: it looks like {what}", fix)
     parts = (layout.vision, "text_encoder.", "vision_proj.", "text_proj.", "itm_head.")
     missing = [part for part in parts if not any(name.startswith(part) for name in state)]
@@ -128,7 +152,7 @@ def retrieval_weights(
             f"{source} lacks what retrieval needs: {', '.join(f'{part}*' for part in missing)}",
             "it is of another task, or cut off: give the checkpoint that was fine-tuned for retrieval",
         )
-    pre_training = any(name.startswith(layout.pre_training) for name in state)
+    pre_training = is_pre_training(state, layout.family)
     if pre_training and stage == "fine-tuned":
         raise MismatchError(
             f"{source} is {layout.named} checkpoint of pre-training (it holds {layout.pre_training}*), "

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.core.errors import MismatchError, NumericalError
-from diptych.encoders.matching import PairInputs
+from diptych.core.errors import MismatchError
+from diptych.encoders.matching import PairInputs, finite_scores
 
 __all__ = ["checked_scores", "distinct_pictures", "padded_states", "pair_tensors"]
 
@@ -116,11 +116,4 @@ def checked_scores(logits: np.ndarray) -> np.ndarray:
     Raises:
         NumericalError: one is NaN or infinite; the message names its position.
     """
-    scores = np.ascontiguousarray(logits[:, 1])
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if len(bad):
-        raise NumericalError(
-            f"the matching score of pair {int(bad[0])} is not finite",
-            "the weights are damaged or diverged, or its inputs are: load or make them again",
-        )
-    return scores
+    return finite_scores(np.ascontiguousarray(logits[:, 1]))

@@ -16,6 +16,7 @@ from diptych.encoders.inputs import check_texts
 from diptych.encoders.matching import MatchingEncoder, PairInputs
 from diptych.encoders.official.pairs import checked_scores, distinct_pictures, padded_states, pair_tensors
 from diptych.encoders.pretrained import PretrainedEncoder
+from diptych.encoders.rows import unit_rows
 
 if TYPE_CHECKING:
     from diptych.encoders.official.model import MatchingConfig
@@ -92,8 +93,28 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         return rows
 
     @torch.inference_mode()
+    def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
+        """(n, 3, size, size) prepared pictures → (n, d) float32 unit rows.
+
+        Raises:
+            MismatchError: pictures of another size.
+            NumericalError: a row is NaN or infinite; the message names its position.
+        """
+        return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
+
+    @torch.inference_mode()
+    def token_rows(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> np.ndarray:
+        """(n, t) token ids with their mask → (n, d) float32 unit rows.
+
+        Raises:
+            MismatchError: ids, positions or a mask that the model has no place for.
+            NumericalError: a row is NaN or infinite; the message names its position.
+        """
+        return unit_rows(self.token_features(tokens, mask).float().cpu().numpy(), "text", range(len(tokens)))
+
+    @torch.inference_mode()
     def pixel_inputs(self, pixels: Tensor | np.ndarray) -> PairInputs:
-        """What :meth:`match` reads of (n, 3, size, size) prepared pictures."""
+        """What :meth:`match` reads of (n, 3, size, size) prepared pictures: ``states``, float32."""
         return {"states": self.pixel_states(pixels).float().cpu().numpy()}
 
     @torch.inference_mode()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction
-from diptych.evaluation.printed.known_sizes import KNOWN_SIZES
 from diptych.evaluation.printed.signs import Sign, signs
 from diptych.evaluation.printed.sizes import PossibleSizes, Size, possible_sizes
 from diptych.evaluation.printed.target import RULES, Printed, Target
@@ -21,6 +20,7 @@ _WORDS = {"round": "rounded", "truncate": "cut off"}
 _TELLING = 0.05  # a size that more digits than these would fit by chance is not told
 _SHOWN = 2
 _LISTED = 100  # sizes in the artefact
+_MOST_QUERIES = 200_000  # larger test sets are not looked for
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def read_digits(
     if not shares["i2t"] or not shares["t2i"]:
         del shares[ALL_CELLS]
     decimals = max((cell.decimals for some in shares.values() for cell in some), default=0)
-    telling = range(1, 100 * 10**decimals)
+    telling = range(1, min(100 * 10**decimals, _MOST_QUERIES))
     tried = {
         *(telling if candidates is None else candidates),
         *(one[2] for one in (galleries or {}).values()),
@@ -127,12 +127,14 @@ def _known_line(of: str, by_rule: Mapping[str, PossibleSizes], told: list[float]
         if told and min(told) <= best[0][0].chance:
             return []
         told.append(best[0][0].chance)
+        among = next(iter(by_rule.values()))
         said = "; or ".join(
             f"{size.n:,} queries, {' or '.join(rules)} ({', '.join(size.known)}; digits of anything else would fit "
-            f"with probability {size.chance:.2g})"
+            f"this size with probability {size.chance:.2g}, one of those as small with at most "
+            f"{among.chance_of_any(size.chance):.2g})"
             for size, rules in best
         )
-        return [f"Of {len({one.n for one in KNOWN_SIZES})} sizes of known test sets, {who} fit {said}."]
+        return [f"Of {len(among.chances)} sizes of known test sets, {who} fit {said}."]
     smallest = [(rule, one.sizes[0]) for rule, one in by_rule.items() if one.sizes]
     if told or not smallest:
         return []

@@ -1,8 +1,8 @@
 """What recalls alone give away of how they were made: signs, with how often an honest table shows them.
 
 **Were places 6 to 10 ranked at all?** In a full ranking more queries find their positive within 10 than
-within 5. The gain (R@10 − R@5) / (R@5 − R@1) is at least :data:`LEAST_GAIN` in all tables of full rankings
-at hand. Where only k candidates were ranked, nothing but chance fills the places behind the k-th: of the
+within 5: R@10 gains at least :data:`LEAST_GAIN` of what there is to gain, in all tables of full rankings at
+hand. Where only k candidates were ranked, nothing but chance fills the places behind the k-th: of the
 queries that miss, a share p · x / (N − 5) finds a positive in x further places, p positives in a gallery
 of N. A gain that chance explains says that at most as many candidates were ranked as the cut-off before
 it; how many fewer, R@1, R@5 and R@10 cannot tell.
@@ -19,17 +19,20 @@ from typing import Literal
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction
 from diptych.evaluation.printed.target import SUM_PARTS, Printed, Target
 
-__all__ = ["LEAST_GAIN", "Sign", "Truncation", "signs", "truncation"]
+__all__ = ["COMPARED", "LEAST_GAIN", "Sign", "Truncation", "signs", "truncation"]
 
-LEAST_GAIN = ((20.0, 0.5, 14), (60.0, 0.34, 55), (80.0, 0.26, 112), (95.0, 0.14, 80), (99.5, 0.06, 6))
-"""(R@5 below, least (R@10 − R@5) / (R@5 − R@1), of how many): full rankings in printed tables of image–text
-retrieval, by how high R@5 is (the four papers' tables, and Radford et al. 2021 and Zeng et al. 2022 as
-quoted in thesis table 2.1)."""
+LEAST_GAIN = 0.21
+"""Least (R@10 − R@5) / min(R@5, 100 − R@5) of :data:`COMPARED` full rankings in printed tables of image–text
+retrieval: the four papers' tables, and Radford et al. 2021 and Zeng et al. 2022 as quoted in thesis table 2.1."""
+
+COMPARED = 258
+"""How many different full rankings that is."""
 
 _LEAST_FIRST_GAIN = 0.5
-"""Least (R@5 − R@1) / min(R@1, 100 − R@1) of the same full rankings."""
+"""Least (R@5 − R@1) / min(R@1, 100 − R@1) of those that know anything."""
 
 _RANGE = 3.0  # standard deviations within which a count is what chance gives
+_SURE = 2.0  # standard deviations that a full ranking's least gain must be away
 _LEAST_RATIO = 1.14
 """Least i2t R@1 / t2i R@1 of printed tables with five captions per image and R@1 above 10 %; two rows of 130
 with shortcuts or a changed input are below."""
@@ -59,19 +62,15 @@ class Truncation:
         at_most: the cut-off from which on nothing was gained but chance; None where the ranking goes on,
             or it cannot be told.
         gain: R@10 less R@5, in per cent.
+        least: what a full ranking gains at least, in per cent.
         by_chance: what unranked places would gain, in per cent; None where the gallery is not known.
-        ratio: the gain over R@5 − R@1; infinite where that is nothing.
-        usual: the least ratio of full rankings at this height; None where there is none to compare.
-        compared: how many full rankings that is.
     """
 
     at_least: int
     at_most: int | None
     gain: float
+    least: float
     by_chance: float | None
-    ratio: float
-    usual: float | None
-    compared: int
 
 
 def truncation(
@@ -95,29 +94,26 @@ def truncation(
     if not all(cutoff in recalls for cutoff in (1, 5, 10)):
         return None
     first, fifth, tenth = (recalls[cutoff].value for cutoff in (1, 5, 10))
-    unit, room = recalls[10].unit, min(first, 100 - first)
-    band = next((one for one in LEAST_GAIN if fifth < one[0]), None)
-    if room < 10 * unit or not first <= fifth <= tenth or band is None:
+    unit = recalls[10].unit
+    if not first <= fifth <= tenth or min(first, fifth, 100 - first, 100 - fifth) < 10 * unit:
         return None
-    _, usual, compared = band
 
     def is_chance(before: float, after: float, places: int, least: float) -> tuple[bool, float | None]:
         """Whether a gain is what unranked places give, and how much that is; ``least`` is a ranking's."""
         gain = after - before
+        if queries is not None:  # the least gain is a number of queries, which varies
+            least -= _SURE * 100 * math.sqrt(least / 100 / queries)
         if gallery is None:
-            return gain < least / 3, None
+            return gain < least / 2, None
         chance = (100 - before) * min(1.0, places * positives / max(gallery - places, 1))
         error = 0.0 if queries is None else 100 * math.sqrt(chance / 100 / queries)
         # The printed gain is within a unit of the one that was measured.
         return gain < least and gain <= chance + _RANGE * error + unit, chance
 
-    one_ranked, _ = is_chance(first, fifth, 4, _LEAST_FIRST_GAIN * room)
-    truncated, chance = is_chance(fifth, tenth, 5, usual * (fifth - first))
-    truncated = truncated or one_ranked
-    ratio = (tenth - fifth) / (fifth - first) if fifth > first else math.inf
-    return Truncation(
-        1 if one_ranked else 2, 5 if truncated else None, tenth - fifth, chance, ratio, usual, compared
-    )
+    one_ranked, _ = is_chance(first, fifth, 4, _LEAST_FIRST_GAIN * min(first, 100 - first))
+    least = LEAST_GAIN * min(fifth, 100 - fifth)
+    truncated, chance = is_chance(fifth, tenth, 5, least)
+    return Truncation(1 if one_ranked else 2, 5 if truncated else None, tenth - fifth, least, chance)
 
 
 def signs(
@@ -145,7 +141,7 @@ def signs(
                 )
         if all(cutoff in recalls for cutoff in (1, 5, 10)):
             found += _truncated(direction, recalls, (galleries or {}).get(direction))
-    return tuple([*found, *_sums(target), *_directions(target)])
+    return tuple([*found, *_sums(target), *_directions(target), *_fractions(target)])
 
 
 def _truncated(
@@ -154,9 +150,10 @@ def _truncated(
     one = truncation(recalls, *(known or ()))
     if one is None or one.at_most is None:
         return []
+    gain = f"{one.gain:.{recalls[10].decimals}f}"
     text = (
-        f"{direction} R@10 − R@5 is {one.gain:.{recalls[10].decimals}f}, {one.ratio:.3f} times R@5 − R@1; the "
-        f"{one.compared} full rankings in print at this height have {one.usual:g} times or more"
+        f"{direction} R@10 − R@5 is {gain}; in all {COMPARED} full rankings in print it is {LEAST_GAIN:g} times "
+        f"min(R@5, 100 − R@5) or more, here {one.least:.2g}"
     )
     if one.by_chance is not None:
         text += f", and places that nothing ranked would gain {one.by_chance:.2g} by chance"
@@ -205,5 +202,22 @@ def _directions(target: Target) -> list[Sign]:
             f"i2t R@1 {i2t} is {i2t.value / t2i.value:.2f} times t2i R@1 {t2i}; with five captions per image, "
             f"of which any counts, 128 of 130 printed tables have {_LEAST_RATIO} times or more: one caption "
             "per image may have been used, or the directions swapped",
+        )
+    ]
+
+
+def _fractions(target: Target) -> list[Sign]:
+    shares = {f"{side} R@{k}": cell for side in DIRECTIONS for k, cell in target.recalls(side).items()}
+    if (
+        not shares
+        or any(cell.value > 1 for cell in shares.values())
+        or not any(0 < cell.value < 1 for cell in shares.values())
+    ):
+        return []
+    return [
+        Sign(
+            "unusual",
+            tuple(shares),
+            "no recall is above 1 %; if these are fractions of 1, give them in per cent",
         )
     ]

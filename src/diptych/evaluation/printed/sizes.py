@@ -8,13 +8,13 @@ a set of 10,000 can print them all, and nothing is learned. How likely a fit is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from diptych.core.errors import UsageError
-from diptych.evaluation.printed.known_sizes import names_of
+from diptych.evaluation.printed.known_sizes import KNOWN_SIZES, names_of
 from diptych.evaluation.printed.target import RULES, Printed
 
 __all__ = ["PossibleSizes", "Size", "chance_of_size", "possible_sizes"]
@@ -45,6 +45,7 @@ class PossibleSizes:
         tried: how many numbers of queries were tried.
         expected: how many of them would fit by chance, if the values had nothing to do with any.
         distinct: how many different values had to fit.
+        chances: of the sizes of known test sets that were tried, how likely each would fit by chance.
     """
 
     rule: str
@@ -52,11 +53,16 @@ class PossibleSizes:
     tried: int
     expected: float
     distinct: int
+    chances: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def known(self) -> tuple[Size, ...]:
         """Those that are the size of a known test set, the least likely by chance first."""
         return tuple(sorted((size for size in self.sizes if size.known), key=lambda size: size.chance))
+
+    def chance_of_any(self, chance: float) -> float:
+        """At most how likely some known size that is no more likely than ``chance`` fits, by either rule."""
+        return min(1.0, len(RULES) * sum(one for one in self.chances.values() if one <= chance))
 
 
 def chance_of_size(n: int | np.ndarray, values: Iterable[Printed]) -> np.ndarray:
@@ -105,7 +111,9 @@ def possible_sizes(
         for n, by_luck in zip(tried[fits], chance[fits], strict=True)
     )
     distinct = len({(one.value, one.decimals) for one in given})
-    return PossibleSizes(rule, sizes, len(tried), float(chance.sum()), distinct)
+    is_known = np.isin(tried, [one.n for one in KNOWN_SIZES])
+    chances = dict(zip(tried[is_known].tolist(), chance[is_known].tolist(), strict=True))
+    return PossibleSizes(rule, sizes, len(tried), float(chance.sum()), distinct, chances)
 
 
 def _fits(one: Printed, n: np.ndarray, rule: str) -> np.ndarray:

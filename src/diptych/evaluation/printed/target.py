@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from diptych.core.errors import UsageError
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction
 from diptych.evaluation.measuring import Measure, measure
 
-__all__ = ["RULES", "SUM_PARTS", "Printed", "Target", "cell_parts", "parse_target"]
+__all__ = ["MOST_DECIMALS", "RULES", "SUM_PARTS", "Printed", "Target", "cell_parts"]
 
 RULES = ("round", "truncate")
 """What is done with the digits that are not printed."""
 
 SUM_PARTS = ("R@1", "R@5", "R@10")
 """What a recall sum adds up."""
+
+MOST_DECIMALS = 4
+"""Digits after the point at most: a number with more was never printed, and they say nothing of queries."""
 
 _SUM = "rsum"
 _SLACK = 1e-9  # a product in float64 may miss the digit that it is by this much
@@ -29,11 +32,20 @@ class Printed:
 
     Attributes:
         value: as printed.
-        decimals: digits after the point.
+        decimals: digits after the point, :data:`MOST_DECIMALS` at most.
+
+    Raises:
+        UsageError: more of them, or less than none.
     """
 
     value: float
     decimals: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.decimals <= MOST_DECIMALS:
+            raise UsageError(
+                f"{self.value} with {self.decimals} digits after the point", f"0 to {MOST_DECIMALS} are read"
+            )
 
     @property
     def unit(self) -> float:
@@ -132,30 +144,3 @@ class Target:
     def to_dict(self) -> dict[str, str]:
         """Cells as they are printed."""
         return {name: str(cell) for name, cell in self.cells.items()}
-
-
-def parse_target(texts: Iterable[str], decimals: int | None = None, label: str = "") -> Target:
-    """``NAME=VALUE`` texts as a target.
-
-    A table prints all its cells with the same decimals, while a log drops zeros at the end (84.5 beside
-    84.48): every cell has those of the cell with the most, unless ``decimals`` says otherwise.
-
-    Raises:
-        UsageError: a text of another form, or a cell given twice.
-    """
-    values: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.rpartition("=")
-        name, value = " ".join(name.split()), value.strip().removesuffix("%").strip()
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not equals or not name or not math.isfinite(number):
-            raise UsageError(f"target {text!r} is not NAME=NUMBER", _FORM)
-        if name in values:
-            raise UsageError(f"target: {name} is given twice: {values[name]} and {value}", "give it once")
-        values[name] = value
-    most = max((len(value.partition(".")[2]) for value in values.values()), default=0)
-    shown = most if decimals is None else decimals
-    return Target({name: Printed(float(value), shown) for name, value in values.items()}, label)

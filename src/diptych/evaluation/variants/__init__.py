@@ -1,21 +1,25 @@
 """Variants: which choice of protocol would explain a printed number.
 
-From scores and a ground truth (:class:`RowScores`, :class:`MatrixScores`) recompute what was printed under
-every choice of declared axes, and say which changes bring it within tolerance: :func:`explore`.
+From scores and a ground truth recompute what was printed under every choice of declared axes, and say which
+changes bring it within tolerance: :func:`explore_scores` from score matrices, :func:`explore_rows` from
+embeddings, :func:`explore` from several test sets (:class:`RowScores`, :class:`MatrixScores`).
 """
 
 from __future__ import annotations
 
+from diptych.evaluation.variants.arrays import explore_rows, explore_scores
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
-from diptych.evaluation.variants.exploration import Change, Exploration, Refusal, SingleChange, Variant
+from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.explore import TOLERANCE, explore
 from diptych.evaluation.variants.recompute import Recompute
 from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
 from diptych.evaluation.variants.settings import NotPossible, Settings, Step
+from diptych.evaluation.variants.variant import NEAR, Change, Refusal, SingleChange, Variant
 from diptych.evaluation.variants.wording import explain
 
 __all__ = [
     "AXES",
+    "NEAR",
     "TOLERANCE",
     "Axis",
     "Change",
@@ -34,4 +38,6 @@ __all__ = [
     "Variant",
     "explain",
     "explore",
+    "explore_rows",
+    "explore_scores",
 ]

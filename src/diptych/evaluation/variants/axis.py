@@ -23,10 +23,12 @@ class Inputs:
     Attributes:
         sources: test sets by label, the one that is evaluated by default first.
         target: what was printed.
+        warnings: what has to be said before any verdict, e.g. that the data are others.
     """
 
     sources: Mapping[str, Scored]
     target: Target
+    warnings: tuple[str, ...] = ()
 
     @property
     def first(self) -> str:

@@ -2,118 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from diptych.evaluation.ground_truth import Direction
+from diptych.evaluation.printed.digits import DigitReport, read_digits
 from diptych.evaluation.printed.target import Target
+from diptych.evaluation.variants.variant import Change, Refusal, SingleChange, Variant
+from diptych.evaluation.variants.wording import explain
 
-__all__ = ["Change", "Exploration", "Refusal", "SingleChange", "Variant"]
+__all__ = ["Exploration", "is_telling"]
 
 _FORMAT = 1
-
-
-@dataclass(frozen=True, order=True)
-class Change:
-    """One departure from the default protocol.
-
-    Attributes:
-        axis: its name.
-        choice: the name of the choice.
-    """
-
-    axis: str
-    choice: str
-
-    def __str__(self) -> str:
-        return f"{self.axis} = {self.choice}"
-
-
-@dataclass(frozen=True, eq=False)
-class Variant:
-    """One variant with its cells.
-
-    Attributes:
-        changes: departures from the default protocol; empty for the default itself.
-        values: the target's cells, shares in per cent, with all their digits.
-        errors: relative distance per cell.
-        within: names of the cells within tolerance.
-        exact: names of the cells that are printed alike.
-    """
-
-    changes: tuple[Change, ...]
-    values: Mapping[str, float]
-    errors: Mapping[str, float]
-    within: tuple[str, ...]
-    exact: tuple[str, ...]
-
-    @property
-    def mean_error(self) -> float:
-        """Mean relative distance over the cells."""
-        return sum(self.errors.values()) / len(self.errors)
-
-    @property
-    def worst_error(self) -> float:
-        """The largest relative distance."""
-        return max(self.errors.values())
-
-    @property
-    def explains(self) -> bool:
-        """Whether every cell is within tolerance."""
-        return len(self.within) == len(self.errors)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether every cell is printed alike."""
-        return len(self.exact) == len(self.errors)
-
-    def line(self) -> str:
-        """The changes in words: ``k_test = 2, captions = first``."""
-        return ", ".join(map(str, self.changes)) or "the default protocol"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            "changes": [{"axis": one.axis, "choice": one.choice} for one in self.changes],
-            "values": dict(self.values),
-            "relative error": dict(self.errors),
-            "mean relative error": self.mean_error,
-            "worst relative error": self.worst_error,
-            "within tolerance": list(self.within),
-            "to the printed digit": list(self.exact),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class SingleChange:
-    """How far the best choice on one axis alone goes.
-
-    Attributes:
-        axis: its name.
-        best: the variant of that one change that comes nearest.
-        tried: how many choices the axis had besides its default.
-    """
-
-    axis: str
-    best: Variant
-    tried: int
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Variants that these inputs cannot give.
-
-    Attributes:
-        reason: why.
-        count: how many.
-        first: the changes of one of them.
-    """
-
-    reason: str
-    count: int
-    first: tuple[Change, ...]
+_LUCKY = 0.05  # what more made-up targets than these meet as nearly is not put before what is simpler
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +30,16 @@ class Exploration:
         words: what each choice means: by axis and name.
         variants: all that were tried, the best first: those that bring all cells within tolerance, by how few
             changes they need, then to the printed digit, then by distance; then the others by distance.
+            Those that are near come before simpler ones where that is :attr:`telling`.
         refused: what could not be tried, by reason.
         exhaustive: up to how many changes everything was tried.
         luck: share of made-up targets between two tried variants that some variant of as few changes as the
             simplest explanation brings within tolerance too; None without an explanation.
+        near_luck: share of them that some variant of as few changes as the simplest near one is as near to;
+            None where no variant is near.
         exact_luck: share of them of which some variant prints every cell alike; None where none prints the
             target alike.
+        warnings: what has to be known before anything is believed, e.g. that the data are others.
         galleries: per direction: size of a gallery, mean positives of a query, queries, as given.
         about: what the numbers depend on.
     """
@@ -145,7 +52,9 @@ class Exploration:
     refused: tuple[Refusal, ...] = ()
     exhaustive: int = 2
     luck: float | None = None
+    near_luck: float | None = None
     exact_luck: float | None = None
+    warnings: tuple[str, ...] = ()
     galleries: Mapping[Direction, tuple[int, float, int]] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -161,8 +70,31 @@ class Exploration:
 
     @cached_property
     def explanations(self) -> tuple[Variant, ...]:
-        """Minimal ones: all cells within tolerance, and not so with any of their changes left out."""
-        return _minimal([one for one in self.variants if one.explains])
+        """Minimal ones: all cells within tolerance, and not so with any of their changes left out.
+
+        Before them those that are near although something simpler explains too, where that is
+        :attr:`telling`.
+        """
+        simple = _minimal([one for one in self.variants if one.explains])
+        near = _minimal([one for one in self.variants if one.is_near]) if self.telling else ()
+        return (*near, *(one for one in simple if one not in near))
+
+    @property
+    def telling(self) -> bool:
+        """Whether being near says more than being simple: made-up targets are hardly ever met so."""
+        return is_telling(self.variants, self.near_luck, self.exhaustive)
+
+    @cached_property
+    def digits(self) -> DigitReport:
+        """What the printed digits say by themselves."""
+        return read_digits(self.target, self.galleries)
+
+    def sentences(self) -> list[str]:
+        """The verdict, what speaks for it and what it leaves open, then what the digits say."""
+        return [*explain(self), *self.digits.sentences()]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
 
     @cached_property
     def exact_explanations(self) -> tuple[Variant, ...]:
@@ -206,7 +138,9 @@ class Exploration:
             ],
             "tried": len(self.variants),
             "exhaustive up to changes": self.exhaustive,
+            "warnings": list(self.warnings),
             "luck": self.luck,
+            "luck as near": self.near_luck,
             "luck to the printed digit": self.exact_luck,
             "explanations": [one.to_dict() for one in self.explanations],
             "explanations to the printed digit": [one.to_dict() for one in self.exact_explanations],
@@ -235,6 +169,19 @@ class Exploration:
                 for one in self.variants
             ],
         }
+
+
+def is_telling(variants: Sequence[Variant], near_luck: float | None, exhaustive: int) -> bool:
+    """Whether near variants of few changes come before what explains with fewer; see :class:`Exploration`."""
+    near = min((len(one.changes) for one in variants if one.is_near), default=None)
+    fewest = min((len(one.changes) for one in variants if one.explains), default=None)
+    return (
+        near is not None
+        and fewest is not None
+        and fewest < near <= exhaustive
+        and near_luck is not None
+        and near_luck <= _LUCKY
+    )
 
 
 def _minimal(some: list[Variant]) -> tuple[Variant, ...]:

@@ -18,10 +18,11 @@ from diptych.core.progress import report_to, task
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes.k_test import DEPTHS
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
-from diptych.evaluation.variants.exploration import Change, Exploration, Refusal, Variant
-from diptych.evaluation.variants.luck import distinct, luck_to_the_digit, luck_within
+from diptych.evaluation.variants.exploration import Exploration, is_telling
+from diptych.evaluation.variants.luck import distinct, luck_near, luck_to_the_digit, luck_within
 from diptych.evaluation.variants.recompute import Recompute
 from diptych.evaluation.variants.settings import NotPossible, Settings
+from diptych.evaluation.variants.variant import NEAR, Change, Refusal, Variant
 
 __all__ = ["TOLERANCE", "explore"]
 
@@ -191,15 +192,20 @@ class _Search:
             values,
             {name: cell.error(values[name]) for name, cell in cells.items()},
             tuple(name for name, cell in cells.items() if cell.within(values[name], self._tolerance)),
+            tuple(name for name, cell in cells.items() if cell.within(values[name], NEAR * self._tolerance)),
             tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], rule)),
         )
 
     def result(self, exhaustive: int) -> Exploration:
         """What was tried, sorted."""
+        some = list(self.found.values())
+        near_luck = luck_near(some, self._target, self._tolerance)
+        telling = is_telling(some, near_luck, exhaustive)
         variants = sorted(
-            self.found.values(),
+            some,
             key=lambda one: (
                 not one.explains,
+                telling and not one.is_near,
                 len(one.changes) if one.explains else 0,
                 -len(one.exact) if one.explains else 0,
                 round(one.mean_error, 12),
@@ -223,8 +229,10 @@ class _Search:
             variants=tuple(variants),
             refused=tuple(sorted(refused, key=lambda one: (-one.count, one.reason))),
             exhaustive=exhaustive,
-            luck=luck_within(variants, self._tolerance),
+            luck=luck_within(variants, self._target, self._tolerance),
+            near_luck=near_luck,
             exact_luck=luck_to_the_digit(variants, self._target, self._tolerance),
+            warnings=tuple(self._inputs.warnings),
             galleries=self._recompute.sizes(self._default),
             about={label: dict(source.about) for label, source in self._inputs.sources.items()},
         )

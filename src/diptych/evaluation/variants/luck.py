@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from diptych.evaluation.printed.target import Target
-from diptych.evaluation.variants.exploration import Variant
+from diptych.evaluation.variants.variant import NEAR, Variant
 
-__all__ = ["distinct", "luck_to_the_digit", "luck_within"]
+__all__ = ["distinct", "luck_near", "luck_to_the_digit", "luck_within"]
 
 _PAIRS = 4_000  # made-up targets at most
 
@@ -27,17 +27,22 @@ def distinct(variants: Sequence[Variant]) -> list[Variant]:
     return list(found.values())
 
 
-def luck_within(variants: Sequence[Variant], tolerance: float) -> float | None:
+def luck_within(variants: Sequence[Variant], target: Target, tolerance: float) -> float | None:
     """Share of made-up targets that come within tolerance with as few changes as the simplest explanation.
 
     None without an explanation, or where no two variants are far enough apart.
     """
-    explaining = [one for one in variants if one.explains]
-    if not explaining:
-        return None
-    fewest = max(1, min(len(one.changes) for one in explaining))
-    simple = [one for one in variants if len(one.changes) <= fewest]
-    return _met(simple, tolerance, lambda target: tolerance * target)
+    meeting = [one for one in variants if one.explains]
+    return _met_as_simply(variants, meeting, target, tolerance, tolerance)
+
+
+def luck_near(variants: Sequence[Variant], target: Target, tolerance: float) -> float | None:
+    """Share of made-up targets that some variant of as few changes as the simplest near one is near to.
+
+    None where no variant is near, or no two are far enough apart.
+    """
+    meeting = [one for one in variants if one.is_near]
+    return _met_as_simply(variants, meeting, target, tolerance, NEAR * tolerance)
 
 
 def luck_to_the_digit(variants: Sequence[Variant], target: Target, tolerance: float) -> float | None:
@@ -47,8 +52,23 @@ def luck_to_the_digit(variants: Sequence[Variant], target: Target, tolerance: fl
     """
     if not any(one.is_exact for one in variants):
         return None
-    half = np.array([cell.unit / 2 for cell in target.cells.values()])
+    half = _half_units(target)
     return _met(variants, tolerance, lambda _: half)
+
+
+def _half_units(target: Target) -> np.ndarray:
+    return np.array([cell.unit / 2 for cell in target.cells.values()])
+
+
+def _met_as_simply(
+    variants: Sequence[Variant], meeting: Sequence[Variant], target: Target, tolerance: float, allowed: float
+) -> float | None:
+    if not meeting:
+        return None
+    fewest = max(1, min(len(one.changes) for one in meeting))
+    simple = [one for one in variants if len(one.changes) <= fewest]
+    half = _half_units(target)
+    return _met(simple, tolerance, lambda made_up: np.maximum(allowed * made_up, half))
 
 
 def _met(

@@ -8,19 +8,19 @@ the last few views are kept, ranks of positives (a few numbers per query) of all
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from diptych.evaluation.candidate_ranks import CandidateRanks, FirstStage
+from diptych.evaluation.candidate_ranks import CandidateRanks
+from diptych.evaluation.first_stage import FirstStage, first_stages
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.evaluation.measuring import Measure, measure
 from diptych.evaluation.partitioning import partition
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
 from diptych.evaluation.ranks import Ranks, ranks_from_source
 from diptych.evaluation.reranked import Candidates
-from diptych.evaluation.tallies import Tally
 from diptych.evaluation.ties import tie_groups
 from diptych.evaluation.variants.scored import Rows, Scored
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
@@ -220,26 +220,11 @@ class Recompute:
 
     def _first_stages(self, view: View) -> list[dict[Direction, FirstStage]]:
         """The contrastive order of everything, to follow the candidates."""
-        ranked = self._whole(view, False, True)
         source = self._sources[view[0]]
-        found: list[dict[Direction, FirstStage]] = []
-        for part, both in zip(self._view(view), ranked, strict=True):
-            scores = source.part(part.images, part.texts, False)
-            stages: dict[Direction, FirstStage] = {}
-            for name in DIRECTIONS:
-                positives, score = part.truth.positives(name), _scorer(scores.positives, name)
-                tally = Tally(positives, score(positives.queries, positives.rows), every=True)
-                stages[name] = FirstStage(both[name], tally.rows, score)
-            found.append(stages)
-        return found
-
-
-_Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-def _scorer(score: _Scorer, direction: Direction) -> _Scorer:
-    """Scores of queries and gallery rows from those of images and texts."""
-    return score if direction == "i2t" else lambda queries, items: score(items, queries)
+        return [
+            first_stages(source.part(part.images, part.texts, False), part.truth, both)
+            for part, both in zip(self._view(view), self._whole(view, False, True), strict=True)
+        ]
 
 
 def _rows(rows: np.ndarray) -> Rows:

@@ -17,14 +17,10 @@ from diptych.evaluation.ranks import check_sizes
 from diptych.evaluation.reranked import Candidates, Reranked
 from diptych.evaluation.similarities import similarity as similarity_of
 from diptych.evaluation.sources import GivenScores, ScoreSource
+from diptych.evaluation.variants.choosing import Rows, best, in_order, kept, listed
 from diptych.evaluation.variants.settings import NotPossible
 
 __all__ = ["MatrixScores", "RowScores", "Rows", "Scored"]
-
-Rows = slice | np.ndarray
-"""Some rows: a slice where they are neighbours, which copies nothing."""
-
-_NUMBERS = 1 << 22  # scores sorted at once
 
 
 class Scored(Protocol):
@@ -105,9 +101,9 @@ class RowScores:
     ) -> tuple[Candidates, bool]:
         """The ``k`` best of each query."""
         if matched:
-            return _kept(self._reranked, direction, images, texts, k)
+            return kept(self._reranked, direction, images, texts, k)
         items, scores = self._similarity.best(self._images[images], self._texts[texts], direction, k)
-        return _in_order(items, scores), False
+        return in_order(items, scores), False
 
 
 class MatrixScores:
@@ -153,7 +149,7 @@ class MatrixScores:
 
     def part(self, images: Rows, texts: Rows, matched: bool) -> ScoreSource:
         """Scores of some images and texts."""
-        truth = self.truth.subset(_listed(images), _listed(texts))
+        truth = self.truth.subset(listed(images), listed(texts))
         if not matched:
             return GivenScores(self._scores[images][:, texts], truth)
         if self._matching is None:
@@ -166,14 +162,14 @@ class MatrixScores:
     ) -> tuple[Candidates, bool]:
         """The ``k`` best of each query."""
         if matched and self._matching is None:
-            return _kept(self._reranked, direction, images, texts, k)
+            return kept(self._reranked, direction, images, texts, k)
         scores = _asked(self._scores[images][:, texts], direction)
-        items, best = _best(scores, min(k, scores.shape[1]))
+        items, contrastive = best(scores, min(k, scores.shape[1]))
         if not matched or self._matching is None:
-            return _in_order(items, best), False
+            return in_order(items, contrastive), False
         matching = _asked(self._matching[images][:, texts], direction)
         final = np.take_along_axis(matching, items, axis=1)
-        return Candidates(items, best.astype(np.float32), final.astype(np.float32)), self._adds
+        return Candidates(items, contrastive.astype(np.float32), final.astype(np.float32)), self._adds
 
 
 def _checked(reranked: Reranked | None, truth: GroundTruth) -> Reranked | None:
@@ -189,61 +185,5 @@ def _checked(reranked: Reranked | None, truth: GroundTruth) -> Reranked | None:
     return reranked
 
 
-def _listed(rows: Rows) -> np.ndarray:
-    return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-
-
 def _asked(scores: np.ndarray, direction: Direction) -> np.ndarray:
     return scores if direction == "i2t" else scores.T
-
-
-def _best(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest of every row, best first, ties to the lower column."""
-    items = np.empty((len(scores), k), dtype=np.int64)
-    best = np.empty((len(scores), k), dtype=np.float64)
-    step = max(1, _NUMBERS // max(1, scores.shape[1]))
-    for begin in range(0, len(scores), step):
-        rows = np.asarray(scores[begin : begin + step], dtype=np.float64)
-        here = slice(begin, begin + len(rows))
-        items[here] = np.argsort(-rows, axis=1, kind="stable")[:, :k]
-        best[here] = np.take_along_axis(rows, items[here], axis=1)
-    return items, best
-
-
-def _in_order(items: np.ndarray, scores: np.ndarray) -> Candidates:
-    """Candidates that the contrastive score itself ranks.
-
-    Their final score is minus how many different scores stand above: float32 cannot tell all of float64
-    apart, small whole numbers it can.
-    """
-    steps = np.zeros(scores.shape, dtype=np.float32)
-    np.cumsum(scores[:, 1:] < scores[:, :-1], axis=1, out=steps[:, 1:])
-    return Candidates(items.astype(np.int64), scores.astype(np.float32), -steps)
-
-
-def _kept(
-    reranked: Reranked | None, direction: Direction, images: Rows, texts: Rows, k: int
-) -> tuple[Candidates, bool]:
-    """Stored candidates of some queries, without those that are not in the part's gallery."""
-    if reranked is None:
-        raise NotPossible("there are no matching scores", "re-rank these embeddings too")
-    one = reranked.candidates(direction)
-    queries, gallery = (images, texts) if direction == "i2t" else (texts, images)
-    size = reranked.n_texts if direction == "i2t" else reranked.n_images
-    rows = _listed(gallery)
-    place = np.full(size, -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    items = place[one.items[queries]]
-    inside = items >= 0
-    least = int(np.count_nonzero(inside, axis=1).min(initial=one.k))
-    if not least:
-        raise NotPossible(
-            "some query has no stored candidate left in the smaller gallery", "re-rank more candidates"
-        )
-    order = np.argsort(~inside, axis=1, kind="stable")[:, : min(k, least)]
-
-    def taken(values: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(values, order, axis=1)
-
-    cut = Candidates(taken(items), taken(one.contrastive[queries]), taken(one.matching[queries]))
-    return cut, reranked.adds_contrastive

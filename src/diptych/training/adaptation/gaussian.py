@@ -11,8 +11,8 @@ these scores are::
 The covariances are means of those of the n pairs and of a prior that counts as κ pairs, under which every
 direction has the same variance s and is correlated by ρ with the same direction of the other side, and
 with no other: C = (n S + κ C₀) / (n + κ). By the prior alone A_x and A_y are multiples of the identity,
-and the scores are the encoder's own cosines. The means are drawn towards 0 as if by 10 pairs, for they are
-known sooner: most of what they take away is what all rows of a side have in common.
+and the scores are the encoder's own cosines. The means are drawn towards 0 as if by κ / 100 pairs, for they
+are known sooner: most of what they take away is what all rows of a side have in common.
 
 Sources: Hotelling 1936; Bach and Jordan, A Probabilistic Interpretation of Canonical Correlation
 Analysis, 2005; the prior is the conjugate one of a covariance, with ρ = .5 found on validation splits.
@@ -37,30 +37,41 @@ USUAL_STRENGTH = 1024.0
 """κ of few pairs that the encoder confuses all; near the best for 4 to 64 pairs on validation splits."""
 
 _CORRELATION = 0.5
-_MEAN_PAIRS = 10.0
+_MEAN_SHARE = 0.01
+"""How many pairs the prior of the means is worth, as a share of κ."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Moments of the rows of one side, in the space that the pairs span.
+
+    Attributes:
+        mean: (d,) in the whole space.
+        place: (q,) the same in the span.
+        second: (q, q) mean of the rows' outer products.
+    """
+
+    mean: np.ndarray
+    place: np.ndarray
+    second: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianMoments:
-    """Means and covariances of the rows of some pairs, in the space they span.
+    """What maps of any strength are made of.
 
     Attributes:
         count: n, how many pictures.
         span: of the rows.
-        image_mean, text_mean: (d,) drawn towards 0.
-        image, text: (q, q) covariances S_xx and S_yy.
-        both: (q, q) S_xy.
-        variance: s, the mean variance of a direction of the whole space.
+        image, text: of each side.
+        both: (q, q) mean of the outer products of a picture's row and its texts' mean row.
     """
 
     count: int
     span: Span
-    image_mean: np.ndarray
-    text_mean: np.ndarray
-    image: np.ndarray
-    text: np.ndarray
+    image: _Side
+    text: _Side
     both: np.ndarray
-    variance: float
 
     @classmethod
     def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> GaussianMoments:
@@ -69,33 +80,48 @@ class GaussianMoments:
         Raises:
             DataError: all rows are zero.
         """
-        count, width = images.shape
-        weights = positives / positives.sum(axis=1, keepdims=True)
-        of_text = weights.sum(axis=0)
-        share = count / (count + _MEAN_PAIRS)
-        image_mean, text_mean = share * images.mean(axis=0), share * (of_text @ texts) / count
-        images, texts = images - image_mean, texts - text_mean
+        if not images.any() and not texts.any():
+            raise DataError("every row is zero", "the encoder knows nothing of these pictures and texts")
+        count = len(images)
+        weights = positives / positives.sum(axis=1, keepdims=True) / count
         span = Span.of(images, texts)
         x, y = span.coordinates(images), span.coordinates(texts)
-        image, text = x.T @ x / count, (y.T * of_text) @ y / count
-        variance = float(np.trace(image) + np.trace(text)) / (2 * width)
-        if not variance:
-            raise DataError("every row is zero", "the encoder knows nothing of these pictures and texts")
-        return cls(count, span, image_mean, text_mean, image, text, x.T @ (weights @ y) / count, variance)
+        shares = np.full(count, 1 / count), weights.sum(axis=0)
+        image, text = (
+            _Side(share @ rows, share @ places, (places.T * share) @ places)
+            for share, rows, places in zip(shares, (images, texts), (x, y), strict=True)
+        )
+        return cls(count, span, image, text, x.T @ weights @ y)
 
     def maps(self, strength: float) -> LinearMaps:
         """The maps by a prior that counts as ``strength`` pairs."""
+        known = self.count / (self.count + _MEAN_SHARE * strength)
+        # Covariances around a share of the mean: E[(x - km)(y - km')'] = E[xy'] - (2k - k^2) mm'.
+        common = 2 * known - known**2
+        image, text, both = (
+            second - common * np.outer(first.place, other.place)
+            for second, first, other in (
+                (self.image.second, self.image, self.image),
+                (self.text.second, self.text, self.text),
+                (self.both, self.image, self.text),
+            )
+        )
+        variance = (np.trace(image) + np.trace(text)) / (2 * len(self.span.basis))
         share = self.count / (self.count + strength)
-        prior = (1 - share) * self.variance * np.eye(len(self.image))
-        image, text = _root(share * self.image + prior), _root(share * self.text + prior)
-        both = share * self.both + _CORRELATION * prior
-        left, correlations, right = np.linalg.svd(image @ both @ text)
+        prior = (1 - share) * variance * np.eye(len(both))
+        left_root, right_root = _root(share * image + prior), _root(share * text + prior)
+        together = share * both + _CORRELATION * prior
+        left, correlations, right = np.linalg.svd(left_root @ together @ right_root)
         # By the prior alone the maps are the identity with this factor.
-        half = np.sqrt(correlations * self.variance / _CORRELATION)
+        half = np.sqrt(correlations * variance / _CORRELATION)
         outside = (1 - share) ** -0.5
         return LinearMaps(
-            LinearMap.of(self.span.whole(image @ (left * half) @ left.T, outside), self.image_mean),
-            LinearMap.of(self.span.whole(text @ (right.T * half) @ left.T, outside), self.text_mean),
+            LinearMap.of(
+                self.span.whole(left_root @ (left * half) @ left.T, outside), known * self.image.mean
+            ),
+            LinearMap.of(
+                self.span.whole(right_root @ (right.T * half) @ left.T, outside), known * self.text.mean
+            ),
         )
 
 

@@ -29,13 +29,21 @@ def _choice(depth: Depth, matched: bool, stored: bool = False) -> Choice:
     some = "only the best candidate" if depth == 1 else f"only the {depth} best candidates"
     verb = "is" if depth == 1 else "are"
     if stored:
-        words = f"all {depth} stored candidates of each query are re-ranked"
+        words = f"all {depth} stored candidates of each query are re-ranked{_beyond(depth)}"
         return Choice(str(depth), f"{words}; in a smaller gallery as many as every query has there", apply)
     if matched:
         words = f"{some} of each query {verb} re-ranked, all others tie at -100 as in published evaluations"
     else:
         words = f"{some} of each query {verb} ranked, all others are missed"
-    return Choice(str(depth), words, apply)
+    return Choice(str(depth), f"{words}{_beyond(depth)}", apply)
+
+
+def _beyond(depth: int) -> str:
+    """What that makes of the cut-offs that are printed."""
+    cutoffs = [f"R@{cutoff}" for cutoff in (5, 10) if cutoff > depth]
+    if not cutoffs:
+        return ""
+    return f", so that {' and '.join(cutoffs)} {'are' if len(cutoffs) > 1 else 'is'} R@{depth} and chance"
 
 
 def _choices(inputs: Inputs) -> Sequence[Choice]:

@@ -1,0 +1,52 @@
+"""The first stage's order of everything: what follows the candidates under the rule ``contrastive``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.ranks import Ranks
+from diptych.evaluation.sources import ScoreSource
+from diptych.evaluation.tallies import Tally
+
+__all__ = ["FirstStage", "first_stages"]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStage:
+    """One direction of the first stage, for the rule ``contrastive``.
+
+    Attributes:
+        ranks: of every positive in the whole gallery.
+        rows: the gallery row of every entry of ``ranks``.
+        score: from queries and gallery rows to exact scores, float64.
+    """
+
+    ranks: Ranks
+    rows: np.ndarray
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def first_stages(
+    source: ScoreSource, truth: GroundTruth, ranks: Mapping[Direction, Ranks]
+) -> dict[Direction, FirstStage]:
+    """Both directions.
+
+    Args:
+        source: the first stage's scores.
+        truth: who describes whom.
+        ranks: of every positive by ``source``.
+    """
+    found: dict[Direction, FirstStage] = {}
+    for name in DIRECTIONS:
+        positives, is_image = truth.positives(name), name == "i2t"
+
+        def score(queries: np.ndarray, items: np.ndarray, is_image: bool = is_image) -> np.ndarray:
+            return source.positives(queries, items) if is_image else source.positives(items, queries)
+
+        tally = Tally(positives, score(positives.queries, positives.rows), every=True)
+        found[name] = FirstStage(ranks[name], tally.rows, score)
+    return found

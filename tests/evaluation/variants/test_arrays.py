@@ -1,0 +1,211 @@
+"""One call from plain arrays, in whatever form they are at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from two_stage import TwoStage, published_recalls, rounded
+
+import diptych
+from diptych.core.errors import DataError, UsageError
+from diptych.evaluation import UNSCORED, GroundTruth
+from diptych.evaluation.variants import explain, explore_rows, explore_scores
+from diptych.evaluation.variants.choosing import best
+
+N, K = 200, 5
+
+
+@pytest.fixture(scope="module")
+def model() -> TwoStage:
+    return TwoStage(N, K)
+
+
+@pytest.fixture(scope="module")
+def printed(model: TwoStage) -> dict[str, float]:
+    """Two candidates re-ranked, as published."""
+    return rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+
+
+def cut(first: np.ndarray, matching: np.ndarray, k: int) -> np.ndarray:
+    """The matrix that published evaluations hold."""
+    scores = np.full(first.shape, UNSCORED)
+    for row, chosen in enumerate(np.argsort(-first, axis=1)[:, :k]):
+        scores[row, chosen] = matching[row, chosen]
+    return scores
+
+
+def first(found: Any) -> str:
+    return str(found.explanations[0].line())
+
+
+def test_it_stands_at_the_front_door(model: TwoStage, printed: dict[str, float]) -> None:
+    found = diptych.explore_scores(model.contrastive, model.home, printed, matching=model.matching, threads=1)
+    assert first(found) == "k_test = 2"
+    assert "k_test = 2 explains it: only the 2 best candidates" in str(found)
+    assert "so that R@5 and R@10 are R@2 and chance" in str(found)
+    assert "That is what ranking" in str(found)  # what the digits say comes with it
+    assert str(found).splitlines() == found.sentences()
+
+
+def test_every_form_of_ground_truth(model: TwoStage, printed: dict[str, float]) -> None:
+    target = {name: value for name, value in printed.items() if name.startswith("t2i")}
+    positives = model.home[None, :] == np.arange(N)[:, None]
+    forms: list[object] = [
+        GroundTruth.from_caption_image(model.home, N),
+        model.home.tolist(),
+        positives,
+        {row: np.flatnonzero(positives[row]) for row in range(N)},
+        {row: list(range(K * row, K * row + K)) for row in range(N)},
+        K,
+        None,
+    ]
+    options: dict[str, Any] = {"matching": model.matching, "threads": 1, "changes": 1}
+    found = [explore_scores(model.contrastive, form, target, **options) for form in forms]
+    assert {first(one) for one in found} == {"k_test = 2"}
+    assert len({one.as_given.mean_error for one in found}) == 1
+    assert found[-1].about["given"]["ground truth"] == "5 texts of each image, next to each other (assumed)"
+    assert "ground truth" not in found[0].about["given"]
+
+
+def test_matrices_of_each_direction_that_are_cut(model: TwoStage, printed: dict[str, float]) -> None:
+    """As evaluations save them: -100 where nothing was scored, texts as rows of the second."""
+    options: dict[str, Any] = {"threads": 1, "changes": 2}
+    deep = (cut(model.contrastive, model.matching, 64), cut(model.contrastive.T, model.matching.T, 64))
+    found = explore_scores(model.contrastive, K, printed, matching=deep, **options)
+    assert found.default["k_test"] == "64"
+    assert first(found) == "k_test = 2"
+    two = {
+        "i2t": cut(model.contrastive, model.matching, 2),
+        "t2i": cut(model.contrastive.T, model.matching.T, 2),
+    }
+    found = explore_scores(model.contrastive, K, printed, matching=two, **options)
+    assert found.explanations[0].is_exact
+    assert "By default all 2 stored candidates of each query are re-ranked, so that R@5 and R@10" in str(found)
+    whole = explore_scores(model.contrastive, K, printed, matching=(model.matching, model.matching.T), **options)
+    assert whole.default["k_test"] == "everything"
+    assert first(whole) == "k_test = 2"
+
+
+def test_scores_that_are_cut_already(model: TwoStage, printed: dict[str, float]) -> None:
+    scores = cut(model.contrastive, model.matching, 2)
+    target = {name: value for name, value in printed.items() if name.startswith("i2t")}
+    found = explore_scores(scores, K, target, threads=1, changes=1)
+    assert explain(found)[0].startswith("99.8 % of the scores are -100")
+    assert found.to_dict()["warnings"] == list(found.warnings)
+
+
+def test_one_matrix_that_was_cut(model: TwoStage) -> None:
+    """Matching scores chose the candidates themselves: R@5 and R@10 are R@2 of the only matrix there is."""
+    printed = rounded(published_recalls(model.matching, model.matching, model.home, 2))
+    found = explore_scores(model.matching, K, printed, threads=1)
+    assert first(found) == "k_test = 2"
+    assert found.exact_explanations[0].line() == "k_test = 2, unranked = published"
+
+
+def test_matching_scores_alone_cannot_tell_and_it_says_so(model: TwoStage, printed: dict[str, float]) -> None:
+    found = explore_scores(model.matching, K, printed, threads=1, changes=2)
+    assert found.explanations == ()
+    assert "can be tried with contrastive and matching scores, not with one of them" in str(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("side", ["i2t", "t2i"])
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_one_direction_and_noise_within_the_rounding(seed: int, side: str, noise: float) -> None:
+    model = TwoStage(N, K, seed=seed, contrast=0.9, match=0.7)
+    draw = np.random.default_rng(seed)
+    for k in (1, 2, 4):
+        recalls = published_recalls(model.contrastive, model.matching, model.home, k)
+        printed = {
+            name: round(value + draw.uniform(-noise, noise), 2)
+            for name, value in recalls.items()
+            if name.startswith(side)
+        }
+        found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=2)
+        assert first(found) == f"k_test = {k}"
+
+
+def test_what_is_near_comes_before_what_is_only_within_tolerance() -> None:
+    """Of a strong model everything is within 5 % of two candidates, and still they are what was ranked."""
+    model = TwoStage(300, K, contrast=0.52, match=0.3)
+    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+    found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=2)
+    assert found.as_given.explains
+    assert found.telling
+    assert first(found) == "k_test = 2"
+    assert found.variants[0].line() == "k_test = 2"
+    assert found.explanations[-1] is found.as_given
+    said = str(found)
+    assert "That would do, but a change of protocol comes much nearer." in said
+    assert "No change of protocol is needed" not in said
+
+
+def test_without_anything_near_the_gain_is_pointed_out() -> None:
+    """R@10 − R@5 of a cut ranking, within 5 % of a whole one's: the numbers agree, the gain does not."""
+    model = TwoStage(400, K, contrast=0.55, match=0.55)
+    whole = published_recalls(model.matching, None, model.home, 0)
+    printed = {"t2i R@1": whole["t2i R@1"], "t2i R@5": whole["t2i R@5"] - 3.5, "t2i R@10": whole["t2i R@5"] - 3.4}
+    found = explore_scores(model.matching, K, rounded(printed), threads=1, changes=1, axes=["ties"])
+    assert found.as_given.explains
+    assert "But t2i R@10 − R@5 is 0.10 in print and" in str(found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_numbers_of_another_model_are_never_near(seed: int) -> None:
+    model, other = TwoStage(N, K, seed=seed), TwoStage(N, K, seed=seed + 100, contrast=1.0, match=0.8)
+    printed = rounded(published_recalls(other.matching, None, other.home, 0), 1)
+    found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=2)
+    assert not any(one.is_near for one in found.variants)
+    if found.explanations and found.explanations[0].changes:
+        assert "It does not come near" in str(found)
+
+
+def test_from_embeddings(model: TwoStage) -> None:
+    of_first = model.caption(0)
+    printed = rounded(published_recalls(model.contrastive[:, of_first], None, np.arange(N), 0))
+    found = explore_rows(model.images, model.texts, model.home, printed, threads=1, changes=2)
+    assert first(found) == "captions = first"
+
+
+def test_the_best_of_every_row_with_ties_at_the_last_place() -> None:
+    draw = np.random.default_rng(0)
+    for values in (2, 5, 10**6):
+        for kind in (np.float32, np.float64, np.int64):
+            scores = draw.integers(0, values, (40, 300)).astype(kind)
+            for matrix in (scores, scores.T):
+                for k in (1, 7, 200 if matrix is scores else 30):
+                    items, found = best(matrix, k)
+                    wanted = np.argsort(-matrix.astype(np.float64), axis=1, kind="stable")[:, :k]
+                    assert np.array_equal(items, wanted)
+                    assert np.array_equal(found, np.take_along_axis(matrix, wanted, axis=1))
+
+
+def test_what_is_given_wrongly(model: TwoStage) -> None:
+    target = {"i2t R@1": 10.0}
+    scores = model.contrastive
+    with pytest.raises(DataError, match="no matrix"):
+        explore_scores(scores[0], None, target)
+    with pytest.raises(UsageError, match=r"1,000 texts of 200 images.*does not follow|200 texts of 1,000 images"):
+        explore_scores(scores.T, None, target)
+    with pytest.raises(DataError, match="1,000 texts for scores of 1,000 images and 200 texts.*transpose them"):
+        explore_scores(scores.T, model.home, target)
+    with pytest.raises(UsageError, match="1,000 texts of 200 images, 4 of each"):
+        explore_scores(scores, 4, target)
+    with pytest.raises(UsageError, match="ground truth of type ndarray is not understood"):
+        explore_scores(scores, model.home / 2, target)
+    with pytest.raises(DataError, match=r"ground truth of shape \(2, 2\)"):
+        explore_scores(scores, np.eye(2, dtype=bool), target)
+    with pytest.raises(UsageError, match="names no cells"):
+        explore_scores(scores, target, model.home)
+    broken = model.matching.copy()
+    broken[0, 1:] = UNSCORED
+    with pytest.raises(UsageError, match="999 matching scores are missing"):
+        explore_scores(scores, K, target, matching=broken)
+    with pytest.raises(DataError, match="query 0 has 1 scored items, others 1000"):
+        explore_scores(scores, K, target, matching=(broken, model.matching.T))
+    with pytest.raises(DataError, match=r"matching scores t2i of shape \(200, 1000\)"):
+        explore_scores(scores, K, target, matching=(model.matching, model.matching))
+    with pytest.raises(UsageError, match="give i2t and t2i"):
+        explore_scores(scores, K, target, matching={"i2t": model.matching})
