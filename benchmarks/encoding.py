@@ -156,7 +156,7 @@ def _captions(name: str, encoder: Any) -> Line:
                     tokens, lengths = encoder.model.text.inputs(part).batch(np.arange(len(part)))
                     encoder.model.text(tokens, lengths)
 
-    sorted_, longest = interleaved(2, lambda: encoder.encode_texts(texts), given)
+    sorted_, longest = interleaved(RUNS, lambda: encoder.encode_texts(texts), given)
     rate = len(texts) / statistics.median(sorted_)
     return Line(
         f"embedding captions, given order ÷ sorted by length, {name}",

@@ -19,6 +19,7 @@ def test_a_run_is_adapted_evaluated_and_adapted_again(
     assert done.code == 0, done.err
     assert "adapted on 12 pairs of" in done.out
     assert "train (seed 1), gaussian, strength" in done.out
+    assert "was trained on these pairs" in done.out
     assert f"next: diptych evaluate {out} --data {scenes_folder}" in done.out
     done = diptych("evaluate", out, "--data", scenes_folder)
     assert done.code == 0, done.err
@@ -30,6 +31,7 @@ def test_a_run_is_adapted_evaluated_and_adapted_again(
     assert "adapted" in done.out
     twice = diptych("adapt", out, "--data", scenes_folder, "--pairs", 4, "--out", tmp_path / "twice")
     assert twice.code == 0, twice.err
+    assert "was trained on these pairs" not in twice.out
 
 
 def test_no_pairs_leave_the_encoder_as_it_is(

@@ -11,9 +11,11 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import (
     atomic_folder,
     atomic_path,
+    check_replaceable,
     create_array,
     read_json,
     recover_folder,
+    replace_folder,
     write_bytes,
     write_json,
 )
@@ -93,3 +95,24 @@ def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
         with atomic_folder(tmp_path / "empty", "mine.json") as temporary:
             (temporary / "mine.json").write_text("{}")
     assert (tmp_path / "empty" / "mine.json").exists()
+
+
+def test_a_folder_takes_the_name_of_an_older_one(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+    replace_folder(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old" / "a").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_folder_of_other_things_is_not_replaceable(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("missing", "empty"):
+        check_replaceable(tmp_path / name, "marker")
+    (tmp_path / "mine").write_text("x")
+    for target in (tmp_path, tmp_path / "mine"):
+        with pytest.raises(UsageError, match=r"holds other things \(no marker\)"):
+            check_replaceable(target, "marker")
+    (tmp_path / "marker").touch()
+    check_replaceable(tmp_path, "marker")

@@ -49,3 +49,4 @@ def test_bytes_count_like_the_file_that_holds_them(tmp_path: Path) -> None:
 def test_lists_that_are_gone_through_count_like_lists(values: list[object]) -> None:
     many = values * 800
     assert fingerprint_lists(iter(values), iter(many), []) == fingerprint(values, many, [])
+    assert fingerprint("text", iter(many), 3) == fingerprint("text", many, 3)

@@ -10,8 +10,10 @@ CODE = """
 import resource, sys
 import numpy as np
 if "keep" in sys.argv:
-    from diptych.core.memory import keep_freed_memory
+    from diptych.core.memory import keep_freed_memory, keeps_freed_memory
+    assert not keeps_freed_memory()
     assert keep_freed_memory()
+    assert keeps_freed_memory()
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 np.ones(10_000_000)

@@ -82,6 +82,8 @@ def adapt(
             strength=strength,
         )
         adapted.save(out)
+    if run is not None and split == run.recipe.data.train and section["path"] == run.recipe.data.path:
+        say(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
     for line in _lines(adapted):
         say(line)
     next_step(f"diptych evaluate {out} --data {data or section['path'] or 'DATA'}")

@@ -82,8 +82,12 @@ def test_matrices_of_each_direction_that_are_cut(model: TwoStage, printed: dict[
     }
     found = explore_scores(model.contrastive, K, printed, matching=two, **options)
     assert found.explanations[0].is_exact
-    assert "By default all 2 stored candidates of each query are re-ranked, so that R@5 and R@10" in str(found)
-    whole = explore_scores(model.contrastive, K, printed, matching=(model.matching, model.matching.T), **options)
+    assert "By default all 2 stored candidates of each query are re-ranked, so that R@5 and R@10" in str(
+        found
+    )
+    whole = explore_scores(
+        model.contrastive, K, printed, matching=(model.matching, model.matching.T), **options
+    )
     assert whole.default["k_test"] == "everything"
     assert first(whole) == "k_test = 2"
 
@@ -114,7 +118,7 @@ def test_matching_scores_alone_cannot_tell_and_it_says_so(model: TwoStage, print
 @pytest.mark.parametrize("side", ["i2t", "t2i"])
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 def test_one_direction_and_noise_within_the_rounding(seed: int, side: str, noise: float) -> None:
-    model = TwoStage(N, K, seed=seed, contrast=0.9, match=0.7)
+    model = TwoStage(100, K, seed=seed, contrast=0.9, match=0.7)
     draw = np.random.default_rng(seed)
     for k in (1, 2, 4):
         recalls = published_recalls(model.contrastive, model.matching, model.home, k)
@@ -123,13 +127,13 @@ def test_one_direction_and_noise_within_the_rounding(seed: int, side: str, noise
             for name, value in recalls.items()
             if name.startswith(side)
         }
-        found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=2)
+        found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=1)
         assert first(found) == f"k_test = {k}"
 
 
 def test_what_is_near_comes_before_what_is_only_within_tolerance() -> None:
     """Of a strong model everything is within 5 % of two candidates, and still they are what was ranked."""
-    model = TwoStage(300, K, contrast=0.52, match=0.3)
+    model = TwoStage(N, K, contrast=0.45, match=0.3)
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     found = explore_scores(model.contrastive, K, printed, matching=model.matching, threads=1, changes=2)
     assert found.as_given.explains
@@ -144,15 +148,16 @@ def test_what_is_near_comes_before_what_is_only_within_tolerance() -> None:
 
 def test_without_anything_near_the_gain_is_pointed_out() -> None:
     """R@10 − R@5 of a cut ranking, within 5 % of a whole one's: the numbers agree, the gain does not."""
-    model = TwoStage(400, K, contrast=0.55, match=0.55)
+    model = TwoStage(400, K, match=0.5)
     whole = published_recalls(model.matching, None, model.home, 0)
-    printed = {"t2i R@1": whole["t2i R@1"], "t2i R@5": whole["t2i R@5"] - 3.5, "t2i R@10": whole["t2i R@5"] - 3.4}
+    cut = whole["t2i R@5"] - 1.5
+    printed = {"t2i R@1": whole["t2i R@1"] - 1.0, "t2i R@5": cut, "t2i R@10": cut + 0.1}
     found = explore_scores(model.matching, K, rounded(printed), threads=1, changes=1, axes=["ties"])
     assert found.as_given.explains
-    assert "But t2i R@10 − R@5 is 0.10 in print and" in str(found)
+    assert "But t2i R@10 − R@5 is 0.1 in print and" in str(found)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_numbers_of_another_model_are_never_near(seed: int) -> None:
     model, other = TwoStage(N, K, seed=seed), TwoStage(N, K, seed=seed + 100, contrast=1.0, match=0.8)
     printed = rounded(published_recalls(other.matching, None, other.home, 0), 1)
@@ -187,9 +192,13 @@ def test_what_is_given_wrongly(model: TwoStage) -> None:
     scores = model.contrastive
     with pytest.raises(DataError, match="no matrix"):
         explore_scores(scores[0], None, target)
-    with pytest.raises(UsageError, match=r"1,000 texts of 200 images.*does not follow|200 texts of 1,000 images"):
+    with pytest.raises(
+        UsageError, match=r"1,000 texts of 200 images.*does not follow|200 texts of 1,000 images"
+    ):
         explore_scores(scores.T, None, target)
-    with pytest.raises(DataError, match="1,000 texts for scores of 1,000 images and 200 texts.*transpose them"):
+    with pytest.raises(
+        DataError, match="1,000 texts for scores of 1,000 images and 200 texts.*transpose them"
+    ):
         explore_scores(scores.T, model.home, target)
     with pytest.raises(UsageError, match="1,000 texts of 200 images, 4 of each"):
         explore_scores(scores, 4, target)

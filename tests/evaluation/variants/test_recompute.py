@@ -290,3 +290,21 @@ def test_what_cannot_be(model: TwoStage, truth: GroundTruth) -> None:
             RowScores(model.images, model.texts, truth, reranked=stored(model, 4)),
             Settings("test", matched=True),
         )
+
+
+def test_two_measures_called_map(model: TwoStage, truth: GroundTruth) -> None:
+    """Over the positives that are found, and over all five that could be."""
+    source = RowScores(model.images, model.texts, truth)
+    target = Target.of({"i2t mAP@5": 40.0}, 0)
+    axis = AXES.get("mAP")
+    plain, over_hits = (one.apply(Settings("test")) for one in axis.choices(Inputs({"test": source}, target)))
+    order = np.argsort(-model.contrastive, axis=1)[:, :5]
+    hits = model.home[order] == np.arange(100)[:, None]
+    precision = np.cumsum(hits, axis=1) / np.arange(1, 6)
+    sums = np.sum(precision * hits, axis=1)
+    names = ("i2t mAP@5", "i2t R@5")
+    found = [cells(source, one, names) for one in (plain, over_hits)]
+    assert found[0]["i2t mAP@5"] == pytest.approx(100 * np.mean(sums / 5))
+    assert found[1]["i2t mAP@5"] == pytest.approx(100 * np.mean(sums / np.maximum(hits.sum(axis=1), 1)))
+    assert found[0]["i2t R@5"] == found[1]["i2t R@5"]
+    assert len(axis.choices(Inputs({"test": source}, NOTHING))) == 1

@@ -32,15 +32,22 @@ class DigitReport:
             are possible.
         signs: what is impossible, truncated or unusual.
         given: per direction, how many queries the test set at hand has, where there is one.
+        runs: of how many runs each number is a mean; of several, digits tell no number of queries.
     """
 
     sizes: Mapping[str, Mapping[str, PossibleSizes]]
     signs: tuple[Sign, ...]
     given: Mapping[str, int] = field(default_factory=dict)
+    runs: int = 1
 
     def sentences(self) -> list[str]:
         """One or two sentences per finding."""
         lines = [f"{one.text}." for one in self.signs]
+        if self.runs > 1:
+            return [
+                *lines,
+                f"These are means of {self.runs} runs: of how many queries they are shares, their digits do not say.",
+            ]
         told: list[float] = []
         for of, by_rule in self.sizes.items():
             if of == next(iter(self.sizes)) or told:
@@ -57,6 +64,7 @@ class DigitReport:
                 for of, by_rule in self.sizes.items()
             },
             "queries given": dict(self.given),
+            "means of runs": self.runs,
             "signs": [{"kind": one.kind, "cells": list(one.cells), "text": one.text} for one in self.signs],
         }
 
@@ -88,12 +96,12 @@ def read_digits(
     sizes = {
         of: {rule: possible_sizes(values, rule, tried) for rule in RULES}
         for of, values in shares.items()
-        if values
+        if values and target.runs == 1
     }
     given: dict[str, int] = {
         name: queries for name, (_, _, queries) in (galleries or {}).items() if name in sizes
     }
-    return DigitReport(sizes, signs(target, galleries), given)
+    return DigitReport(sizes, signs(target, galleries), given, target.runs)
 
 
 def _sizes_dict(one: PossibleSizes) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from diptych.core.errors import UsageError
@@ -48,7 +49,8 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
         given: a Target; a mapping from cells to numbers, ``{"i2t R@1": 64.6, "t2i R@10": 67.64}``, or from
             directions to mappings or to R@1, R@5 and R@10, ``{"i2t": [64.6, 84.48, 84.5]}``; texts
             ``"i2t R@1=64.6"``. Shares are in per cent. Names as :func:`cell_name` understands them.
-        decimals: digits after the point of every cell; those of the cell with the most by default.
+        decimals: digits after the point of every cell; by default those of the recall with the most for all
+            recalls, and so on for every other measure.
         label: where it was printed.
 
     Raises:
@@ -62,7 +64,7 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
             name: cell if decimals is None else Printed(cell.value, decimals)
             for name, cell in given.cells.items()
         }
-        return Target(shown, label or given.label)
+        return replace(given, cells=shown, label=label or given.label)
     if isinstance(given, str):
         return parse_target([given], decimals, label)
     if isinstance(given, Mapping):
@@ -77,8 +79,9 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
 def parse_target(texts: Iterable[str], decimals: int | None = None, label: str = "") -> Target:
     """``NAME=VALUE`` texts as a target.
 
-    A table prints all its cells with the same decimals, while a log drops zeros at the end (84.5 beside
-    84.48): every cell has those of the cell with the most, unless ``decimals`` says otherwise.
+    A table prints all its recalls with the same decimals, while a log drops zeros at the end (84.5 beside
+    84.48): all have those of the recall with the most, unless ``decimals`` says otherwise; so has every other
+    measure.
 
     Raises:
         UsageError: a text of another form, or a cell given twice.
@@ -126,9 +129,22 @@ def _of_numbers(given: Iterable[tuple[str, object]], decimals: int | None, label
                 f"target: {name} is given twice: {values[name][0]:g} and {number[0]:g}", "give it once"
             )
         values[name] = number
-    most = max((digits for _, digits in values.values()), default=0)
-    shown = most if decimals is None else decimals
-    return Target({name: Printed(value, shown) for name, (value, _) in values.items()}, label)
+    most: dict[str, int] = {}
+    for name, (_, digits) in values.items():
+        most[_kind(name)] = max(most.get(_kind(name), 0), digits)
+    return Target(
+        {
+            name: Printed(value, most[_kind(name)] if decimals is None else decimals)
+            for name, (value, _) in values.items()
+        },
+        label,
+    )
+
+
+def _kind(name: str) -> str:
+    """What is printed with the same decimals: recalls and their sums, or one other measure."""
+    measure = name.rpartition(" ")[2]
+    return "R@" if measure.startswith("R@") or measure == "rsum" else measure
 
 
 def _number(given: object) -> tuple[float, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from diptych.core.errors import UsageError
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction
@@ -96,6 +96,7 @@ class Target:
     Attributes:
         cells: by name: ``"i2t R@1"``, ``"t2i MRR"``, ``"i2t rsum"``, ``"rsum"``.
         label: where it was printed.
+        runs: of how many runs each number is a mean.
 
     Raises:
         UsageError: no cell, or a share above 100 %.
@@ -104,6 +105,7 @@ class Target:
 
     cells: Mapping[str, Printed]
     label: str = ""
+    runs: int = 1
 
     def __post_init__(self) -> None:
         if not self.cells:
@@ -139,7 +141,8 @@ class Target:
             parts = [f"{side} {part}" for side in sides for part in SUM_PARTS]
             return kind == _SUM and all(part in self.cells for part in parts)
 
-        return Target({name: cell for name, cell in self.cells.items() if not is_told(name)}, self.label)
+        cells = {name: cell for name, cell in self.cells.items() if not is_told(name)}
+        return replace(self, cells=cells)
 
     def to_dict(self) -> dict[str, str]:
         """Cells as they are printed."""

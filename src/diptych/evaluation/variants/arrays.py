@@ -12,7 +12,7 @@ from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants.axis import Axis, Inputs
 from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.explore import TOLERANCE, explore
-from diptych.evaluation.variants.given import as_ground_truth, as_matching, already_cut
+from diptych.evaluation.variants.given import already_cut, as_ground_truth, as_matching
 from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
 
 __all__ = ["explore_rows", "explore_scores"]

@@ -109,7 +109,8 @@ def as_matching(
         for name, one, shape in (("i2t", i2t, (n_images, n_texts)), ("t2i", t2i, (n_texts, n_images))):
             if one.shape != shape:
                 raise DataError(
-                    f"matching scores {name} of shape {one.shape}", f"{shape} is expected: a row for each query"
+                    f"matching scores {name} of shape {one.shape}",
+                    f"{shape} is expected: a row for each query",
                 )
         if not _unscored(i2t).any() and np.array_equal(i2t, t2i.T):
             return i2t, None
@@ -135,9 +136,9 @@ def _candidates(matching: np.ndarray, scores: np.ndarray, what: str) -> Candidat
     counts = np.count_nonzero(there, axis=1)
     k = int(counts.max(initial=0))
     if not k or counts.min() != k:
-        row = int(counts.argmin()) if len(counts) else 0
+        row = int(counts.argmin())
         raise DataError(
-            f"matching scores {what}: query {row} has {int(counts.min(initial=0))} scored items, others {k}",
+            f"matching scores {what}: query {row} has {int(counts[row])} scored items, others {k}",
             "score as many of each",
         )
     items = np.nonzero(there)[1].reshape(-1, k)

@@ -126,14 +126,15 @@ class Recompute:
             for name in DIRECTIONS:
                 groups = tie_groups(both[name], settings.tie_rule)
                 asked = part.truth.queries(name)
-                for member in self._measures:
+                for printed in self._measures:
+                    member = _meant(printed, settings)
                     if settings.counting is not None and member.name.startswith(_RECALL):
                         values = settings.counting.of(groups, member.cutoff or 1)
                     else:
                         values = member.values(groups)
                     scale = 100 if member.kind == "share" else 1
                     value = scale * member.aggregate.of(values[asked])
-                    totals.setdefault(f"{name} {member.name}", []).append(value)
+                    totals.setdefault(f"{name} {printed.name}", []).append(value)
         return {name: float(np.mean(values)) for name, values in totals.items()}
 
     def _view(self, view: View) -> list[_Part]:
@@ -225,6 +226,15 @@ class Recompute:
             first_stages(source.part(part.images, part.texts, False), part.truth, both)
             for part, both in zip(self._view(view), self._whole(view, False, True), strict=True)
         ]
+
+
+def _meant(printed: Measure, settings: Settings) -> Measure:
+    """The measure that a printed name stands for."""
+    if settings.precision is None:
+        return printed
+    found = measure(settings.precision.of(printed.name))
+    assert isinstance(found, Measure)  # a renaming names no sum
+    return found
 
 
 def _rows(rows: np.ndarray) -> Rows:

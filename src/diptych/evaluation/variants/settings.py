@@ -24,6 +24,7 @@ __all__ = [
     "Keep",
     "NotPossible",
     "Relevance",
+    "Renaming",
     "Rewrite",
     "Settings",
     "Step",
@@ -43,6 +44,9 @@ Relevance = Callable[[GroundTruth], GroundTruth]
 
 Counting = Callable[[TieGroups, int], np.ndarray]
 """From a ranking and a cut-off to one value in [0, 1] per query."""
+
+Renaming = Callable[[str], str]
+"""From the name of a measure to that of the one that is computed in its place."""
 
 Rewrite = Callable[[Mapping[str, float]], dict[str, float]]
 """From cells to cells: what is printed where."""
@@ -91,6 +95,7 @@ class Settings:
         ties: the tie rule; empty for ``compat`` where what is not ranked ties as published, else
             ``expected``.
         counting: how R@K counts a query's hits; None for any-of-k.
+        precision: which measure is meant by the name of an average precision; None for that of the name.
         rewrite: what is printed in which column; None for its own.
         rule: what is done with further digits, ``round`` or ``truncate``.
     """
@@ -105,6 +110,7 @@ class Settings:
     unranked: str = ""
     ties: str = ""
     counting: Step[Counting] | None = None
+    precision: Step[Renaming] | None = None
     rewrite: Step[Rewrite] | None = None
     rule: str = "round"
 

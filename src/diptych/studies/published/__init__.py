@@ -8,6 +8,7 @@ from diptych.studies.published.tables import (
     PublishedTable,
     published_papers,
     published_table,
+    published_tables,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "PublishedTable",
     "published_papers",
     "published_table",
+    "published_tables",
 ]

@@ -25,6 +25,7 @@ __all__ = [
     "PublishedTable",
     "published_papers",
     "published_table",
+    "published_tables",
 ]
 
 TOLERANCE = 0.05
@@ -212,6 +213,15 @@ def _document(paper: str) -> dict[str, Any]:
         raise UnknownNameError("published paper", paper, published_papers())
     file = resources.files("diptych.studies") / "published" / f"{paper}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def published_tables(paper: str) -> list[str]:
+    """Names of a paper's tables, in order.
+
+    Raises:
+        UnknownNameError: no such paper.
+    """
+    return [table["name"] for table in _document(paper)["tables"]]
 
 
 @cache
