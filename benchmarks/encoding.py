@@ -175,9 +175,9 @@ def measure() -> list[Line]:
         folder = Path(place)
         vit, small = clip("ViT-B/32"), mobilenet()
         lines += _pictures("CLIP ViT-B/32", vit, 128, folder)
-        lines += _pictures("MobileNetV2", small, 512, folder)
+        lines += _pictures("MobileNetV2", small, 2048, folder)
         if os.environ.get("DIPTYCH_BENCH_LARGE"):
             lines += _pictures("CLIP ViT-L/14", clip("ViT-L/14"), 64, folder)
-        lines += _two_processes(small, 1024, folder)
+        lines += _two_processes(small, 2048, folder)
         lines += [_captions("CLIP's text tower", vit), _captions("GRU 1024", small)]
     return lines

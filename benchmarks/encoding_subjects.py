@@ -18,6 +18,7 @@ __all__ = ["CLIP_SHAPES", "captions_like_flickr", "clip", "mobilenet", "pictures
 _GIVEN = "DIPTYCH_BENCH_PICTURES"
 _ENDINGS = {".jpg", ".jpeg", ".png", ".webp"}
 _WORDS = 4096
+_DRAWN = 256
 
 CLIP_SHAPES: dict[str, dict[str, Any]] = {
     "ViT-B/32": {},
@@ -41,15 +42,15 @@ def pictures_are() -> str:
 def pictures(count: int, folder: Path) -> Collection:
     """``count`` pictures without captions: those of ``$DIPTYCH_BENCH_PICTURES``, or generated into ``folder``.
 
-    Where the given folder holds fewer, they come again under other ids.
+    Where there are fewer, or more than 256 are to be generated, they come again under other ids.
     """
     given = os.environ.get(_GIVEN)
     root = Path(given) if given else folder
     if given:
         names = sorted(file.name for file in root.iterdir() if file.suffix.lower() in _ENDINGS)
     else:
-        names = [f"{row}.jpg" for row in range(count)]
-        list(read_ahead(lambda row: _draw(row).save(root / names[row], quality=88), range(count)))
+        names = [f"{row}.jpg" for row in range(min(count, _DRAWN))]
+        list(read_ahead(lambda row: _draw(row).save(root / names[row], quality=88), range(len(names))))
     return Collection(
         name="benchmark",
         image_ids=[f"{row}" for row in range(count)],

@@ -104,6 +104,59 @@ def test_numbers_that_look_re_ranked(diptych: Command, folders: Path, tmp_path: 
     assert "printed: reproducibility table-2.1, row Repr. X-VLM, Flickr30k" in done.out
 
 
+def test_other_data_is_said_first_and_loudly(
+    diptych: Command, folders: Path, model: TwoStage, tmp_path: Path
+) -> None:
+    """What fits numbers of other data explains nothing, and is not said to."""
+    out = tmp_path / "out"
+    done = diptych("protocol", folders / "test", "--published", X_VLM, "--changes", 1, "--out", out)
+    said = (
+        "OTHER DATA: printed of flickr30k test (1,000 images), computed from made-up test (150 images); what follows "
+        "says which protocols would give such numbers on these data, not why they were printed of those."
+    )
+    assert done.out.startswith(f"warning: {said}")
+    assert json.loads((out / "protocol.json").read_text())["says"][0] == said
+    page = (out / "report.html").read_text()
+    assert page.index("OTHER DATA") < page.index("Under the default protocol")
+
+
+def test_score_matrices_from_files(
+    diptych: Command, model: TwoStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("itc.npy", model.contrastive)
+    np.save("itm.npy", model.matching)
+    np.save("t2i.npy", model.matching.T)
+    np.save("home.npy", model.home)
+    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+    for matching in (("itm.npy",), ("i2t=itm.npy", "t2i=t2i.npy")):
+        given = [part for one in matching for part in ("--matching", one)]
+        done = diptych("protocol", "itc.npy", *given, *targets(printed), "--changes", 1)
+        assert done.code == 0, done.err
+        assert "k_test = 2 explains it" in done.out
+        assert "captions: 5 texts of each image, next to each other (assumed)" in done.out
+    assert (tmp_path / "protocol" / "report.html").is_file()
+    done = diptych(
+        *("protocol", "itc.npy", "--caption-image", "home.npy", *targets(printed), "--changes", 1),
+        *("--out", "alone"),
+    )
+    assert done.code == 0, done.err
+    assert "with --matching FILE, matching scores are tried too" in done.out
+    assert "assumed" not in done.out
+    for arguments, message in (
+        (["itc.npy", "--matching", "nowhere.npy"], "nowhere.npy does not exist"),
+        (["itc.npy", "--matching", "itm.npy", "--matching", "i2t=itm.npy"], "--matching is given 2 times"),
+        (["itc.npy", "--matching", "i2t=itm.npy"], "give i2t and t2i"),
+        (["itc.npy", "--split", "test"], "--split without a RUN"),
+        (["--matching", "itm.npy"], "--matching without a score matrix"),
+        (["t2i.npy"], "150 texts of 750 images"),
+        (["home.npy"], "no matrix"),
+    ):
+        done = diptych("protocol", *arguments, "--target", "i2t R@1=5")
+        assert done.code in (1, 2)
+        assert message in done.err.replace("\n", " "), done.err
+
+
 def test_the_digits_alone(diptych: Command, tmp_path: Path) -> None:
     done = diptych("protocol", "--published", "reproducibility:table-2.1:Repr. CLIP, Flickr30k")
     assert done.code == 0, done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.evaluation import GroundTruth
 from diptych.evaluation.printed import Target, read_digits
-from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore
+from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore, explore_scores
 from diptych.report.protocol import render_protocol, shown_variants, write_protocol_page
 from diptych.report.protocol_figures import distance_figure
 
@@ -52,7 +53,7 @@ def test_the_page_says_all(found: Exploration) -> None:
 def test_without_embeddings_the_digits_alone() -> None:
     target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
     page = render_protocol(target, read_digits(target))
-    assert "What the printed digits say by themselves" in page
+    assert "<h1>What the digits of these numbers say</h1>" in page
     assert "ranking 2 to 5 candidates" in page
     assert "Verdict" not in page
     nothing = Target.of({"rsum": 400.0}, 1)
@@ -73,6 +74,45 @@ def test_the_figure_has_a_bar_per_axis(found: Exploration) -> None:
     for one in found.single_changes:
         assert one.best.line()[:45] in figure
     assert "default protocol" in figure
+
+
+def test_long_names_are_broken_and_never_cut() -> None:
+    model = TwoStage(60)
+    printed = published_recalls(model.contrastive, None, model.home, 0)
+    turned = {
+        f"{side} R@{k}": printed[f"{side} R@{k2}"]
+        for side in ("i2t", "t2i")
+        for k, k2 in ((1, 5), (5, 10), (10, 1))
+    }
+    found = explore_scores(
+        model.contrastive, 5, rounded(turned), threads=1, changes=1, axes=["columns", "ties"]
+    )
+    name = "columns = i2t and t2i rotated to R@5, R@10, R@1"
+    assert found.explanations[0].line() == name
+    figure = distance_figure(found)
+    assert "…" not in figure
+    drawn = re.sub(r'aria-label="[^"]*"', "", figure)
+    assert name not in drawn  # it would take half of the figure
+    assert all(word in drawn for word in name.split())
+    page = render_protocol(found.target, found.digits, found)
+    assert 'table class="variants"' in page
+    assert "tbody th { white-space: nowrap" not in page
+
+
+def test_warnings_stand_first_and_apart() -> None:
+    model = TwoStage(60)
+    printed = rounded(published_recalls(model.contrastive, None, model.home, 0))
+    inputs = Inputs(
+        {"test": MatrixScores(model.contrastive, GroundTruth.from_caption_image(model.home, 60))},
+        Target.of(printed, 2),
+        ("OTHER DATA: these are <others>",),
+    )
+    found = explore(inputs, threads=1, exhaustive=1, changes=1, axes=["ties"])
+    page = render_protocol(found.target, found.digits, found)
+    assert '<p class="warning" role="alert">OTHER DATA: these are &lt;others&gt;.</p>' in page
+    assert page.count("OTHER DATA") == 1
+    assert "The default protocol gives such numbers." in page
+    assert "needed to explain" not in page
 
 
 def test_the_page_is_written_whole(found: Exploration, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import typer
 from diptych.cli.console import next_step, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import (
+    Captions,
     Data,
     Images,
     Model,
@@ -28,6 +29,7 @@ def embed(
     model: Model,
     data: Data = None,
     split: Split = None,
+    captions: Captions = "all",
     images: Images = None,
     reader: ReaderName = None,
     reader_option: ReaderOptions = None,
@@ -61,7 +63,7 @@ def embed(
 
       [bold]torchrun --nnodes 2 --nproc-per-node 8 -m diptych embed … --nodes 2 --processes 8[/bold]
     """
-    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     fabric = None
     if nodes > 1:
         from diptych.encoders.crew import launched_fabric

@@ -10,6 +10,7 @@ import typer
 
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import (
+    Captions,
     Data,
     Images,
     OutFolder,
@@ -36,6 +37,7 @@ def evaluate(
     source: Source,
     data: Data = None,
     split: Split = None,
+    captions: Captions = "all",
     measure: Annotated[
         list[str] | None,
         typer.Option(help="E.g. R@5, mAP@10, R-precision; see diptych info. Repeatable.", show_default=False),
@@ -101,6 +103,8 @@ def evaluate(
 
       [bold]diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --protocol coco-1k --out clip[/bold]
 
+      [bold]diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --captions random:0 --out clip-one[/bold]
+
       [bold]diptych evaluate embedded --measure R@1 --measure mAP@5[/bold]
 
       [bold]diptych evaluate runs/coco --positives cxc:crisscrossed/data --measure rsum --measure R-precision[/bold]
@@ -115,7 +119,7 @@ def evaluate(
     from diptych.training.reranked_testing import evaluate_encoded_reranked
     from diptych.training.testing import evaluate_encoded, positives_of
 
-    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
+    choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     stage = SecondStage.asked(rerank, unranked, protocol)
     with progress():
         embeddings = None if out is None else out / "embeddings"
@@ -123,13 +127,14 @@ def evaluate(
         encoded, origin, folder = encoded_of(source, choice, split, embeddings, look)
         candidates = None if stage is None else stage.candidates(folder, encoded, origin)
         options = parse_values(positives_option, "--positives-option")
-        name = f"{encoded.about['dataset']}-{origin.split or 'all'}"
+        name = f"{encoded.about['dataset']}-{origin.part}"
         base = Path(source) / "evaluation" / name if out is None else out / "evaluation"
         wanted = measure or DEFAULT_MEASURES
         found = []
         for kind, target in _targets(base, positives):
             extended = None if kind is None else positives_of(encoded, kind, **options)
             same: dict[str, Any] = {"positives": extended, "protocol": protocol, "samples": samples}
+            same["about"] = origin.said()
             result = evaluate_encoded(encoded, target, wanted, ties=ties or "expected", **same)
             found.append(("" if stage is None else "contrastive: the first stage alone", target, result))
             if stage is not None and candidates is not None:

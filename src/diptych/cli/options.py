@@ -10,6 +10,7 @@ import typer
 from diptych.core.errors import UsageError
 
 __all__ = [
+    "Captions",
     "Data",
     "Images",
     "Model",
@@ -71,6 +72,13 @@ SkipBadImages = Annotated[
 ]
 Split = Annotated[
     str | None, typer.Option(help="The part of the data; test where there is one.", show_default=False)
+]
+Captions = Annotated[
+    str,
+    typer.Option(
+        "--captions",
+        help="Which captions of each picture count: all, first, first:K, random or random:SEED.",
+    ),
 ]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
 

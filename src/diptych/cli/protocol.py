@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import console, next_step, print_table, say
 from diptych.cli.options import Data, Images, OutFolder, ReaderName, ReaderOptions, SkipBadImages, Split
 from diptych.cli.progress import progress
-from diptych.cli.protocol_parts import check_alone, printed_of, sources_of
+from diptych.cli.protocol_matrices import is_matrix, matrices_of
+from diptych.cli.protocol_parts import check_alone, printed_of, sources_of, warnings_of
 from diptych.cli.sources import DataChoice
 
 if TYPE_CHECKING:
@@ -27,22 +28,24 @@ def protocol(
         str | None,
         typer.Argument(
             metavar="[RUN]",
-            help="A run, a folder that diptych embed wrote, a saved encoder, or a name such as hf:NAME; without "
-            "one, the digits alone are read.",
+            help="A run, a folder that diptych embed wrote, a saved encoder, or a name such as hf:NAME; or a file of "
+            "scores, SCORES.npy (images, captions). Without one, the digits alone are read.",
             show_default=False,
         ),
     ] = None,
     published: Annotated[
         str | None,
         typer.Option(
-            help="The printed row: PAPER:TABLE:ROW, e.g. 'reproducibility:table-2.1:Repr. X-VLM, COCO'.",
+            help="The printed row: PAPER:TABLE:ROW, e.g. 'reproducibility:table-2.1:Repr. X-VLM, COCO'; a part "
+            "of it lists what could follow.",
             show_default=False,
         ),
     ] = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="A printed cell instead: 'i2t R@1=64.6', 'rsum=411.62'. Repeatable.", show_default=False
+            help="A printed cell instead: 'i2t R@1=64.6', 'txt_r1=64.6', 'rsum=411.62'. Repeatable.",
+            show_default=False,
         ),
     ] = None,
     decimals: Annotated[
@@ -50,7 +53,7 @@ def protocol(
         typer.Option(
             min=0,
             max=4,
-            help="Digits after the point of every target; those of the one with the most by default.",
+            help="Digits after the point of every target; those of the recall with the most by default.",
             show_default=False,
         ),
     ] = None,
@@ -65,6 +68,22 @@ def protocol(
         Path | None,
         typer.Option(
             help="Re-ranked candidates of RUN's embeddings, as evaluate stores them.", show_default=False
+        ),
+    ] = None,
+    matching: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Beside SCORES.npy: FILE.npy of matching scores of all pairs; or i2t=FILE.npy and t2i=FILE.npy, "
+            "one row per query, -100 where nothing was scored.",
+            show_default=False,
+        ),
+    ] = None,
+    caption_image: Annotated[
+        Path | None,
+        typer.Option(
+            help="Beside SCORES.npy: the image row of each caption, FILE.npy; by default the captions of an image "
+            "stand next to each other.",
+            show_default=False,
         ),
     ] = None,
     tolerance: Annotated[float, typer.Option(help="Relative distance that counts as explained.")] = 0.05,
@@ -91,6 +110,8 @@ def protocol(
 
       [bold]diptych protocol clip/test --also val=clip/val --target 'i2t R@1=77.02' --target 't2i R@1=74.95'[/bold]
 
+      [bold]diptych protocol itc.npy --matching itm.npy --target 'i2t R@5=84.48' --target 'i2t R@10=84.50'[/bold]
+
       [bold]diptych protocol --published 'reproducibility:table-2.1:Repr. CLIP, Flickr30k'[/bold]
     """
     from diptych.core.files import write_json
@@ -98,29 +119,37 @@ def protocol(
     from diptych.evaluation.variants import Inputs, explain, explore
     from diptych.report.protocol import write_protocol_page
 
-    wanted, about = printed_of(published, target, decimals)
+    wanted, about, on = printed_of(published, target, decimals)
     found, name, lines, home = None, "", list(about), out
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
-    if source is None:
-        check_alone(also, reranked, choice, split)
+    check_alone(source, also, reranked, choice, split, matching, caption_image)
     with progress():
         if source is not None:
-            sources, said, home = sources_of(source, choice, split, also or [], reranked, out)
+            if is_matrix(source):
+                sources, said, warnings, home = matrices_of(source, matching, caption_image, out)
+            else:
+                sources, said, home = sources_of(source, choice, split, also or [], reranked, out)
+                warnings = warnings_of(on, sources)
             lines += said
             name = source
-            found = explore(
-                Inputs(sources, wanted), tolerance=tolerance, exhaustive=min(2, changes), changes=changes
-            )
+            inputs = Inputs(sources, wanted, warnings)
+            found = explore(inputs, tolerance=tolerance, exhaustive=min(2, changes), changes=changes)
         digits = read_digits(wanted, None if found is None else found.galleries)
     if found is not None:
+        _warn(found)
         _show(found)
-        for line in explain(found):
+        for line in explain(found)[len(found.warnings) :]:
             say(line)
     else:
         say(", ".join(f"{cell} {value}" for cell, value in wanted.to_dict().items()))
     _say_digits(digits)
-    if source is not None and reranked is None and any(one.kind == "truncated" for one in digits.signs):
-        say("these may be re-ranked numbers: with --reranked FOLDER, matching scores are tried too")
+    if (
+        source is not None
+        and not (reranked or matching)
+        and any(one.kind == "truncated" for one in digits.signs)
+    ):
+        option = "--matching FILE" if is_matrix(source) else "--reranked FOLDER"
+        say(f"these may be re-ranked numbers: with {option}, matching scores are tried too")
     for line in lines:
         say(line)
     if home is None:
@@ -146,6 +175,13 @@ def protocol(
         else f"in {home / 'protocol.json'}"
     )
     next_step(f"open {page}")
+
+
+def _warn(found: Exploration) -> None:
+    from rich.text import Text
+
+    for line in found.warnings:
+        console().print(Text("warning: ", style="bold red").append(f"{line}.", style="bold not red"))
 
 
 def _show(found: Exploration) -> None:

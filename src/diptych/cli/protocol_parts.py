@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diptych.cli.protocol_matrices import is_matrix
 from diptych.cli.sources import DataChoice, encoded_of
 from diptych.core.errors import MismatchError, UsageError
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from diptych.evaluation.printed import Target
     from diptych.evaluation.reranked import Reranked
     from diptych.evaluation.variants import RowScores, Scored
+    from diptych.studies.published import EvaluatedOn
 
-__all__ = ["check_alone", "printed_of", "sources_of"]
+__all__ = ["check_alone", "printed_of", "sources_of", "warnings_of"]
 
 
 def printed_of(
     published: str | None, target: list[str] | None, decimals: int | None
-) -> tuple[Target, tuple[str, ...]]:
-    """What was printed, and what is to be said about it."""
+) -> tuple[Target, tuple[str, ...], EvaluatedOn | None]:
+    """What was printed, what is to be said about it, and what it was measured on where that is known."""
     from diptych.evaluation.printed import parse_target
 
     if (published is None) == (target is None):
@@ -30,32 +31,58 @@ def printed_of(
             "give one: --published PAPER:TABLE:ROW, or --target 'i2t R@1=64.6' for each cell",
         )
     if published is None:
-        return parse_target(target or [], decimals), ()
-    from diptych.evaluation.printed import Printed
+        return parse_target(target or [], decimals), (), None
+    from diptych.evaluation.printed import as_target
     from diptych.studies.published.references import published_row, target_of
 
     row = published_row(published)
     found, left = target_of(row)
-    if decimals is not None:
-        cells = {name: Printed(cell.value, decimals) for name, cell in found.cells.items()}
-        found = replace(found, cells=cells)
+    found = as_target(found, decimals)
     lines = [f"printed: {found.label}; {row.on.describe()}"]
     if left:
         lines.append(f"left out, no measures of retrieval: {', '.join(left)}")
-    return found, tuple(lines)
+    return found, tuple(lines), row.on
 
 
-def check_alone(also: list[str] | None, reranked: Path | None, choice: DataChoice, split: str | None) -> None:
-    """Options about embeddings need some."""
-    given = {
+def warnings_of(on: EvaluatedOn | None, sources: dict[str, Scored]) -> tuple[str, ...]:
+    """What has to be said where the data are not those of the printed numbers, as far as they say what they are."""
+    from diptych.studies.published.references import other_data
+
+    given = {label: (one.about, one.truth.n_images) for label, one in sources.items()}
+    if on is None or not all("dataset" in about for about, _ in given.values()):
+        return ()
+    return other_data(on, given)
+
+
+def check_alone(
+    source: str | None,
+    also: list[str] | None,
+    reranked: Path | None,
+    choice: DataChoice,
+    split: str | None,
+    matching: list[str] | None,
+    caption_image: Path | None,
+) -> None:
+    """Options about embeddings need some, options about matrices need one."""
+    of_rows = {
         "--also": bool(also),
         "--reranked": reranked is not None,
         "--data": choice.data is not None,
         "--split": split is not None,
     }
-    if any(given.values()):
+    of_matrices = {"--matching": bool(matching), "--caption-image": caption_image is not None}
+    for given, wanted, fix in (
+        (
+            of_rows,
+            source is not None and not is_matrix(source),
+            "a RUN: name the run or the embeddings first",
+        ),
+        (of_matrices, is_matrix(source), "a score matrix: name a file of scores (.npy) first"),
+    ):
         named = " and ".join(name for name, there in given.items() if there)
-        raise UsageError(f"{named} without a RUN", "name the run or the embeddings first")
+        if named and not wanted:
+            what, _, hint = fix.partition(": ")
+            raise UsageError(f"{named} without {what}", hint)
 
 
 def sources_of(

@@ -29,6 +29,7 @@ class DataChoice:
     reader: str | None = None
     reader_option: list[str] | None = None
     skip_bad_images: bool = False
+    captions: str = "all"
 
     def section(self, run: Run | None) -> dict[str, Any]:
         """The recipe's data section that they mean; the run's own when they name no data."""
@@ -75,19 +76,33 @@ class Origin:
         model: the run or encoder, as it was named.
         data: the recipe's data section.
         split: the part that was embedded; None for all.
+        captions: which captions of each picture, as ``--captions`` takes it.
     """
 
     model: str
     data: dict[str, Any]
     split: str | None
+    captions: str = "all"
+
+    @property
+    def part(self) -> str:
+        """The part and its captions, to be put into a folder's name."""
+        chosen = "" if self.captions == "all" else f"-{self.captions.replace(':', '-')}"
+        return f"{self.split or 'all'}{chosen}"
 
     def collection(self) -> Collection:
         """The collection that was embedded."""
+        from diptych.data.caption_choice import choose_captions
         from diptych.training.sections import Data
         from diptych.training.source import collection_of
 
         collection = collection_of(Data.model_validate(self.data))
-        return collection if self.split is None else collection.split(self.split)
+        part = collection if self.split is None else collection.split(self.split)
+        return choose_captions(part, self.captions)
+
+    def said(self) -> dict[str, str]:
+        """What numbers have to say of it besides dataset and split."""
+        return {} if self.captions == "all" else {"captions": self.captions}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -101,8 +116,9 @@ class Origin:
             StorageError: ``said``, read from ``where``, is something else.
         """
         try:
-            return cls(str(said["model"]), dict(said["data"]), said["split"])
-        except (KeyError, TypeError, ValueError):
+            captions = str(said.get("captions", "all"))
+            return cls(str(said["model"]), dict(said["data"]), said["split"], captions)
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise StorageError(
                 f"{where} does not say which encoder and data it was made of", "make it again"
             ) from None
@@ -164,14 +180,16 @@ def encoded_of(
     Returns:
         The embeddings, where they came from, and the folder they are in.
     """
+    from diptych.data.caption_choice import check_caption_choice
     from diptych.encoders.encode import EncodedCollection
     from diptych.encoders.family import rooted
 
+    check_caption_choice(choice.captions)
     folder = Path(source)
     given = Origin.read(folder)
     if given is not None:
-        if choice.data is not None or split is not None:
-            raise UsageError(f"{source} is embedded already", "leave --data and --split out")
+        if choice.data is not None or split is not None or choice.captions != "all":
+            raise UsageError(f"{source} is embedded already", "leave --data, --split and --captions out")
         return EncodedCollection.open(folder), given, folder
     if any(folder.glob("*.unfinished")):
         raise UsageError(f"{source} is not finished", "give the diptych embed that began it once more")
@@ -179,18 +197,18 @@ def encoded_of(
     encoder, run = encoder_of(source, work.device)
     if look is not None:
         look(encoder)
-    origin = Origin(rooted(source), choice.section(run), None)
+    origin = Origin(rooted(source), choice.section(run), None, choice.captions)
     collection = origin.collection()
     if split is None:
         default = run.recipe.data.test if run is not None else "test"
         split = default if default in collection.split_sizes else None
     elif split == "all":
         split = None
+    origin = replace(origin, split=split)
     if out is None:
         if not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-        out = folder / "embeddings" / f"{collection.name}-{split or 'all'}"
-    origin = replace(origin, split=split)
+        out = folder / "embeddings" / f"{collection.name}-{origin.part}"
     return encode_part(encoder, collection, origin, out, work), origin, out
 
 

@@ -200,7 +200,9 @@ class Collection:
         """The same images with at most their first ``k`` captions each (a protocol choice)."""
         position = np.arange(self.n_captions) - self.caption_start[self.caption_image]
         keep = np.flatnonzero(position < k)
-        return self._take(np.arange(self.n_images), keep, self.caption_image[keep])
+        made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])
+        first = "the first caption" if k == 1 else f"the first {k} captions"
+        return replace(made, notes=(*made.notes, f"{first} of each image"))
 
     def random_captions(self, k: int = 1, *, seed: int) -> Collection:
         """The same images with at most ``k`` captions each, drawn without replacement (a protocol choice).

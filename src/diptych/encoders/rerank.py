@@ -10,13 +10,13 @@ Scores are kept block by block: whoever is interrupted and asks again loses one 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.data.collection import Collection
@@ -81,6 +81,7 @@ def rerank(
     folder: Path | str | None = None,
     pictures: int = _PICTURES,
     batch: int = _PAIRS,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Reranked:
     """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head.
 
@@ -93,8 +94,10 @@ def rerank(
             the result is held in memory.
         pictures: how many pictures' tokens are held at once.
         batch: pairs per call of the head.
+        should_stop: asked after every block.
 
     Raises:
+        Interrupted: ``should_stop`` said so; with a folder, the same call goes on.
         UsageError: an encoder without a head, or a number below 1.
         MismatchError: another encoder or collection than was embedded, or a head whose inputs change shape.
         ImageError: a picture cannot be read; the message names it.
@@ -124,7 +127,7 @@ def rerank(
         candidates = work.candidates(encoded, k)
         plan = PairPlan(candidates["i2t"].items, candidates["t2i"].items, pictures)
         texts = work.texts(_text_blocks(head, collection), collection.n_captions)
-        _score(head, collection, plan, texts, work, batch)
+        _score(head, collection, plan, texts, work, batch, should_stop)
         result = Reranked(candidates["i2t"], candidates["t2i"], head.adds_contrastive, about)
         return work.finished(result)
 
@@ -178,6 +181,7 @@ def _score(
     texts: PairInputs,
     work: Workplace,
     batch: int,
+    should_stop: Callable[[], bool],
 ) -> None:
     """Score the blocks that are not done yet."""
     begin, size = work.done, plan.pictures
@@ -194,6 +198,12 @@ def _score(
                     scores[here] = match_pairs(head, tokens, texts, block, here)
                 bar.advance(len(block.images[here]))
             work.keep(number, block, scores)
+            if should_stop():
+                pictures = min((number + 1) * size, collection.n_images)
+                raise Interrupted(
+                    f"stopped re-ranking after {pictures:,} of {collection.n_images:,} pictures",
+                    "the same command goes on",
+                )
 
 
 @contextmanager

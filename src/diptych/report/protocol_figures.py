@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from diptych.evaluation.variants import Exploration
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 
 __all__ = ["distance_figure"]
 
 _ROW = 0.36  # inches of a bar
-_LONG = 46  # characters of a label
+_LINE = 0.17  # inches of every further line of a label
+_LONG = 40  # characters of such a line
 
 
 def distance_figure(found: Exploration) -> str:
-    """Bars of the mean relative distance of the default, of every axis's best choice alone, and of the
-    simplest explanation, as ``<svg>``."""
+    """Bars of the mean relative distance of the default, of the best explanation, and of every axis's best choice
+    alone, as ``<svg>``."""
     bars = [("default protocol", found.as_given.mean_error, INK)]
-    bars += [
-        (one.best.line(), one.best.mean_error, ORANGE if one.best.explains else BLUE)
-        for one in found.single_changes
-    ]
-    told = {label for label, _, _ in bars}
-    for one in found.explanations[:1]:
-        if one.line() not in told and one.changes:
-            bars.append((one.line(), one.mean_error, ORANGE))
-    with draw("distances", size=(8.8, 0.9 + _ROW * len(bars))) as drawing:
+    singles = [one.best for one in found.single_changes]
+    best = found.explanations[0] if found.explanations else found.as_given
+    if best.changes and best not in singles:
+        singles.insert(0, best)
+    bars += [(one.line(), one.mean_error, ORANGE if one.explains else BLUE) for one in singles]
+    labels = ["\n".join(wrap(label, _LONG, break_long_words=False)) for label, _, _ in bars]
+    further = sum(label.count("\n") for label in labels)
+    with draw("distances", size=(8.8, 0.9 + _ROW * len(bars) + _LINE * further)) as drawing:
         axes = drawing.axes
         for place, (_, error, colour) in enumerate(bars):
             axes.barh(place, 100 * error, 0.7, color=colour, alpha=0.85 if colour != INK else 0.4)
@@ -36,7 +38,7 @@ def distance_figure(found: Exploration) -> str:
                 fontsize=9.5,
             )
         axes.axvline(100 * found.as_given.mean_error, color=INK, linewidth=0.8, linestyle=":")
-        axes.set_yticks(range(len(bars)), [_short(label) for label, _, _ in bars])
+        axes.set_yticks(range(len(bars)), labels)
         axes.set_ylim(len(bars) - 0.4, -0.6)
         axes.set_xlim(0, 112 * max(max(error for _, error, _ in bars), found.tolerance))
         axes.set(xlabel="mean relative distance from what is printed (%)")
@@ -47,7 +49,3 @@ def distance_figure(found: Exploration) -> str:
             f"{label} {100 * error:.1f}" for label, error, _ in bars
         )
     return drawing.svg
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= _LONG else f"{label[: _LONG - 1]}…"

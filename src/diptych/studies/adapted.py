@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.errors import UnknownNameError
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.studies.given import encoder_of, given_encoder
 from diptych.studies.making import Made, Wanted
 from diptych.studies.study import Subject
@@ -54,8 +54,11 @@ class Adapted:
     machine: Machine
 
     def possible_on(self, collection: Collection) -> bool:
-        """Whether there is a training split with as many pictures."""
-        return bool(collection.split_sizes.get(_TRAIN, 0) >= self.options["pairs"])
+        """Whether there is a training split with as many pictures that have captions."""
+        if not collection.split_sizes.get(_TRAIN, 0):
+            return False
+        able = (collection.split(_TRAIN).captions_per_image > 0).sum()
+        return bool(able >= self.options["pairs"])
 
     def encoded(self, collection: Collection, split: str, name: str) -> EncodedCollection:
         """Rows of a split by the base adapted to the collection; ``name`` is of the folder of its embeddings."""
@@ -105,10 +108,15 @@ def options_of_adaptation(wanted: Wanted) -> dict[str, Any]:
 
     Raises:
         UnknownNameError: an option that adaptations do not have.
-        UsageError: one that sets the row apart.
+        UsageError: one that sets the row apart, or it would be measured on what it is adapted on.
     """
     from diptych.training.adaptation import adapt_linear
 
+    if wanted.choices.values.get("measure.split") == _TRAIN:
+        raise UsageError(
+            f"{wanted.row.name} is adapted on the training split, and would be measured on it",
+            "measure another split, or leave the row out: --rows",
+        )
     chosen = wanted.study.settings[wanted.setting]
     options = section_of(wanted.row, chosen, wanted.choices.values, "adapt")
     known = [name for name in inspect.signature(adapt_linear).parameters if name not in _NOT_OPTIONS]

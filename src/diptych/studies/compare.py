@@ -91,15 +91,14 @@ def _compare_several(study: Study, results: Results) -> Comparison:
     for table in study.published:
         for on in table.evaluated_on:
             printed.setdefault((on.dataset, on.by), []).append(on)
-    measured = {name.lower(): name for name in results.datasets}
     blocks = []
-    for dataset, name in measured.items():
+    for name in results.datasets:
         ours = results.on(name)
-        held_on = [on for (of, _), on in printed.items() if of == dataset]
+        held_on = [on for (of, _), on in printed.items() if of == name.lower()]
         alone = [[_as_printed(ours.entries[0].measurements[0].on)]]
         blocks += [_block(study, ours, on, changed) for on in held_on or alone]
     nothing = Results(study.name, (), results.left_out)
-    rest = {on.dataset for on in study.published[0].evaluated_on} - measured.keys()
+    rest = {on.dataset for on in study.published[0].evaluated_on} - {name.lower() for name in results.datasets}
     blocks += [_block(study, nothing, on, changed) for (of, _), on in printed.items() if of in rest]
     reproduces = any(
         cell.verdict in ("reproduced", "close", "not reproduced")
@@ -138,12 +137,16 @@ def _block(study: Study, results: Results, on: Sequence[EvaluatedOn], changed: l
     for row in study.rows:
         own = next((one for one in on if study.printed(row.name, one.key) is not None), None)
         if own is not None or (on[0].positives == "own" and results.of(row.name)):
-            rows.append(_row(study, results, row, own or on[0], bool(changed)))
-    found = [(row.row.label, row.differences) for row in rows if row.seeds]
+            touched = {key for entry in results.of(row.name) for key in entry.changed}
+            # Rows of several collections are models of their own: what changed one leaves the others alone.
+            another = bool(touched & set(changed) if study.several else changed)
+            rows.append(_row(study, results, row, own or on[0], another))
+    found = [row for row in rows if row.seeds]
     if len(on) == 1:
-        differences = found[0][1] if found else ()
+        differences = found[0].differences if found else ()
     else:
-        differences = tuple(f"{label}: {', '.join(own)}" for label, own in found if own)
+        of_rows = ((row.row.label, row.differences) for row in found if row.printed is not None)
+        differences = tuple(f"{label}: {', '.join(own)}" for label, own in of_rows if own)
     return Block(on[0], differences, tuple(rows))
 
 

@@ -113,7 +113,7 @@ def check(wanted: Wanted) -> None:
 
     Raises:
         UsageError: what is given has no name; further judgements, which heads are not measured by; a key
-            that sets the row apart; an impossible way of measuring.
+            that sets the row apart.
         UnknownNameError, RecipeError: an option that there is not, or an impossible value.
         StorageError, DataError: word vectors that cannot be opened.
     """

@@ -32,6 +32,7 @@ __all__ = [
 
 _LEVEL = 0.05
 _Z = 1.96
+_DIGITS = 9  # of a difference of percentages
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def order_in(
     first, second = (evidence.figure(row, column) for row in pair)
     if first is None or second is None:
         return None
-    apart = first.mean - second.mean
+    # Sums of the same recalls in another order differ in their last digits: no order.
+    apart = round(first.mean - second.mean, _DIGITS)
     return Order("" if apart == 0 else pair[0] if apart > 0 else pair[1], apart, near_tie)
 
 

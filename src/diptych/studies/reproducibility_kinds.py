@@ -69,16 +69,18 @@ def alone(dataset: str, ahead: str, behind: str) -> Check:
     """On ``dataset`` one row is ahead in every recall, on every other collection the other one."""
 
     def check(evidence: Evidence) -> list[Finding]:
-        findings = []
+        findings, seen = [], set()
         for name in evidence.centric:
             first, second = (ahead, behind) if name.lower() == dataset else (behind, ahead)
             for column in RECALL_COLUMNS:
                 order = order_in(evidence, (first, second), f"{name} {column}")
                 if order is not None:
+                    seen.add(name.lower() == dataset)
                     what = f"{first} beats {second} in {name} {column}"
                     findings.append(Finding(what, order.apart > 0, f"{order.apart:+.2f}", order.apart))
-        there = any(name.lower() == dataset for name in evidence.centric)
-        return findings if there and findings else [missing(f"{dataset} is the odd one out", dataset)]
+        if seen != {True, False}:
+            return [missing(f"{dataset} is the odd one out", dataset, "another collection")]
+        return findings
 
     return check
 

@@ -143,6 +143,8 @@ def run_study(
         (job, Wanted(study, job.row, job.seed, setting, choices, folder, f"{job.place}: {job.row.label}"))
         for job in plan_of(study, run_rows, seeds, setting, choices)
     ]
+    if study.check_measuring is not None:
+        study.check_measuring(measuring_of(choices.values, study.measured_by), named)
     for _, wanted in plan:
         check(wanted)
     _claim(folder, study, setting, command)
@@ -167,9 +169,10 @@ def _claim(folder: Path, study: Study, setting: SettingName, command: str) -> No
         there = read_json(file)
         for key, value in about.items():
             if there.get(key) != value:
+                stay = f", or stay with --setting {there.get(key)}" if key == "setting" else ""
                 raise UsageError(
                     f"{folder} holds {key} {there.get(key)!r}, not {value!r}",
-                    "choose another folder with --out",
+                    f"choose another folder with --out{stay}",
                 )
     write_json(file, {**about, "command": command})
 
@@ -205,6 +208,7 @@ def _measure(wanted: Wanted, made: Made, dataset: str | None, machine: Machine) 
     measurements = study.measure(made.subject)
     if not measurements:
         machine.tell(f"{wanted.what}: cannot be measured on {dataset}")
+        file.unlink(missing_ok=True)  # of an earlier call, on other data
         return
     entry = Entry(
         study=study.name,

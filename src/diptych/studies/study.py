@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from diptych.core.errors import UnknownNameError
 from diptych.core.registry import Registry
@@ -26,6 +26,9 @@ from diptych.studies.evidence import Evidence
 from diptych.studies.further import FurtherTable, StudyFigure
 from diptych.studies.measurement import PUBLISHED, Measurement, Measuring, Subject
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
 
 __all__ = [
     "PUBLISHED",
@@ -156,7 +159,8 @@ class Study:
         several: whether its rows are measured on several collections side by side: evidence then has a
             column ``COLLECTION COLUMN`` for each, and the paper's numbers are told apart by who measured.
         measured_by: what a person may set about measuring (``--set measure.KEY=VALUE``), of studies of several.
-        check_measuring: sees that what is set about measuring is possible, before anything is made.
+        check_measuring: sees that what is set about measuring is possible on the collections, before anything
+            is made.
         tables: what is made of the numbers besides, for the terminal and the report.
     """
 
@@ -174,7 +178,7 @@ class Study:
     remarks: Callable[[Evidence], list[str]] | None = None
     several: bool = False
     measured_by: tuple[str, ...] = ()
-    check_measuring: Callable[[Mapping[str, Any]], object] | None = None
+    check_measuring: Callable[[Mapping[str, Any], Mapping[str, Collection]], None] | None = None
     tables: Callable[[Evidence], list[FurtherTable]] | None = None
 
     @property

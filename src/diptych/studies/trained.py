@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UsageError
 from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.studies.results import file_name
 from diptych.studies.rows import Choices
 
 if TYPE_CHECKING:
@@ -71,17 +72,21 @@ class Collections:
         """Several collections by their names: those given, else their own.
 
         Raises:
-            UsageError: two have the same name.
+            UsageError: two have names that are the same, or the same as names of files; one is called as
+                another known dataset than it calls itself.
         """
         from diptych.data.known import centric_of
 
         found: dict[str, Collection] = {}
         for name, section in sections:
             collection = self._of(section)
+            _is_not_another(collection, name)
             name = name or collection.name
-            if name in found:
+            same = next((one for one in found if file_name(one).lower() == file_name(name).lower()), None)
+            if same is not None:
+                both = repr(name) if same == name else f"{same!r} and {name!r}, which are one"
                 raise UsageError(
-                    f"two collections are called {name!r}", f"name them: --data NAME={section.get('path')}"
+                    f"two collections are called {both}", f"name them: --data NAME={section.get('path')}"
                 )
             centric = collection.centric or centric_of(None, name)
             found[name] = replace(collection, name=name, centric=centric)
@@ -97,6 +102,22 @@ class Collections:
         if key not in self._read:
             self._read[key] = collection_of(data)
         return self._read[key]
+
+
+def _is_not_another(collection: Collection, name: str) -> None:
+    """See that what calls itself one known dataset is not called another: it would be held against its numbers.
+
+    Raises:
+        UsageError: it is.
+    """
+    from diptych.data.known import known_by_name
+
+    own, called = known_by_name(collection.name), known_by_name(name)
+    if own is not None and called is not None and own is not called:
+        raise UsageError(
+            f"the collection called {name!r} calls itself {collection.name!r}: {own.title}, not {called.title}",
+            f"call it {own.name}=…, or as no known dataset is called",
+        )
 
 
 def collection_key(collection: Collection) -> str:

@@ -65,6 +65,7 @@ class Measured:
         positives: whose judgements.
         chosen: which captions of each image, as of :class:`EvaluatedOn`.
         reranked: how many candidates per query a matching head scored again; 0 for none.
+        unranked: what became of the others; empty where there is nothing to become.
         centric: what the pictures show; empty where nobody said.
     """
 
@@ -76,6 +77,7 @@ class Measured:
     positives: str = "own"
     chosen: str = "all"
     reranked: int = 0
+    unranked: str = ""
     centric: str = ""
 
     @property
@@ -105,6 +107,8 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     if measured.reranked not in (printed.reranked or (0,)):
         wanted = " or ".join(map(str, printed.reranked)) or "none"
         differences.append(f"{measured.reranked or 'no'} candidates re-ranked, not {wanted}")
+    if printed.unranked and measured.unranked not in ("", printed.unranked):
+        differences.append(f"what is not re-ranked: {measured.unranked}, not {printed.unranked}")
     return differences
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.given import encoder_of
 from diptych.studies.results import file_name
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from diptych.encoders.encode import EncodedCollection
     from diptych.evaluation import Result
 
-__all__ = ["MEASURED_BY", "Chosen", "ZeroShot", "chosen_of", "with_captions"]
+__all__ = ["MEASURED_BY", "Chosen", "ZeroShot", "check_zero_shot", "chosen_of", "with_captions"]
 
 MEASURED_BY = ("captions", "seed", "k_test", "unranked", "split")
 """What a person may choose."""
@@ -81,6 +81,19 @@ def chosen_of(values: Mapping[str, Any]) -> Chosen:
             raise UsageError(f"measure.{name} is {value!r}", f"give a whole number from {least}")
     check_unranked(chosen.unranked)
     return chosen
+
+
+def check_zero_shot(values: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
+    """See that the choices are possible, and that every collection has the part that is measured on.
+
+    Raises:
+        UsageError: an impossible value.
+        UnknownNameError: no such rule for what is not re-ranked; no such split of a collection.
+    """
+    chosen = chosen_of(values)
+    for name, collection in collections.items():
+        if not collection.split_sizes.get(chosen.split):
+            raise UnknownNameError(f"split of {name}", chosen.split, collection.split_sizes)
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,7 @@ class ZeroShot:
         k = self._candidates(encoder, part.name, chosen)
         if k:
             stored = folder / "reranked" / name
-            result = _reranked(encoder, shown, encoded, k, chosen.unranked, stored, about)
+            result = _reranked(subject, encoder, shown, encoded, k, chosen.unranked, stored, about)
             name += f"-k{k}-{chosen.unranked}"
         else:
             result = evaluate_encoded(encoded, None, _MEASURES, samples=0, trec=False, about=about)
@@ -143,6 +156,7 @@ class ZeroShot:
             told.n_texts,
             chosen=how,
             reranked=k,
+            unranked=chosen.unranked if k else "",
             centric=part.centric or "",
         )
         return (
@@ -199,6 +213,7 @@ def _taken(texts: Embeddings, places: list[int]) -> Embeddings:
 
 
 def _reranked(
+    subject: Subject,
     encoder: Any,
     part: Collection,
     encoded: EncodedCollection,
@@ -218,7 +233,7 @@ def _reranked(
         "data": encoded.about["data"],
     }
     return evaluate_reranked(
-        rerank(encoder, part, encoded, k, folder=stored),
+        rerank(encoder, part, encoded, k, folder=stored, should_stop=subject.should_stop),
         ground_truth_of(encoded),
         _MEASURES,
         unranked=unranked,

@@ -11,6 +11,7 @@ from diptych.evaluation.variants.arrays import explore_rows, explore_scores
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.explore import TOLERANCE, explore
+from diptych.evaluation.variants.given import already_cut, as_ground_truth, as_matching
 from diptych.evaluation.variants.recompute import Recompute
 from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
 from diptych.evaluation.variants.settings import NotPossible, Settings, Step
@@ -36,6 +37,9 @@ __all__ = [
     "SingleChange",
     "Step",
     "Variant",
+    "already_cut",
+    "as_ground_truth",
+    "as_matching",
     "explain",
     "explore",
     "explore_rows",

@@ -25,13 +25,13 @@ def best(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k largest of every row, best first, ties to the lower column."""
     items = np.empty((len(scores), k), dtype=np.int64)
     values = np.empty((len(scores), k), dtype=np.float64)
-    exact = np.float32 if scores.dtype == np.float32 else np.float64
+    exact = np.dtype(np.float32 if scores.dtype == np.float32 else np.float64)
     step = max(1, _NUMBERS // max(1, scores.shape[1]))
     for begin in range(0, len(scores), step):
-        rows = -np.ascontiguousarray(scores[begin : begin + step], dtype=exact)
+        rows = np.negative(np.ascontiguousarray(scores[begin : begin + step], dtype=exact))
         here = slice(begin, begin + len(rows))
         items[here] = _smallest(rows, k)
-        values[here] = -np.take_along_axis(rows, items[here], axis=1)
+        values[here] = np.negative(np.take_along_axis(rows, items[here], axis=1))
     return items, values
 
 

@@ -50,7 +50,8 @@ def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth,
     if array.dtype == np.bool_ and array.ndim == 2:
         if array.shape != shape:
             raise DataError(f"ground truth of shape {array.shape} for scores of shape {shape}", _FORMS)
-        return GroundTruth.from_pairs(*np.nonzero(array), n_images, n_texts), ""
+        image_rows, text_rows = np.nonzero(array)
+        return GroundTruth.from_pairs(image_rows, text_rows, n_images, n_texts), ""
     if array.ndim == 1 and array.dtype.kind in "iu":
         if len(array) != n_texts:
             raise DataError(

@@ -26,7 +26,11 @@ def explain(found: Exploration) -> list[str]:
             lines.append("That would do, but a change of protocol comes much nearer.")
         lines += _explained(found)
     elif found.as_given.explains:
-        lines.append("No change of protocol is needed to explain what is printed.")
+        lines.append(
+            "The default protocol gives such numbers."
+            if found.warnings
+            else "No change of protocol is needed to explain what is printed."
+        )
         lines += [line for one in _truncated(found) for line in _of_the_gain(found, one)]
     else:
         lines += _unexplained(found)
@@ -80,7 +84,10 @@ def _of_the_gain(found: Exploration, sign: Sign) -> list[str]:
 def _explained(found: Exploration) -> list[str]:
     best, *others = found.explanations
     cells, together = len(found.target.cells), len(best.changes) > 1
-    told = f"{best.line()} explain it together" if together else f"{best.line()} explains it"
+    s = "" if together else "s"
+    told = f"{best.line()} explain{s} it{' together' if together else ''}"
+    if found.warnings:  # nothing here can say why they were printed
+        told = f"{best.line()} would give such numbers{' together' if together else ''}"
     lines = [
         f"{told}: {_meaning(found, best)}. All {cells} cells come within {_percent(found.tolerance)} "
         f"({_percent(best.mean_error)} off on average, {len(best.exact)} of {cells} to the printed digit)."

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from typing import Any
+
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data.known import known_by_name
 from diptych.evaluation.measuring import Measure, measure
 from diptych.evaluation.printed import Target, as_target
 from diptych.evaluation.printed.target import Printed, cell_parts
 from diptych.studies.published.tables import (
     Cell,
+    EvaluatedOn,
     PublishedRow,
     PublishedTable,
     published_papers,
@@ -21,7 +25,7 @@ from diptych.studies.published.tables import (
     published_tables,
 )
 
-__all__ = ["published_row", "row_references", "target_of"]
+__all__ = ["other_data", "published_row", "row_references", "target_of"]
 
 _EXAMPLE = "reproducibility:table-2.1:Repr. X-VLM, COCO"
 
@@ -43,7 +47,9 @@ def published_row(reference: str) -> PublishedRow:
     paper = _same("published paper", parts[0], published_papers())
     names = published_tables(paper)
     if len(parts) < 2 or not parts[1]:
-        raise UsageError(f"{reference!r} names no table", f"PAPER:TABLE:ROW; tables of {paper}: {', '.join(names)}")
+        raise UsageError(
+            f"{reference!r} names no table", f"PAPER:TABLE:ROW; tables of {paper}: {', '.join(names)}"
+        )
     table = published_table(paper, _same(f"table of {paper}", parts[1], names))
     if len(parts) < 3 or not parts[2]:
         raise UsageError(
@@ -135,6 +141,39 @@ def target_of(row: PublishedRow) -> tuple[Target, tuple[str, ...]]:
     )
     cells = {column: _as_printed(column, target.cells[column], values) for column in values}
     return Target(cells, target.label, first.runs), tuple(left)
+
+
+def other_data(on: EvaluatedOn, given: Mapping[str, tuple[Mapping[str, Any], int]]) -> tuple[str, ...]:
+    """What has to be said where the data at hand are not those of the printed numbers.
+
+    Args:
+        on: what was printed.
+        given: of every test set at hand what it says of itself (``dataset``, ``split``) and its images.
+    """
+    printed = f"{on.dataset} {on.split} ({on.images:,} images)"
+    others = {
+        label: f"{about['dataset']} {about['split']} ({images:,} images)"
+        for label, (about, images) in given.items()
+        if not _same_data(on.dataset, str(about["dataset"]))
+    }
+    if len(others) == len(given):
+        return (
+            f"OTHER DATA: printed of {printed}, computed from {'; '.join(others.values())}; what follows says which "
+            "protocols would give such numbers on these data, not why they were printed of those",
+        )
+    if others:
+        return (f"OTHER DATA: printed of {printed}; {', '.join(others)} is {'; '.join(others.values())}",)
+    if not any(images == on.images for _, images in given.values()):
+        sizes = ", ".join(f"{images:,} ({label})" for label, (_, images) in given.items())
+        return (f"Printed of {on.images:,} images; given are {sizes}: recall falls as a gallery grows",)
+    return ()
+
+
+def _same_data(one: str, other: str) -> bool:
+    known, also = known_by_name(one), known_by_name(other)
+    if known is None or also is None:
+        return one.casefold() == other.casefold()
+    return known.name == also.name
 
 
 def _is_measure(column: str) -> bool:

@@ -70,6 +70,8 @@ class EvaluatedOn:
         chosen: which captions of each image: ``all``, the ``first``, or one at ``random``.
         reranked: how many candidates per query a matching head scored again; several where a paper leaves
             open which, empty for none.
+        unranked: what became of the others, as :mod:`diptych.evaluation.candidate_ranks` calls it; empty
+            where so many were scored again that it makes no difference.
         centric: what the pictures show, as the paper says: ``scene``, ``object``, or nothing.
     """
 
@@ -84,6 +86,7 @@ class EvaluatedOn:
     by: str = ""
     chosen: str = "all"
     reranked: tuple[int, ...] = ()
+    unranked: str = ""
     centric: str = ""
 
     def describe(self) -> str:
@@ -93,6 +96,7 @@ class EvaluatedOn:
         more += f", rows of {self.encoder}" if self.encoder else ""
         more += "" if self.chosen == "all" else f", {_CHOSEN[self.chosen]}"
         more += f", {' or '.join(map(str, self.reranked))} candidates re-ranked" if self.reranked else ""
+        more += f" (unranked: {self.unranked})" if self.unranked else ""
         return (
             f"{self.dataset} {self.split}: {self.images:,} images, {captions} captions, {self.protocol}{more}"
         )
