@@ -103,7 +103,7 @@ def test_several_are_run_with_one_command(
     shown = diptych("study", "show", "reproducibility.table-2.1")
     assert "74.95" in shown.out
     assert shown.out.count("original scores and reproduced ones") == 4  # each collection by each who measured
-    assert "by thesis: flickr30k val: 1,014 images" in shown.out
+    assert "by thesis: CLIP: flickr30k val: 1,014 images" in shown.out
 
 
 @pytest.mark.parametrize(

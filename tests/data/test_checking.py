@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -295,7 +297,9 @@ def test_images_without_captions(tmp_path: Path) -> None:
 def test_a_collection_of_another_name_or_kind(tmp_path: Path) -> None:
     karpathy(tmp_path, {"a.png": ("test", ["one"])}, "flickr8k")
     check = check_dataset(TINY, tmp_path, centric="object")
-    assert "it calls itself flickr8k, which is flickr8k, and is checked as tiny" in check.notes
+    assert "this is flickr8k by its name (flickr8k), not tiny" in said(check)
+    assert "diptych data check flickr8k FOLDER" in said(check)
+    assert "split" not in said(check)  # sizes of another dataset are not held against it
     assert "tiny is scene-centric, and this is read as object-centric" in check.notes
 
 
@@ -369,3 +373,56 @@ def test_reading_is_done_once(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
     by_hand = check_collection(read_collection(folder), TINY, "karpathy")
     assert by_hand == check_dataset(TINY, folder)
+
+
+def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) -> None:
+    """Fashion200k's sizes do not bind, so anything that could be read used to be one."""
+    tiny(tmp_path)
+    for name in ("fashion200k", "abo", "cub"):
+        with pytest.raises(
+            UsageError, match=f"is not laid out as {name}: it looks like .* karpathy"
+        ) as caught:
+            check_dataset(name, tmp_path)
+        assert f"diptych data {name} says how it is laid out" in caught.value.fix
+        assert "--reader karpathy" in caught.value.fix
+    assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
+
+
+def test_sizes_of_another_dataset_are_recognised(tmp_path: Path) -> None:
+    karpathy(tmp_path, {f"{i}.png": ("test", [f"{i}-{k}" for k in range(5)]) for i in range(1000)}, "mine")
+    check = check_dataset("coco-fg", tmp_path, reader="karpathy")
+    assert "its sizes are those of flickr30k-fg" in check.notes
+
+
+def test_of_two_fine_grained_files_the_datasets_own(tmp_path: Path) -> None:
+    (tmp_path / "MSCOCO_FG_ann.json").write_text('{"a": ["one"]}')
+    (tmp_path / "Flickr30K_FG_ann.json").write_text('{"b": ["two", "three"]}')
+    assert check_dataset("coco-fg", tmp_path).collection.startswith("coco-fg: 1 images, 1 captions")
+    assert check_dataset("flickr30k-fg", tmp_path).collection.startswith("flickr30k-fg: 1 images, 2 captions")
+    with pytest.raises(DataError, match="one .* expected"):
+        check_dataset(None, tmp_path)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_accents_written_otherwise(tmp_path: Path, form: str) -> None:
+    name = normalize(form, "café.png")
+    other = normalize("NFD" if form == "NFC" else "NFC", name)
+    karpathy(tmp_path, {name: ("test", ["one"])}, "mine")
+    folder = tmp_path / "images"
+    (folder / name).rename(folder / other)
+    check = check_dataset(None, tmp_path)
+    assert "with its accents written otherwise (Unicode's NFC and NFD" in said(check)
+    assert f"--{form.lower()} " in said(check)
+
+
+def test_names_that_are_no_utf8_can_be_shown(tmp_path: Path) -> None:
+    folder = tiny(tmp_path)
+    strange = os.fsencode(str(folder / "images")) + b"/\xff\xfe.png"
+    try:
+        open(strange, "wb").close()
+    except OSError:
+        pytest.skip("this file system has UTF-8 names alone")
+    check = check_dataset(None, folder)
+    assert check.pictures is not None
+    assert check.pictures.unused == Some(1, ("\\udcff\\udcfe.png",))
+    json.dumps(check.to_dict(), ensure_ascii=False).encode()

@@ -147,3 +147,31 @@ def test_lists_that_disagree(tmp_path: Path, file: str, content: str, message: s
 def test_another_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no images\.txt"):
         read_collection(tmp_path, "cub")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../../secret.jpg", "points outside"),
+        ("/etc/secret.jpg", "points outside"),
+        (".", "names '.'"),
+    ],
+)
+def test_no_file_of_captions_is_looked_for_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    cub(tmp_path)
+    file = tmp_path / "CUB_200_2011" / "images.txt"
+    first, *rest = file.read_text().splitlines()
+    file.write_text("\n".join([f"{first.split()[0]} {name}", *rest]))
+    monkeypatch.setattr("diptych.data.readers.cub._captions", lambda file: pytest.fail(f"read {file}"))
+    with pytest.raises(DataError, match=message):
+        read_collection(tmp_path)
+
+
+def test_lists_with_a_byte_order_mark(tmp_path: Path) -> None:
+    cub(tmp_path)
+    file = tmp_path / "CUB_200_2011" / "images.txt"
+    before = read_collection(tmp_path)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert read_collection(tmp_path).image_ids == before.image_ids

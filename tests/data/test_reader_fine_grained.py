@@ -103,3 +103,9 @@ def test_empty_captions_and_too_many_files(tmp_path: Path) -> None:
     fine(tmp_path, name="Flickr30K_FG_ann.json")
     with pytest.raises(DataError, match=r"found: Flickr30K_FG_ann\.json, MSCOCO_FG_ann\.json"):
         read_collection(tmp_path)
+
+
+def test_a_picture_named_twice_is_no_picture_with_the_last_captions(tmp_path: Path) -> None:
+    (tmp_path / "MSCOCO_FG_ann.json").write_text('{"a": ["one"], "a": ["two"]}')
+    with pytest.raises(DataError, match="has the key 'a' twice"):
+        read_collection(tmp_path)

@@ -104,3 +104,16 @@ def test_what_is_wrong_with_it(tmp_path: Path) -> None:
         read_collection(tmp_path)
     with pytest.raises(DataError, match=r"no results_20130124\.token in"):
         read_collection(lists, "flickr30k")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
+    (tmp_path / "results_20130124.token").write_bytes(b"\xef\xbb\xbf1.jpg#0\tone\r\n1.jpg#1\ttwo\r\n")
+    found = read_collection(tmp_path)
+    assert found.image_ids == ["1.jpg"]
+    assert found.captions == ["one", "two"]
+
+
+def test_a_caption_that_is_there_twice_is_named(tmp_path: Path) -> None:
+    (tmp_path / "results_20130124.token").write_text("1.jpg#0\tone\n1.jpg#0\ttwo\n")
+    with pytest.raises(DataError, match=r"results_20130124\.token has 1\.jpg#0 twice"):
+        read_collection(tmp_path)

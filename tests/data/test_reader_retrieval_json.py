@@ -128,3 +128,17 @@ def test_it_leaves_other_json_to_others(tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(DataError, match="no lists of pictures and captions"):
         read_collection(empty, "retrieval-json")
+
+
+def test_half_characters_and_byte_order_marks(tmp_path: Path) -> None:
+    """JSON can say half a character, which no file can hold; nothing after the reader has to care."""
+    path = tmp_path / "mine_test.json"
+    path.write_bytes(b'\xef\xbb\xbf[{"image": "a.jpg", "caption": ["whole", "half \\ud800"]}]')
+    with pytest.raises(CaptionError, match=r"a\.jpg#1 holds half a character"):
+        read_collection(path)
+    found = read_collection(path, skip_bad_captions=True)
+    assert list(found.captions) == ["whole"]
+    assert found.text_fingerprint
+    path.write_text('[{"image": "a\\ud800.jpg", "caption": "one"}]')
+    with pytest.raises(ImageError, match="holds half a character"):
+        read_collection(path)

@@ -131,3 +131,47 @@ def test_those_that_ask_together_write_once() -> None:
         found = list(pool.map(lambda _: list(stored("together", slow, 1, ["more"]).texts("more")), range(6)))
     assert found == [["of a", "of b", "of ç"]] * 6
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8"),
+        *("caption_image.i8", "places.i8", "splits.u1", "columns.json"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
+def test_whatever_is_damaged_is_written_again(
+    file: str, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = f"damaged-{file}-{damage}"
+    same(of(stored(key, write, 1, ["more"])), in_lists())
+    path = cache_root() / "collections" / key / file
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
+    same(of(stored(key, write, 1, ["more"])), in_lists())
+    # Without its header a folder is not there; a header that lacks its last line end is whole.
+    assert file == "columns.json" or "is damaged and written again" in caplog.text
+
+
+def test_a_split_that_is_none_is_damage(caplog: pytest.LogCaptureFixture) -> None:
+    stored("codes", write, 1, ["more"])
+    (cache_root() / "collections" / "codes" / "splits.u1").write_bytes(b"\xff\xff\xff")
+    same(of(stored("codes", write, 1, ["more"])), in_lists())
+    assert "names a split that is none" in caplog.text
+
+
+def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared cache is written by one and read by others, who cannot lock it either."""
+    stored("shared", write, 1, ["more"])
+
+    def refused(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refused)
+    same(of(stored("shared", write, 1, ["more"])), in_lists())
+    with pytest.raises(StorageError, match="DIPTYCH_CACHE"):
+        stored("not there", write, 1, ["more"])

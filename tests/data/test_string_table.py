@@ -101,3 +101,12 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
     assert table[4:] == []
     with pytest.raises(StorageError, match="holds 4 rows and 0 bytes, 5 rows expected"):
         NumberTable(tmp_path / "n.i8", 3, 5)
+
+
+def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
+    table = write_strings(tmp_path / "t", ["one", "two"])
+    (tmp_path / "t.utf8").write_bytes(b"on\xffone"[:6])
+    with pytest.raises(StorageError, match=r"t\.utf8 is no text"):
+        list(table)
+    with pytest.raises(StorageError, match=r"t\.utf8 is no text"):
+        table[0]

@@ -34,6 +34,10 @@ def test_who_is_ahead() -> None:
     assert order_in(evidence, ("b", "a"), "x") == Order("a", -0.5)
     assert order_in(evidence, ("a", "b"), "y") == Order("", 0.0)
     assert order_in(evidence, ("a", "c"), "x") is None
+    # The same recalls, summed in another order.
+    sums = Evidence({"a": {"rsum": Figure(0.1 + 0.2 + 0.3)}, "b": {"rsum": Figure(0.3 + 0.2 + 0.1)}})
+    assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1
+    assert order_in(sums, ("a", "b"), "rsum") == Order("", 0.0)
     assert order_in(evidence, ("a", "b"), "z") is None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fake_matching import FakeMatching
 
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import Interrupted, UnknownNameError, UsageError
 from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.encoders.rerank import rerank
@@ -78,6 +78,8 @@ def test_a_matching_head_re_ranks_as_many_as_is_usual(collection: Collection, tm
     assert published.values["t2i R@10"] > two.values["t2i R@10"]  # found among the ties at -100
     assert published.kept != two.kept
     assert "k_test 2" in two.protocol
+    assert (two.on.unranked, published.on.unranked) == ("miss", "published")
+    assert measured(collection, tmp_path / "row", k_test=0, unranked="published").on.unranked == ""
 
 
 @pytest.mark.parametrize(
@@ -139,6 +141,21 @@ def test_of_one_caption_per_image_there_is_nothing_to_choose(collection: Collect
 def test_impossible_choices(values: dict[str, object], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         chosen_of(values)
+
+
+def test_re_ranking_stops_and_goes_on(collection: Collection, tmp_path: Path) -> None:
+    """Asked after every block of pictures; what was scored is not scored again."""
+    asked: list[int] = []
+
+    def stop() -> bool:
+        asked.append(1)
+        return (tmp_path / "reranked").exists() and any((tmp_path / "reranked").rglob("*.npy"))
+
+    subject = Subject(Row(tmp_path, "fake"), collection, None, measuring={"k_test": 3}, should_stop=stop)
+    with pytest.raises(Interrupted, match="8 of 16 pictures"):
+        ZeroShot()(subject)
+    (found,) = ZeroShot()(replace(subject, should_stop=lambda: False))
+    assert found.values == measured(collection, tmp_path / "at once", k_test=3).values
 
 
 def test_a_split_that_is_not_there_is_named(collection: Collection, tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ def say_published(study: Study) -> None:
             legend.append(f"{row.row}  {row.label}")
         title = f"{table.paper.key} {table.name}: {table.title}"
         first = ("row", "") if wide else ("row",)
-        caption = "; ".join(on.describe() for on in evaluated)
+        labels = {on.key: [row.label or row.row for row in table.rows if row.on == on] for on in evaluated}
+        each = [f"{', '.join(labels[on.key])}: " if len(evaluated) > 1 else "" for on in evaluated]
+        caption = "; ".join(label + on.describe() for label, on in zip(each, evaluated, strict=True))
         caption = f"by {key[1]}: {caption}" if key[1] else caption
         _print_numbers(title, first, headers, rows, caption, "row")
         for line in () if wide else legend:

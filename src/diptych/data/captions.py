@@ -18,7 +18,8 @@ def checked_caption(text: str, name: str) -> str:
         name: what to call it in errors.
 
     Raises:
-        CaptionError: empty, without a single letter or digit, or longer than 20,000 characters.
+        CaptionError: empty, without a single letter or digit, longer than 20,000 characters, or with half a
+            character in it.
     """
     stripped = text.strip()
     if not any(character.isalnum() for character in stripped):
@@ -31,4 +32,11 @@ def checked_caption(text: str, name: str) -> str:
             f"{name} has {len(stripped):,} characters, more than the {MAX_CHARACTERS:,} allowed",
             "shorten it, or leave it out with --reader-option skip_bad_captions=true",
         )
+    try:
+        stripped.encode()
+    except UnicodeEncodeError:  # JSON can say half a character (a lone surrogate), no file can hold it
+        raise CaptionError(
+            f"{name} holds half a character: {stripped[:40]!r}",
+            "correct it, or leave it out with --reader-option skip_bad_captions=true",
+        ) from None
     return stripped

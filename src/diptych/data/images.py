@@ -136,11 +136,17 @@ def check_inside(name: str, root: Path | str) -> None:
     """See that a name from a file of somebody else stays below a folder.
 
     Raises:
-        ImageError: it leads outside ``root``.
+        ImageError: it leads outside ``root``, or is no name.
     """
     up = ".." in name and (".." in Path(name).parts or ".." in name.split("\\"))
     if up or name.startswith(("/", "\\")) or name[1:2] == ":" or "\0" in name:
         raise ImageError(f"{name!r} points outside {root}", "give names below the folder")
+    if not name.isascii():
+        try:
+            # Names that a file system has, and not as UTF-8, hold surrogates of another kind; those stay.
+            name.encode(errors="surrogateescape")
+        except UnicodeEncodeError:
+            raise ImageError(f"{name!r} holds half a character", "correct it in the dataset") from None
 
 
 class FolderSource:

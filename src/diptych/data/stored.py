@@ -122,6 +122,29 @@ class Stored:
         self.places = NumberTable(folder / "places.i8", header["places"], header["images"])
         self._codes = np.fromfile(folder / "splits.u1", dtype=np.uint8)
 
+    def check(self, texts: Sequence[str] = ()) -> None:
+        """See that every column is as long as it should be.
+
+        Args:
+            texts: names of the further strings per image.
+
+        Raises:
+            StorageError: one is not, or is missing.
+        """
+        n_images, n_captions = self._header["images"], self._header["captions"]
+        NumberTable(self._folder / "caption_image.i8", 1, n_captions)
+        sizes = {"captions": n_captions, "caption_ids": n_captions, **dict.fromkeys(texts, n_images)}
+        held = {name: len(self.texts(name)) for name in sizes} | {"image_ids": len(self.texts("image_ids"))}
+        sizes |= {"image_ids": n_images, "splits": n_images}
+        held["splits"] = len(self._codes)
+        for name, size in sizes.items():
+            if held[name] != size:
+                raise StorageError(
+                    f"{self._folder} has {held[name]:,} {name}, {size:,} expected", "delete it"
+                )
+        if n_images and int(self._codes.max()) >= len(self._header["splits"]):
+            raise StorageError(f"{self._folder} names a split that is none", "delete it")
+
     def texts(self, name: str) -> StringTable:
         """The strings of that name, one per image."""
         return StringTable(self._folder / name)
@@ -134,8 +157,7 @@ class Stored:
         centric: Centric | None = None,
     ) -> Collection:
         """All of it as a collection; source rows are rows of :attr:`places`."""
-        n_images, n_captions = self._header["images"], self._header["captions"]
-        NumberTable(self._folder / "caption_image.i8", 1, n_captions)  # as long as it should be
+        n_images = self._header["images"]
         return Collection(
             name=name,
             image_ids=self.texts("image_ids"),
@@ -167,15 +189,29 @@ def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: 
         DataError: whatever is wrong with the dataset.
     """
     folder = cache_root() / "collections" / key
+    found = _opened(folder, texts)
+    if found is not None:  # also from a cache that this process may not write to
+        return found
     with _alone(folder):
-        if (folder / _HEADER).is_file():
-            try:
-                return Stored(folder)
-            except (StorageError, OSError) as error:
-                logger.warning("%s is damaged and written again: %s", folder, error)
+        found = _opened(folder, texts)  # somebody may have written it meanwhile
+        if found is not None:
+            return found
         with atomic_folder(folder) as temporary, StoredWriter(temporary, places, texts) as writer:
             write(writer)
         return Stored(folder)
+
+
+def _opened(folder: Path, texts: Sequence[str]) -> Stored | None:
+    """What is stored there; None where it is not, or is damaged."""
+    if not (folder / _HEADER).is_file():
+        return None
+    try:
+        found = Stored(folder)
+        found.check(texts)
+    except (StorageError, OSError) as error:
+        logger.warning("%s is damaged and written again: %s", folder, error)
+        return None
+    return found
 
 
 @contextmanager

@@ -60,12 +60,21 @@ class StringTable(Column[str]):
             if ends[-1] - ends[0] <= _PIECE_BYTES:
                 content, first = read_at(self._texts, ends[0], ends[-1] - ends[0]), ends[0]
                 places = (int(row) - low for row in rows)
-                return [content[ends[at] - first : ends[at + 1] - first].decode() for at in places]
+                return [self._text(content[ends[at] - first : ends[at + 1] - first]) for at in places]
         return [self._one(int(row)) for row in rows]
 
     def _one(self, row: int) -> str:
         start, end = self._ends.block(row, row + 2)[:, 0].tolist()
-        return read_at(self._texts, start, end - start).decode()
+        return self._text(read_at(self._texts, start, end - start))
+
+    def _text(self, content: bytes) -> str:
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise StorageError(
+                f"{self._texts} is no text: {error}",
+                "it is damaged: delete its folder and read the dataset again",
+            ) from None
 
 
 def _bounds(rows: np.ndarray) -> tuple[int, int]:

@@ -54,11 +54,13 @@ class Adapted:
     machine: Machine
 
     def possible_on(self, collection: Collection) -> bool:
-        """Whether there is a training split with as many pictures that have captions."""
-        if not collection.split_sizes.get(_TRAIN, 0):
-            return False
-        able = (collection.split(_TRAIN).captions_per_image > 0).sum()
-        return bool(able >= self.options["pairs"])
+        """Whether there is a training split with as many pictures that have captions; says so where not."""
+        there, wanted = collection.split_sizes.get(_TRAIN, 0), self.options["pairs"]
+        if there:
+            there = int((collection.split(_TRAIN).captions_per_image > 0).sum())
+        if there < wanted:
+            self.machine.tell(f"{collection.name} has {there:,} pairs to adapt on, not {wanted:,}")
+        return bool(there >= wanted)
 
     def encoded(self, collection: Collection, split: str, name: str) -> EncodedCollection:
         """Rows of a split by the base adapted to the collection; ``name`` is of the folder of its embeddings."""

@@ -98,7 +98,9 @@ def _compare_several(study: Study, results: Results) -> Comparison:
         alone = [[_as_printed(ours.entries[0].measurements[0].on)]]
         blocks += [_block(study, ours, on, changed) for on in held_on or alone]
     nothing = Results(study.name, (), results.left_out)
-    rest = {on.dataset for on in study.published[0].evaluated_on} - {name.lower() for name in results.datasets}
+    rest = {on.dataset for on in study.published[0].evaluated_on} - {
+        name.lower() for name in results.datasets
+    }
     blocks += [_block(study, nothing, on, changed) for (of, _), on in printed.items() if of in rest]
     reproduces = any(
         cell.verdict in ("reproduced", "close", "not reproduced")

@@ -51,14 +51,14 @@ class GivenEncoder:
         return best if (best / "diptych.json").is_file() else self.source
 
     def check(self) -> None:
-        """See that there is something to load, without loading it.
+        """See that it can be loaded: the rows before it may be measured for hours.
 
         Raises:
-            UsageError: there is not; says what to do.
+            UsageError, StorageError: it cannot; says what to do.
         """
-        from diptych.encoders.family import resolve
+        from diptych.encoders.dual_encoder import DualEncoder
 
-        resolve(self.place)
+        DualEncoder.load(self.place, device="cpu")
 
     @cached_property
     def encoder(self) -> DualEncoder:

@@ -118,8 +118,6 @@ def check(wanted: Wanted) -> None:
         StorageError, DataError: word vectors that cannot be opened.
     """
     choices = wanted.choices
-    if wanted.study.check_measuring is not None:
-        wanted.study.check_measuring(measuring_of(choices.values, wanted.study.measured_by))
     if wanted.way == "given":
         key = wanted.row.given
         if not isinstance(choices.values[key], str) or not choices.values[key]:

@@ -116,8 +116,9 @@ def verdict_of(node: Node, orders: Orders, original: Orders) -> Agreement:
     """What a node's subtree says of its question, over R@1, R@5 and R@10.
 
     A collection: whether the order is the original's, on the same collection where the original has it, else
-    on its scene-centric ones; nothing of the original itself. A kind: whether its collections have one order, in pairs. A direction, and the
-    root: whether the order on each scene-centric collection is that on each object-centric one.
+    on its scene-centric ones; nothing of the original itself. A kind: whether its collections have one order,
+    in pairs. A direction, and the root: whether the order on each scene-centric collection is that on each
+    object-centric one.
     """
     if node.dataset and orders is original:
         return Agreement(0, 0)

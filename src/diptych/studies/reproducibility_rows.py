@@ -19,8 +19,8 @@ def _adapted(model: str, pairs: int) -> Row:
         base=model,
         adapt={"pairs": pairs},
         home=HOME,
-        extra="not in the paper, which is zero-shot: linear maps of its rows, learned from pairs of each collection; nothing "
-        "is re-ranked",
+        extra="not in the paper, which is zero-shot: linear maps of its rows, learned from pairs of each "
+        "collection; nothing is re-ranked",
     )
 
 

@@ -12,7 +12,7 @@ from diptych.core.errors import CaptionError, DataError, UnknownNameError, Usage
 from diptych.data.checking.captions import same_captions
 from diptych.data.checking.findings import Check, Problem, Some
 from diptych.data.checking.inspection import inspected
-from diptych.data.checking.sizes import held_against, nearest_form, size_problems
+from diptych.data.checking.sizes import Found, held_against, nearest_form, size_problems
 from diptych.data.collection import Collection
 from diptych.data.known import KNOWN, Form, KnownDataset, known_by_name
 from diptych.data.readers import READERS, read_collection
@@ -53,6 +53,7 @@ def check_dataset(
     if not path.exists():
         raise DataError(f"{path} does not exist", _layout(dataset))
     chosen = _reader_of(dataset, path) if reader is None else READERS.get(reader).name
+    path = _file_of(dataset, chosen, path)
     problems: list[Problem] = []
     given = {key: value for key, value in options.items() if value is not None}
     try:
@@ -98,17 +99,19 @@ def check_collection(
     splits = tuple(one for one in held_against(sizes, form) if split is None or one.split == split)
     if split is not None and split not in sizes:
         raise UnknownNameError(f"split of {collection.name}", split, sizes)
-    found += size_problems(splits, form, known)
+    other = known_by_name(collection.name)
+    if known is not None and other is not None and other.name != known.name:
+        what = f"this is {other.name} by its name ({collection.name}), not {known.name}"
+        found.append(Problem(what, f"diptych data check {other.name} FOLDER"))
+    else:
+        more = size_problems(splits, form, known)
+        found += more
+        notes += _sizes_of_others(sizes, known) if more else []
     if form is not None and not form.binding and any(one.verdict != "as expected" for one in splits):
         notes.append(f"its sizes are not those of {form.name}, which alone is no fault")
     rows = np.arange(collection.n_images)
     if split is not None:
         rows = np.flatnonzero(np.asarray(collection.splits, dtype=object) == split)
-    other = known_by_name(collection.name)
-    if known is not None and other is not None and other.name != known.name:
-        notes.append(
-            f"it calls itself {collection.name}, which is {other.name}, and is checked as {known.name}"
-        )
     pictures, more = inspected(collection, rows, _layout(known), decode, workers)
     found += more
     if pictures is None:
@@ -141,17 +144,52 @@ def _layout(dataset: KnownDataset | None) -> str:
 
 
 def _reader_of(dataset: KnownDataset | None, path: Path) -> str:
-    """The dataset's first reader that recognises the path, else anybody's."""
-    usual = [] if dataset is None else [one.reader for one in dataset.readings]
+    """The dataset's first reader that recognises the path; of one of nobody's knowing, anybody's.
+
+    Raises:
+        UsageError: none does; the message says what the path looks like instead.
+    """
     known = {reader.name: reader for reader in READERS}
-    for name in usual:
-        if name in known and known[name].recognises(path):
-            return name
-    anybody = sorted((one for one in known.values() if one.recognises(path)), key=lambda one: one.general)
+    anybody = [
+        one.name for one in sorted(known.values(), key=lambda one: one.general) if one.recognises(path)
+    ]
+    if dataset is None and anybody:
+        return anybody[0]
+    if dataset is not None:
+        for one in dataset.readings:
+            if one.reader in anybody:
+                return one.reader
     if not anybody:
         what = f"no reader recognises {path}" + (f" as {dataset.name}" if dataset is not None else "")
         raise UsageError(what, f"{_layout(dataset)}; or name its format with --reader")
-    return anybody[0].name
+    assert dataset is not None
+    raise UsageError(
+        f"{path} is not laid out as {dataset.name}: it looks like what the reader {anybody[0]} reads, "
+        f"{known[anybody[0]].description}",
+        f"{_layout(dataset)}; if this is {dataset.name} in another form, say --reader {anybody[0]}; check it as "
+        f"what it is with diptych data check own {path}",
+    )
+
+
+def _file_of(dataset: KnownDataset | None, reader: str, path: Path) -> Path:
+    """The dataset's own file of a folder that may hold others of the same form."""
+    if dataset is None or not path.is_dir():
+        return path
+    files = (path / one.file for one in dataset.readings if one.file and one.reader == reader)
+    return next((file for file in files if file.is_file()), path)
+
+
+def _sizes_of_others(sizes: Found, known: KnownDataset | None) -> list[str]:
+    """A note where the sizes are exactly those of other known datasets."""
+    fitting = [
+        one.name
+        for one in KNOWN
+        if one is not known
+        and any(
+            all(found.verdict == "as expected" for found in held_against(sizes, form)) for form in one.forms
+        )
+    ]
+    return [f"its sizes are those of {', '.join(fitting)}"] if fitting else []
 
 
 def _sizes(collection: Collection) -> dict[str, tuple[int, int]]:

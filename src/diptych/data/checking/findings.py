@@ -8,14 +8,19 @@ from typing import Any
 
 from diptych.data.collection import Centric
 
-__all__ = ["Check", "Pictures", "Problem", "Some", "SplitCheck"]
+__all__ = ["Check", "Pictures", "Problem", "Some", "SplitCheck", "printable"]
 
 _FIRST = 5
 
 
+def printable(name: str) -> str:
+    """A file's name as it can be shown: bytes that are no UTF-8 as ``\\udcff``."""
+    return name.encode(errors="backslashreplace").decode()
+
+
 @dataclass(frozen=True)
 class Some:
-    """How many there are, and the first few by name."""
+    """How many there are, and the first few by name, printable."""
 
     count: int = 0
     first: tuple[str, ...] = ()
@@ -28,7 +33,7 @@ class Some:
         for name in names:
             count += 1
             if len(first) < _FIRST:
-                first.append(name)
+                first.append(printable(name))
         return cls(count, tuple(first))
 
     def listed(self) -> str:

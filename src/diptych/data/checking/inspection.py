@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from diptych.data.checking.findings import Pictures, Problem, Some
+from diptych.data.checking.findings import Pictures, Problem, Some, printable
 from diptych.data.checking.pictures import decode_all, scan, where_they_are
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
@@ -51,8 +51,10 @@ def inspected(
                 Problem(
                     f"{len(present):,} of {len(rows):,} pictures are there, {len(missing):,} are missing: "
                     f"{pictures.missing.listed()}",
-                    where_they_are(source.root, missing, walked.unused)
-                    or _unpack(source.root, len(present), walked.archives, layout),
+                    printable(
+                        where_they_are(source.root, missing, walked.unused)
+                        or _unpack(source.root, len(present), walked.archives, layout)
+                    ),
                 )
             )
     if decode and collection.holds == "pictures":

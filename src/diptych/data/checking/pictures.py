@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from unicodedata import is_normalized, normalize
 
 import numpy as np
 
@@ -89,12 +90,18 @@ def scan(root: Path, names: Sequence[str]) -> Scan:
 
 def where_they_are(root: Path, missing: Sequence[str], unused: Sequence[str]) -> str:
     """How to make most of the missing pictures be found among those that are not used; empty where not so."""
-    by_stem = {PurePosixPath(name).stem.lower(): name for name in unused}
-    pairs = [(name, by_stem.get(PurePosixPath(name).stem.lower())) for name in missing]
+    by_stem = {_stem(name): name for name in unused}
+    pairs = [(name, by_stem.get(_stem(name))) for name in missing]
     found = [(name, other) for name, other in pairs if other is not None]
     if 2 * len(found) < len(missing) or not found:
         return ""
     name, other = found[0]
+    if normalize("NFC", name) == normalize("NFC", other):
+        return (
+            f"{name} is there with its accents written otherwise (Unicode's NFC and NFD, as an unpacking on macOS "
+            f"leaves them): rename, e.g. convmv -r -f utf8 -t utf8 --{'nfc' if is_normalized('NFC', name) else 'nfd'} "
+            f"--notest {root}"
+        )
     if other.endswith(f"/{name}"):
         return f"they lie one folder further: give --images {root / other[: -len(name) - 1]}"
     if name.endswith(f"/{other}"):
@@ -104,6 +111,10 @@ def where_they_are(root: Path, missing: Sequence[str], unused: Sequence[str]) ->
             return f"the captions say {name}: give the folder above, --images {root.parents[depth - 1]}"
         return f"the captions say {name} and the folder has {other}: move the pictures into {root / above}"
     return f"the captions say {name} and the folder has {other}: name the pictures as the captions do"
+
+
+def _stem(name: str) -> str:
+    return normalize("NFC", PurePosixPath(name).stem.lower())
 
 
 def decode_all(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from diptych.data.checking.findings import Problem, SplitCheck
 from diptych.data.known import Form, KnownDataset, Size
 
-__all__ = ["held_against", "nearest_form", "size_problems"]
+__all__ = ["Found", "held_against", "nearest_form", "size_problems"]
 
 Found = Mapping[str, tuple[int, int]]
 """Images and captions of each split."""

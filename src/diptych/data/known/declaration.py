@@ -56,11 +56,13 @@ class Reading:
         reader: its name, as ``--reader`` takes it.
         what: the files that it reads.
         options: what to add to the command, e.g. ``--images flickr30k-images``.
+        file: the file to read of a folder that may hold another dataset of the same form too.
     """
 
     reader: str
     what: str
     options: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ def _declare(name: str, title: str, of: str, images: int, file: str, names: tupl
                     "fine-grained",
                     file,
                     f"--reader-option karpathy={of}/dataset_{of}.json",
+                    file,
                 ),
             ),
             forms=(Form("test split alone", {"test": Size.of_each(images, 5)}),),

@@ -17,6 +17,7 @@ from typing import Any
 from diptych.core.errors import DataError, UsageError
 from diptych.core.progress import track
 from diptych.data.collection import Collection
+from diptych.data.images import check_inside
 from diptych.data.loading import read_ahead
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
@@ -43,7 +44,7 @@ def _root(path: Path) -> Path:
 def _numbered(file: Path) -> dict[str, str]:
     """``NUMBER VALUE`` per line, in the file's order."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         raise DataError(f"{file} does not exist", f"unpack {_FOLDER}.tgz again") from None
     except UnicodeDecodeError as error:
@@ -146,6 +147,10 @@ def read_cub(
     """
     root = _root(Path(path))
     names = _numbered(root / "images.txt")
+    for name in names.values():
+        check_inside(name, root / "images")  # before a file of captions is looked for by it
+        if not PurePosixPath(name).name:
+            raise DataError(f"{root / 'images.txt'} names {name!r}", f"unpack {_FOLDER}.tgz again")
     classes = _numbered(root / "classes.txt")
     labels = _of_images(root / "image_class_labels.txt", names)
     if split_file is None:

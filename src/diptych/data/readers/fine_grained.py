@@ -39,7 +39,7 @@ def _find(path: Path) -> Path:
 
 
 def _load(file: Path) -> dict[str, list[str]]:
-    document = load_json(file)
+    document = load_json(file, unique_keys=True)
     if not isinstance(document, dict) or not document:
         raise DataError(
             f"{file} is not fine-grained captions", 'expected {"picture without ending": ["caption", …], …}'

@@ -61,7 +61,7 @@ def _find_tokens(path: Path) -> Path:
 def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
     """File name, number and caption of each line."""
     try:
-        with open(file, encoding="utf-8") as handle:
+        with open(file, encoding="utf-8-sig") as handle:
             for line, text in enumerate(handle, 1):
                 text = text.rstrip("\r\n")
                 if not text.strip() or (line == 1 and _HEADER.match(text)):
@@ -74,7 +74,7 @@ def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
                 else:
                     key, _, caption = text.partition("\t")
                     name, _, number = key.rpartition("#")
-                if not name.strip() or not number.strip().isdigit():
+                if not name.strip() or not (number.strip().isascii() and number.strip().isdigit()):
                     raise DataError(
                         f"{file}, line {line}: {text[:60]!r} is no file name, number and caption",
                         "fetch the file again",
@@ -93,7 +93,7 @@ def _split_of(folder: Path) -> dict[str, str]:
         file = next((folder / name for name in files if (folder / name).is_file()), None)
         if file is None:
             raise DataError(f"{folder} has no list of {split} ({' or '.join(files)})", "put all three there")
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in file.read_text(encoding="utf-8-sig", errors="replace").splitlines():
             stem = line.strip().removesuffix(".jpg")
             if stem and found.setdefault(stem, split) != split:
                 raise DataError(
@@ -132,8 +132,13 @@ def read_flickr30k(
     file = _find_tokens(Path(path))
     base = file.parent
     texts: dict[str, list[tuple[str, str]]] = {}
+    said: set[str] = set()
     for name, number, caption in _lines(file):
-        texts.setdefault(name, []).append((f"{name}#{number}", caption))
+        identifier = f"{name}#{number}"
+        if identifier in said:
+            raise DataError(f"{file} has {identifier} twice", "fetch the file again")
+        said.add(identifier)
+        texts.setdefault(name, []).append((identifier, caption))
     if not texts:
         raise DataError(f"{file} has no captions", "fetch the file again")
     folders = [base / name for name in _IMAGES]
