@@ -98,3 +98,21 @@ def test_images_options_reader_and_split_are_handed_on(diptych: Command, tmp_pat
     done = diptych("data", "check", "own", tmp_path / "gone")
     assert done.code == 1
     assert "gone does not exist" in done.err
+
+
+def test_the_folder_of_another_dataset_is_refused_with_what_it_is(diptych: Command, tmp_path: Path) -> None:
+    (tmp_path / "Train_GCC-training.tsv").write_text("a dog\thttp://x/1.jpg\na cat\thttp://x/2.jpg\n")
+    for name in ("fashion200k", "coco", "abo"):
+        done = diptych("data", "check", name, tmp_path)
+        assert done.code == 2
+        said = done.err.replace("\n", " ")
+        assert f"is not laid out as {name}: it looks like what the reader captions-tsv reads" in said
+        assert f"diptych data {name} says how it is laid out" in said
+        assert "no pictures that are called by a number" not in said
+
+
+def test_info_lists_them(diptych: Command) -> None:
+    done = diptych("info")
+    assert done.code == 0, done.err
+    for word in ("known datasets", "flickr30k-fg", "fashion200k", "what a protocol leaves open", "k_test"):
+        assert word in done.out

@@ -83,6 +83,23 @@ def test_it_finds_k_test(diptych: Command, folders: Path, model: TwoStage, tmp_p
     assert "k_test = 2" in (out / "report.html").read_text()
 
 
+def test_candidates_that_were_stored_with_embeddings_are_used(
+    diptych: Command, model: TwoStage, tmp_path: Path
+) -> None:
+    folder = embedded(tmp_path / "test", model, "test")
+    reranked(folder / "reranked", model)
+    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+    done = diptych("protocol", folder, *targets(printed), "--changes", 1)
+    assert done.code == 0, done.err
+    assert "k_test = 2 explains it" in done.out
+    assert f"candidates of {folder / 'reranked'}" in done.out
+    reranked(folder / "reranked", model, encoder="f" * 16)
+    done = diptych("protocol", folder, *targets(printed), "--changes", 1)
+    assert done.code == 0, done.err
+    assert f"{folder / 'reranked'} is left aside" in done.out
+    assert "k_test = 2 explains it" not in done.out
+
+
 def test_another_split_is_named(diptych: Command, folders: Path) -> None:
     val = TwoStage(N, seed=4, contrast=0.8)
     printed = rounded(published_recalls(val.contrastive, None, val.home, 0))
@@ -100,7 +117,9 @@ def test_numbers_that_look_re_ranked(diptych: Command, folders: Path, tmp_path: 
     )
     assert done.code == 0, done.err
     assert "Nothing that was tried explains it" in done.out
-    assert "with --reranked FOLDER, matching scores are tried too" in done.out
+    assert (
+        "with --reranked FOLDER (or diptych evaluate --rerank K), matching scores are tried too" in done.out
+    )
     assert "printed: reproducibility table-2.1, row Repr. X-VLM, Flickr30k" in done.out
 
 

@@ -205,7 +205,7 @@ def test_nothing_is_unpacked(tmp_path: Path) -> None:
     found = read_collection(folder)
     found.image(0)
     assert [path.name for path in folder.rglob("*")] == ["train.tar"]
-    assert not list(cache.rglob("*.png"))
+    assert not list((cache / "collections").rglob("*.png"))
 
 
 def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,3 +175,11 @@ def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch
     same(of(stored("shared", write, 1, ["more"])), in_lists())
     with pytest.raises(StorageError, match="DIPTYCH_CACHE"):
         stored("not there", write, 1, ["more"])
+
+
+def test_what_a_killed_process_left_is_cleared_away() -> None:
+    left = cache_root() / "collections" / ".killed.abc.tmp"
+    left.mkdir(parents=True)
+    (left / "captions.utf8").write_bytes(b"half of it")
+    stored("killed", write, 1, ["more"])
+    assert not left.exists()

@@ -29,6 +29,7 @@ from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
+from diptych.encoders import encoding
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.encode import EncodedCollection, encode_collection, without_bad_images
 from diptych.encoders.image_tower import ImageTowerConfig
@@ -190,15 +191,24 @@ def picture_encoder() -> TwoTowerEncoder:
     return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
 
 
-@pytest.mark.parametrize("threads", [0, 1, 4])
+@pytest.mark.parametrize(("threads", "card"), [(0, False), (1, False), (4, True)])
 def test_pictures_prepared_ahead_have_the_same_rows(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, card: bool
 ) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
     monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", 5)
     monkeypatch.setattr("diptych.encoders.encoding.default_workers", lambda: threads)
+    depths, read_ahead = [], encoding.read_ahead
+
+    def noted(function: Any, items: Any, workers: int, depth: int) -> Any:
+        depths.append(depth)
+        return read_ahead(function, items, workers, depth)
+
+    monkeypatch.setattr("diptych.encoders.encoding.read_ahead", noted)
     collection = read_collection(scenes_folder).split("val")
     encoder = picture_encoder()
     encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
+    assert depths == [4 * threads + (5 if card else 0)]
     pictures = list(collection.images())
     expected = [encoder.encode_images(pictures[start : start + 5]) for start in range(0, 16, 5)]
     assert np.array_equal(encoded.images.rows, np.concatenate(expected))

@@ -45,9 +45,11 @@ def _environment() -> None:
     from importlib import metadata
 
     from diptych.data.extended_positives import EXTENDED_POSITIVES
+    from diptych.data.known import KNOWN
     from diptych.data.readers import READERS
     from diptych.encoders.family import FAMILIES
     from diptych.evaluation import MEASURES
+    from diptych.evaluation.variants import AXES
     from diptych.index import ENGINES
     from diptych.objectives import OBJECTIVES
     from diptych.training.recipe import recipe_names
@@ -76,10 +78,12 @@ def _environment() -> None:
         [(family.name, family.description, ", ".join(family.forms)) for family in FAMILIES],
     )
     for title, registry in (
+        ("known datasets (diptych data NAME)", KNOWN),
         ("readers (--reader)", READERS),
         ("objectives (objective.name)", OBJECTIVES),
         ("measures (--measure)", MEASURES),
         ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),
+        ("what a protocol leaves open (diptych protocol)", AXES),
         ("index engines (--engine)", ENGINES),
     ):
         print_table(title, ("name", "what it is"), [(item.name, item.description) for item in registry])

@@ -67,7 +67,9 @@ def protocol(
     reranked: Annotated[
         Path | None,
         typer.Option(
-            help="Re-ranked candidates of RUN's embeddings, as evaluate stores them.", show_default=False
+            help="Re-ranked candidates of RUN's embeddings; by default those that diptych evaluate --rerank "
+            "stored with them.",
+            show_default=False,
         ),
     ] = None,
     matching: Annotated[
@@ -106,7 +108,7 @@ def protocol(
 
     Examples:
 
-      [bold]diptych protocol x --reranked x/reranked --published 'reproducibility:table-2.1:Repr. X-VLM, COCO'[/bold]
+      [bold]diptych protocol xvlm/embeddings --published 'reproducibility:table-2.1:Repr. X-VLM, COCO'[/bold]
 
       [bold]diptych protocol clip/test --also val=clip/val --target 'i2t R@1=77.02' --target 't2i R@1=74.95'[/bold]
 
@@ -143,12 +145,11 @@ def protocol(
     else:
         say(", ".join(f"{cell} {value}" for cell, value in wanted.to_dict().items()))
     _say_digits(digits)
-    if (
-        source is not None
-        and not (reranked or matching)
-        and any(one.kind == "truncated" for one in digits.signs)
-    ):
-        option = "--matching FILE" if is_matrix(source) else "--reranked FOLDER"
+    is_alone = found is not None and found.default["k_test"] == "none"
+    if is_alone and any(one.kind == "truncated" for one in digits.signs):
+        option = (
+            "--matching FILE" if is_matrix(source) else "--reranked FOLDER (or diptych evaluate --rerank K)"
+        )
         say(f"these may be re-ranked numbers: with {option}, matching scores are tried too")
     for line in lines:
         say(line)

@@ -105,12 +105,13 @@ def sources_of(
         if key in named or key == label:
             raise UsageError(f"--also: two sets of embeddings are called {key!r}", "give each its own label")
         named[key] = Path(other)
-    sources: dict[str, Scored] = {label: _scored(encoded, _stored(reranked, encoded))}
-    lines = [_line(label, encoded, reranked)]
+    lines: list[str] = []
+    sources: dict[str, Scored] = {
+        label: _source(label, encoded, reranked or _beside(folder), lines, reranked)
+    }
     for key, path in named.items():
-        other_encoded, _, _ = encoded_of(str(path), DataChoice(), None)
-        sources[key] = _scored(other_encoded, None)
-        lines.append(_line(key, other_encoded, None))
+        other_encoded, _, other_folder = encoded_of(str(path), DataChoice(), None)
+        sources[key] = _source(key, other_encoded, _beside(other_folder), lines)
         if other_encoded.similarity != encoded.similarity:
             raise MismatchError(
                 f"{label} is compared by {encoded.similarity}, {key} by {other_encoded.similarity}",
@@ -123,6 +124,32 @@ def sources_of(
             )
     base = folder if (folder / "origin.json").is_file() and folder == Path(source) else Path(source)
     return sources, lines, out or base / "protocol"
+
+
+def _beside(folder: Path) -> Path | None:
+    """The candidates that ``diptych evaluate --rerank`` stored with embeddings; None where it did not."""
+    from diptych.evaluation.reranked import MARKER
+
+    return folder / "reranked" if (folder / "reranked" / MARKER).is_file() else None
+
+
+def _source(
+    label: str,
+    encoded: EncodedCollection,
+    candidates: Path | None,
+    lines: list[str],
+    asked: Path | None = None,
+) -> RowScores:
+    """A test set; what it is goes to ``lines``. Candidates nobody asked for need not belong to it."""
+    try:
+        stored = _stored(candidates, encoded)
+    except MismatchError as error:
+        if asked is not None:
+            raise
+        lines.append(f"{candidates} is left aside: {error.message}")
+        candidates = stored = None
+    lines.append(_line(label, encoded, candidates))
+    return _scored(encoded, stored)
 
 
 def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
@@ -165,6 +192,7 @@ def _scored(encoded: EncodedCollection, reranked: Reranked | None) -> RowScores:
         similarity=encoded.similarity,
         reranked=reranked,
         about=about,
+        image_ids=encoded.images.ids,
     )
 
 

@@ -77,12 +77,14 @@ class Origin:
         data: the recipe's data section.
         split: the part that was embedded; None for all.
         captions: which captions of each picture, as ``--captions`` takes it.
+        centric: what the pictures show, ``scene`` or ``object``; None where nobody said.
     """
 
     model: str
     data: dict[str, Any]
     split: str | None
     captions: str = "all"
+    centric: str | None = None
 
     @property
     def part(self) -> str:
@@ -102,7 +104,8 @@ class Origin:
 
     def said(self) -> dict[str, str]:
         """What numbers have to say of it besides dataset and split."""
-        return {} if self.captions == "all" else {"captions": self.captions}
+        captions = {} if self.captions == "all" else {"captions": self.captions}
+        return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -116,8 +119,8 @@ class Origin:
             StorageError: ``said``, read from ``where``, is something else.
         """
         try:
-            captions = str(said.get("captions", "all"))
-            return cls(str(said["model"]), dict(said["data"]), said["split"], captions)
+            captions, centric = str(said.get("captions", "all")), said.get("centric")
+            return cls(str(said["model"]), dict(said["data"]), said["split"], captions, centric)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise StorageError(
                 f"{where} does not say which encoder and data it was made of", "make it again"
@@ -204,7 +207,7 @@ def encoded_of(
         split = default if default in collection.split_sizes else None
     elif split == "all":
         split = None
-    origin = replace(origin, split=split)
+    origin = replace(origin, split=split, centric=collection.centric)
     if out is None:
         if not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")

@@ -6,7 +6,6 @@ splits and records are lists, or columns (:mod:`diptych.data.columns`) where the
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from diptych.core.draws import draw_uniform
+from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.fingerprint import fingerprint_lists
 from diptych.data.columns import Column, Labels, first_duplicate
@@ -211,8 +210,7 @@ class Collection:
         same in the whole collection, in a split and in any order. What is kept stays in order.
         """
         position = np.arange(self.n_captions) - self.caption_start[self.caption_image]
-        images = np.fromiter((zlib.crc32(name.encode()) for name in self.image_ids), np.int64, self.n_images)
-        draws = draw_uniform(seed, images[self.caption_image], position)
+        draws = draw_uniform(seed, keys_of(self.image_ids)[self.caption_image], position)
         by_draw = np.lexsort((draws, self.caption_image))
         keep = np.sort(by_draw[position < k])  # the k smallest draws of each image, in the captions' order
         made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])

@@ -7,6 +7,7 @@ It lies in the cache folder under a name made of everything it depends on; half 
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -232,4 +233,6 @@ def _alone(folder: Path) -> Iterator[None]:
         ) from None
     with handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
+        for left in folder.parent.glob(f".{folder.name}.*.tmp"):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
         yield

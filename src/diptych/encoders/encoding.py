@@ -1,12 +1,13 @@
 """Pictures and captions through an encoder, block after block, into files.
 
-Everything a picture needs before the network is done ahead in threads, while the network computes: the
-file is read, decoded, cropped, resized and turned into numbers. A block's place and content depend on
+Everything a picture needs before the network is done ahead in threads, beside a graphics card while it
+computes: the file is read, decoded, cropped, resized and turned into numbers. A block's place and content depend on
 its number alone, so that it does not matter which process encodes it, or after what.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -73,9 +74,10 @@ def _pictures(
             raise _naming(error, f"image {name}", [name]) from None
 
     threads = default_workers() if threads is None else threads
-    # Prepared pictures are small: the next batch is made while this one is encoded. Of others, which may
-    # be large, only as many are read ahead as keep the threads busy.
-    depth = rows.plan.block + 4 * threads if encoder.prepares else 4 * threads
+    # Prepared pictures are small, so that beside a graphics card the next batch is made while this one is
+    # encoded. On a processor both would take turns on the same cores, which is slower than one after the
+    # other; and pictures that are not prepared may be large.
+    depth = 4 * threads + (rows.plan.block if encoder.prepares and _has_card() else 0)
     places = (row for block in blocks for row in rows.plan.rows_of(block))
     ahead = read_ahead(prepared, places, threads, depth)
     for block in blocks:
@@ -99,6 +101,11 @@ def _captions(
             first = collection.caption_ids[places.start]
             raise _naming(error, f"of the captions from {first} on", [first]) from None
         yield block, found
+
+
+def _has_card() -> bool:
+    torch = sys.modules.get("torch")  # where an encoder needs it, it has been imported
+    return torch is not None and bool(torch.cuda.is_available())
 
 
 def _naming(error: Any, what: str, names: Sequence[str]) -> Any:

@@ -190,8 +190,10 @@ def _compute(
 
     per_block = max(1, _BLOCK_PICTURES // (1 + options.views)) * 4
     remaining = range(done, collection.n_images)
-    # The next block is prepared while the backbone computes this one.
-    ahead = read_ahead(views_of, remaining, depth=per_block + 4 * default_workers())
+    # Beside a graphics card the next block is prepared while the backbone computes this one; on a processor
+    # both would take turns on the same cores.
+    depth = 4 * default_workers() + (0 if device.type == "cpu" else per_block)
+    ahead = read_ahead(views_of, remaining, depth=depth)
     blocks: Iterator[list[np.ndarray]] = batched(ahead, per_block)
     with task("computing features", collection.n_images, "pictures", done) as bar, torch.inference_mode():
         for block in blocks:

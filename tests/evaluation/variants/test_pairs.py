@@ -65,7 +65,11 @@ class Case:
 
     def cells(self, wanted: Settings, folds: int, counting: str) -> dict[str, float] | None:
         """What a variant is, ranked with a list per query; None where there are too few candidates."""
-        texts = range(len(self.home)) if wanted.keep is None else wanted.keep.of(self.truth).tolist()
+        texts = (
+            range(len(self.home))
+            if wanted.keep is None
+            else wanted.keep.of(self.truth, self.source.image_keys).tolist()
+        )
         found: dict[str, list[float]] = {name: [] for name in CELLS}
         size = self.n // folds
         for fold in range(folds):

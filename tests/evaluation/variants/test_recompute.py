@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from two_stage import TwoStage, folded_recalls, published_recalls
 
 from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.data import Collection
+from diptych.data.images import FolderSource
 from diptych.evaluation import GroundTruth, evaluate_scores, top_k
 from diptych.evaluation.printed import Target
 from diptych.evaluation.reranked import Candidates, Reranked
@@ -143,7 +145,7 @@ def test_first_and_random_captions(model: TwoStage, truth: GroundTruth) -> None:
     both = chosen(source, captions="first", k_test="2", unranked="published")
     assert cells(source, both) == pytest.approx(wanted)
     drawn = [chosen(source, captions=f"random, seed {seed}", k_test="none") for seed in (0, 1)]
-    rows = [one.keep.of(truth) for one in drawn if one.keep is not None]
+    rows = [one.keep.of(truth, source.image_keys) for one in drawn if one.keep is not None]
     assert all(np.array_equal(truth.text_image[some], np.arange(100)) for some in rows)
     assert not np.array_equal(*rows)
     wanted = published_recalls(model.contrastive[:, rows[0]], None, np.arange(100), 0)
@@ -156,7 +158,7 @@ def test_first_five_of_more() -> None:
     source = MatrixScores(scores, truth)
     settings = chosen(source, captions="first five")
     assert settings.keep is not None
-    kept = settings.keep.of(truth)
+    kept = settings.keep.of(truth, source.image_keys)
     assert kept.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     wanted = published_recalls(scores[:, kept], None, truth.text_image[kept], 0)
     assert cells(source, settings) == pytest.approx(wanted)
@@ -308,3 +310,29 @@ def test_two_measures_called_map(model: TwoStage, truth: GroundTruth) -> None:
     assert found[1]["i2t mAP@5"] == pytest.approx(100 * np.mean(sums / np.maximum(hits.sum(axis=1), 1)))
     assert found[0]["i2t R@5"] == found[1]["i2t R@5"]
     assert len(axis.choices(Inputs({"test": source}, NOTHING))) == 1
+
+
+def test_random_captions_are_those_that_embedding_draws() -> None:
+    """``diptych embed --captions random:1`` and ``captions = random, seed 1`` mean the same captions."""
+    counts = np.random.default_rng(0).integers(1, 7, 60)
+    home = np.repeat(np.arange(60), counts)
+    ids = [f"{row:03d}.jpg" for row in np.random.default_rng(1).permutation(60)]
+    collection = Collection(
+        name="made-up",
+        image_ids=ids,
+        captions=[f"caption {row}" for row in range(len(home))],
+        caption_ids=[str(row) for row in range(len(home))],
+        caption_image=home,
+        splits=["test"] * 60,
+        source=FolderSource("nowhere", ids),
+        source_rows=np.arange(60),
+    )
+    scores = np.zeros((60, len(home)))
+    source = MatrixScores(scores, GroundTruth.from_caption_image(home, 60), image_ids=ids)
+    for seed in (0, 1, 2):
+        settings = chosen(source, captions=f"random, seed {seed}")
+        assert settings.keep is not None
+        kept = settings.keep.of(source.truth, source.image_keys)
+        assert list(map(str, kept)) == list(collection.random_captions(seed=seed).caption_ids)
+    with pytest.raises(DataError, match="2 image ids for 60 images"):
+        MatrixScores(scores, source.truth, image_ids=["a", "b"])

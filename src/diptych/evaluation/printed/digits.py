@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,12 +49,18 @@ class DigitReport:
                 f"These are means of {self.runs} runs: of how many queries they are shares, their digits do not say.",
             ]
         told: list[float] = []
+        fitting = {direction: n for direction, n in self.given.items() if self._fits(direction, n)}
         for of, by_rule in self.sizes.items():
             if of == next(iter(self.sizes)) or told:
-                lines += _known_line(of, by_rule, told)
+                own = list(fitting.values()) if of == ALL_CELLS else [fitting[of]] if of in fitting else []
+                lines += _known_line(of, by_rule, told, own)
         for direction, n in self.given.items():
             lines += _given_line(direction, n, self.sizes.get(direction))
         return lines
+
+    def _fits(self, direction: str, n: int) -> bool:
+        by_rule = self.sizes.get(direction, {})
+        return any(size.n == n for one in by_rule.values() for size in one.sizes)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; of many possible sizes the smallest."""
@@ -118,11 +124,16 @@ def _sizes_dict(one: PossibleSizes) -> dict[str, Any]:
     }
 
 
-def _known_line(of: str, by_rule: Mapping[str, PossibleSizes], told: list[float]) -> list[str]:
+def _known_line(
+    of: str, by_rule: Mapping[str, PossibleSizes], told: list[float], given: Sequence[int]
+) -> list[str]:
     """Which known sizes fit by which rule, and how much that means.
 
-    ``told`` are the chances of what was said before: what is less telling is left out.
+    ``told`` are the chances of what was said before: what is less telling is left out. Of the sizes ``given``
+    something else is said; what they make, their multiples make too, and other sizes need not be looked for.
     """
+    if given and any(one.n % n == 0 for rule in by_rule.values() for one in rule.known for n in given):
+        return []
     found: dict[int, tuple[Size, list[str]]] = {}
     for rule, one in by_rule.items():
         for size in one.known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ def explore_scores(
     axes: Iterable[str | Axis] | None = None,
     changes: int = 4,
     threads: int | None = None,
+    image_ids: Sequence[str] | None = None,
     label: str = "",
 ) -> Exploration:
     """Say which choice of protocol would explain printed numbers, from score matrices.
@@ -64,6 +65,7 @@ def explore_scores(
         axes: what to vary, by name; everything by default (:data:`AXES`).
         changes: up to how many changes of protocol are combined.
         threads: workers; all available cores by default.
+        image_ids: one per image, so that random captions are those of ``Collection.random_captions``.
         label: where the target was printed.
 
     Raises:
@@ -78,7 +80,13 @@ def explore_scores(
     whole, reranked = as_matching(matching, matrix, adds_contrastive)
     about: dict[str, Any] = {"ground truth": assumed} if assumed else {}
     source = MatrixScores(
-        matrix, truth, matching=whole, reranked=reranked, adds_contrastive=adds_contrastive, about=about
+        matrix,
+        truth,
+        matching=whole,
+        reranked=reranked,
+        adds_contrastive=adds_contrastive,
+        about=about,
+        image_ids=image_ids,
     )
     inputs = Inputs({GIVEN: source, **(also or {})}, wanted, already_cut(matrix))
     return explore(inputs, tolerance=tolerance, axes=axes, **_depth(changes), threads=threads)
@@ -97,6 +105,7 @@ def explore_rows(
     axes: Iterable[str | Axis] | None = None,
     changes: int = 4,
     threads: int | None = None,
+    image_ids: Sequence[str] | None = None,
     label: str = "",
 ) -> Exploration:
     """The same from embeddings: (n_images, d) and (n_texts, d) float32 rows, unit rows if cosine is meant.
@@ -104,7 +113,7 @@ def explore_rows(
     Args:
         images: one row per image.
         texts: one row per text.
-        ground_truth, target, also, tolerance, axes, changes, threads, label: as of :func:`explore_scores`.
+        ground_truth, target, also, tolerance, axes, changes, threads, image_ids, label: as of :func:`explore_scores`.
         similarity: by what rows are compared.
         reranked: matching scores of each query's best candidates.
 
@@ -114,7 +123,9 @@ def explore_rows(
     wanted = as_target(target, label=label)
     truth, assumed = as_ground_truth(ground_truth, (len(images), len(texts)))
     about: dict[str, Any] = {"ground truth": assumed} if assumed else {}
-    source = RowScores(images, texts, truth, similarity=similarity, reranked=reranked, about=about)
+    source = RowScores(
+        images, texts, truth, similarity=similarity, reranked=reranked, about=about, image_ids=image_ids
+    )
     inputs = Inputs({GIVEN: source, **(also or {})}, wanted)
     return explore(inputs, tolerance=tolerance, axes=axes, **_depth(changes), threads=threads)
 

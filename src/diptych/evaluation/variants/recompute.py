@@ -143,7 +143,7 @@ class Recompute:
             truth = self._sources[label].truth
             images, texts = np.arange(truth.n_images), np.arange(truth.n_texts)
             if keep is not None:
-                texts = keep.of(truth)
+                texts = keep.of(truth, self._sources[label].image_keys)
                 truth = truth.subset(images, texts)
             count = partition(cut).count
             if truth.n_images % count or (np.any(truth.text_image < 0) and count > 1):

@@ -6,11 +6,12 @@ or smaller galleries sees them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.ground_truth import Direction, GroundTruth
 from diptych.evaluation.ranks import check_sizes
@@ -30,11 +31,14 @@ class Scored(Protocol):
         truth: who belongs to whom.
         about: what the scores depend on; JSON-able.
         most_matched: of how many candidates per query matching scores are there: 0 for none, None for all.
+        image_keys: (n_images,) whole numbers that follow the images wherever they stand: of their ids where
+            these are known, else their rows.
     """
 
     truth: GroundTruth
     about: Mapping[str, Any]
     most_matched: int | None
+    image_keys: np.ndarray
 
     def part(self, images: Rows, texts: Rows, matched: bool) -> ScoreSource:
         """Scores of some images and texts; of the matching head where ``matched``.
@@ -66,6 +70,7 @@ class RowScores:
         similarity: by what rows are compared.
         reranked: matching scores of each query's best candidates.
         about: what the rows depend on.
+        image_ids: one per image; random captions are then those of ``Collection.random_captions``.
 
     Raises:
         DataError: sizes that disagree.
@@ -81,10 +86,12 @@ class RowScores:
         similarity: str = "cosine",
         reranked: Reranked | None = None,
         about: Mapping[str, Any] | None = None,
+        image_ids: Sequence[str] | None = None,
     ) -> None:
         check_sizes(images, texts, truth)
         self.truth = truth
         self.about: Mapping[str, Any] = dict(about or {})
+        self.image_keys = _keys(image_ids, truth)
         self._images, self._texts = images, texts
         self._similarity = similarity_of(similarity)
         self._reranked = _checked(reranked, truth)
@@ -116,6 +123,7 @@ class MatrixScores:
         reranked: its scores of each query's best candidates instead.
         adds_contrastive: whether the final score is matching + contrastive score, for ``matching``.
         about: what the scores depend on.
+        image_ids: one per image; random captions are then those of ``Collection.random_captions``.
 
     Raises:
         DataError: another shape, or not numbers.
@@ -132,11 +140,13 @@ class MatrixScores:
         reranked: Reranked | None = None,
         adds_contrastive: bool = False,
         about: Mapping[str, Any] | None = None,
+        image_ids: Sequence[str] | None = None,
     ) -> None:
         if matching is not None and reranked is not None:
             raise UsageError("matching scores as a matrix and of candidates", "give one of them")
         self.truth = truth
         self.about: Mapping[str, Any] = dict(about or {})
+        self.image_keys = _keys(image_ids, truth)
         self._scores = GivenScores(scores, truth).scores
         self._matching = None if matching is None else GivenScores(matching, truth).scores
         self._adds = adds_contrastive
@@ -170,6 +180,14 @@ class MatrixScores:
         matching = _asked(self._matching[images][:, texts], direction)
         final = np.take_along_axis(matching, items, axis=1)
         return Candidates(items, contrastive.astype(np.float32), final.astype(np.float32)), self._adds
+
+
+def _keys(image_ids: Sequence[str] | None, truth: GroundTruth) -> np.ndarray:
+    if image_ids is None:
+        return np.arange(truth.n_images)
+    if len(image_ids) != truth.n_images:
+        raise DataError(f"{len(image_ids):,} image ids for {truth.n_images:,} images")
+    return keys_of(image_ids)
 
 
 def _checked(reranked: Reranked | None, truth: GroundTruth) -> Reranked | None:

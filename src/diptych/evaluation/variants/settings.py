@@ -36,8 +36,8 @@ LEAST_SHRUNK = 10
 
 F = TypeVar("F", bound=Callable[..., object])
 
-Keep = Callable[[GroundTruth], np.ndarray]
-"""From a ground truth to the rows of the texts that stay, ascending."""
+Keep = Callable[[GroundTruth, np.ndarray], np.ndarray]
+"""From a ground truth and a number for every image to the rows of the texts that stay, ascending."""
 
 Relevance = Callable[[GroundTruth], GroundTruth]
 """From a ground truth to one of the same sizes with other pairs."""

@@ -7,7 +7,6 @@ Who gives a part of one is told what there is: papers, a paper's tables, a table
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
 from typing import Any
 
 from diptych.core.errors import UnknownNameError, UsageError

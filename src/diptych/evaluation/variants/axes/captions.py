@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from diptych.core.draws import draw_below
+from diptych.core.draws import draw_uniform
 from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Keep, Settings, Step
@@ -33,16 +33,19 @@ def place_within_image(truth: GroundTruth) -> np.ndarray:
     return place
 
 
-def _first(truth: GroundTruth, count: int) -> np.ndarray:
+def _first(truth: GroundTruth, keys: np.ndarray, count: int) -> np.ndarray:
     place = place_within_image(truth)
     return np.flatnonzero((place >= 0) & (place < count))
 
 
-def _random(truth: GroundTruth, seed: int) -> np.ndarray:
-    counts = np.bincount(truth.text_image[truth.text_image >= 0], minlength=truth.n_images)
-    drawn = draw_below(np.maximum(counts, 1), seed, np.arange(truth.n_images))
+def _random(truth: GroundTruth, keys: np.ndarray, seed: int) -> np.ndarray:
+    """The draw of ``Collection.random_captions``: of each image the caption with the least number."""
     place = place_within_image(truth)
-    return np.flatnonzero((place >= 0) & (place == drawn[truth.text_image]))
+    draws = draw_uniform(seed, keys[truth.text_image], place)
+    order = np.lexsort((draws, truth.text_image))
+    home = truth.text_image[order]
+    first = np.append(True, home[1:] != home[:-1])[: len(home)] & (home >= 0)
+    return np.sort(order[first])
 
 
 def _keep(name: str, words: str, of: Keep) -> Choice:
