@@ -33,7 +33,7 @@ __all__ = ["measure"]
 
 BATCH = 64
 RUNS = 3
-CAPTIONS = 1024
+CAPTIONS = 512
 
 
 def _forward(encoder: Any, pixels: torch.Tensor) -> np.ndarray:
@@ -175,9 +175,9 @@ def measure() -> list[Line]:
         folder = Path(place)
         vit, small = clip("ViT-B/32"), mobilenet()
         lines += _pictures("CLIP ViT-B/32", vit, 128, folder)
-        lines += _pictures("MobileNetV2", small, 2048, folder)
+        lines += _pictures("MobileNetV2", small, 1024, folder)
         if os.environ.get("DIPTYCH_BENCH_LARGE"):
             lines += _pictures("CLIP ViT-L/14", clip("ViT-L/14"), 64, folder)
-        lines += _two_processes(small, 2048, folder)
+        lines += _two_processes(small, 1024, folder)
         lines += [_captions("CLIP's text tower", vit), _captions("GRU 1024", small)]
     return lines

@@ -14,7 +14,9 @@ EPSILON = 1e-12
 """Rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does."""
 
 
-def unit_rows(rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray) -> np.ndarray:
+def unit_rows(
+    rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
+) -> np.ndarray:
     """Divide each row by its Euclidean length; a zero row stays zero.
 
     The length is taken in double precision, so that very large and very small float32 entries
