@@ -254,7 +254,11 @@ class Wrong(FakeMatching):
 @pytest.mark.parametrize(
     ("what", "error", "message"),
     [
-        ("nan", NumericalError, r"re-ranking pictures '.*' to '.*' with their captions: the matching score of pair"),
+        (
+            "nan",
+            NumericalError,
+            r"re-ranking pictures '.*' to '.*' with their captions: the matching score of pair",
+        ),
         ("raises", NumericalError, "with their captions: pair 3 is nan"),
         ("shape", MismatchError, r"scores of shape \(10, 1\) for 10 pairs"),
         ("fewer texts", MismatchError, "the head read 77 of 80 texts"),
