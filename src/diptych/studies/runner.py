@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from diptych.core.errors import Interrupted, UsageError
 from diptych.core.files import cache_root, read_json, write_json
@@ -40,9 +39,6 @@ from diptych.studies.rows import (
 from diptych.studies.study import Row, SettingName, Study
 from diptych.studies.trained import Collections, Machine, collection_key, cpu_seconds
 from diptych.studies.ways import measuring_of, way_of
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Job", "plan_of", "run_study"]
 
