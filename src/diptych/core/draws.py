@@ -1,17 +1,23 @@
 """Random numbers that are a function of the numbers they are for, without a generator for each.
 
 Where thousands of rows need a draw each, and a row's draw must not depend on its neighbours, a hash of
-(seed, epoch, row, …) is the draw.
+(seed, epoch, row, …) is the draw. Where one thing needs several draws in turn, :class:`Draws` is a stream of
+them that belongs to its keys alone.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["draw_below", "draw_uniform", "keys_of"]
+__all__ = ["Draws", "draw_below", "draw_uniform", "keys_of"]
+
+T = TypeVar("T")
+
+_STEP, _FIRST, _SECOND, _MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 2**64 - 1
 
 
 def keys_of(names: Sequence[str]) -> np.ndarray:
@@ -47,8 +53,66 @@ def draw_below(limit: int | np.ndarray, *keys: int | np.ndarray) -> np.ndarray:
 
 def _mixed(keys: np.ndarray) -> np.ndarray:
     """One step of SplitMix64 (Steele et al. 2014): every bit of the result depends on every bit given."""
-    keys = keys + np.uint64(0x9E3779B97F4A7C15)
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    keys = keys + np.uint64(_STEP)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(_FIRST)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(_SECOND)
     mixed: np.ndarray = keys ^ (keys >> np.uint64(31))
     return mixed
+
+
+class Draws:
+    """Draws in turn that are a function of the keys: ``Draws(seed, "character-swap", caption_id)``.
+
+    Args:
+        keys: whole numbers and names.
+    """
+
+    def __init__(self, *keys: int | str) -> None:
+        state = 0
+        for key in keys:
+            number = zlib.crc32(key.encode()) if isinstance(key, str) else key
+            state = _mixed_number((state + number) & _MASK)
+        self._state = state
+
+    def _next(self) -> int:
+        self._state = (self._state + _STEP) & _MASK
+        return _mixed_number(self._state)
+
+    def uniform(self) -> float:
+        """In [0, 1)."""
+        return (self._next() >> 11) * 2.0**-53
+
+    def below(self, limit: int) -> int:
+        """0, …, ``limit`` - 1.
+
+        Raises:
+            ValueError: a limit below 1.
+        """
+        if limit < 1:
+            raise ValueError(f"a draw below {limit}")
+        return (self._next() >> 11) * limit >> 53
+
+    def choice(self, items: Sequence[T]) -> T:
+        """One of ``items``, each as likely."""
+        return items[self.below(len(items))]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """All of ``items`` in an order drawn among all orders."""
+        order = list(items)
+        for last in range(len(order) - 1, 0, -1):
+            other = self.below(last + 1)
+            order[last], order[other] = order[other], order[last]
+        return order
+
+    def sample(self, items: Sequence[T], k: int) -> list[T]:
+        """At most ``k`` of ``items``, drawn without replacement, in their own order."""
+        chosen = sorted(self.shuffled(range(len(items)))[:k])
+        return [items[place] for place in chosen]
+
+
+def _mixed_number(key: int) -> int:
+    """:func:`_mixed` of one number, in plain Python: no array is made for it."""
+    key = (key + _STEP) & _MASK
+    key = ((key ^ (key >> 30)) * _FIRST) & _MASK
+    key = ((key ^ (key >> 27)) * _SECOND) & _MASK
+    return key ^ (key >> 31)

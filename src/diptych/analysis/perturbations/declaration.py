@@ -1,0 +1,156 @@
+"""What a perturbation declares: its name, what it does to whom, what it needs, and whether meaning stays.
+
+Adding one is one new file in :mod:`diptych.analysis.perturbations.kinds` that calls ``PERTURBATIONS.add``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from diptych.analysis.perturbations.caption import Caption
+from diptych.core.draws import Draws
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.registry import Registry
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = [
+    "GROUPS",
+    "PERTURBATIONS",
+    "NoOptions",
+    "Perturbation",
+    "PicturePerturbation",
+    "TextPerturbation",
+    "choose_perturbations",
+    "options_of",
+]
+
+GROUPS: Mapping[str, str] = {
+    "typos": "a slip of the keyboard",
+    "synonyms": "another word for the same thing",
+    "distraction": "a statement that says nothing",
+    "word order": "the same words in another order",
+    "meaning": "another meaning, close by",
+    "pictures": "the same picture, worse",
+}
+"""The kinds of change, in the order reports print them."""
+
+
+class NoOptions(BaseModel):
+    """Options of a perturbation; this one has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What text and picture perturbations have in common.
+
+    Attributes:
+        name: as it is asked for and printed.
+        description: one line of what it changes.
+        group: one of :data:`GROUPS`.
+        source: where its definition comes from.
+        keeps_meaning: whether the changed item still describes what it described. Where it does, a good model
+            does not care; where it does not, a good model prefers the original.
+        options: the model of its options; their defaults are what is run.
+    """
+
+    side: ClassVar[Literal["text", "image"]]
+
+    name: str
+    description: str
+    group: str
+    source: str
+    keeps_meaning: bool
+    options: type[BaseModel] = NoOptions
+
+    def __post_init__(self) -> None:
+        if self.group not in GROUPS:
+            raise UnknownNameError("group of perturbations", self.group, GROUPS)
+
+
+@dataclass(frozen=True)
+class TextPerturbation(Perturbation):
+    """A change of a caption.
+
+    Attributes:
+        apply: from a caption, its draws and the options to the changed text. It raises ``Unchanged`` where
+            there is nothing to change; a text equal to the caption counts as unchanged too.
+        needs: ``"tags"`` and ``"wordnet"``, where it looks at them.
+        published: the same as the published code did it (``compat="published"``), from a caption, the seed
+            and the options; None where nothing was published.
+        suite: whether it is among the thesis's thirteen.
+    """
+
+    side: ClassVar[Literal["text", "image"]] = "text"
+
+    apply: Callable[[Caption, Draws, Any], str] = field(kw_only=True, repr=False)
+    needs: frozenset[str] = frozenset()
+    published: Callable[[Caption, int, Any], str] | None = field(default=None, repr=False)
+    suite: bool = False
+
+
+@dataclass(frozen=True)
+class PicturePerturbation(Perturbation):
+    """A change of a picture.
+
+    Attributes:
+        apply: from an upright RGB picture, its draws and the options to the changed picture, RGB.
+    """
+
+    side: ClassVar[Literal["text", "image"]] = "image"
+
+    apply: Callable[[Image, Draws, Any], Image] = field(kw_only=True, repr=False)
+
+
+PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", "diptych.analysis.perturbations.kinds")
+
+
+def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
+    """The perturbations that ``names`` ask for, in the order of :data:`GROUPS`, each once.
+
+    Args:
+        names: of perturbations or groups; ``text``, ``pictures``, ``thesis`` (its thirteen) or ``all``.
+
+    Raises:
+        UnknownNameError: a name that none has.
+        UsageError: no name at all.
+    """
+    order = list(GROUPS)
+    every = sorted(PERTURBATIONS, key=lambda one: (order.index(one.group), one.name))
+    sets = {group: [one for one in every if one.group == group] for group in GROUPS}
+    sets["all"] = every
+    sets["text"] = [one for one in every if isinstance(one, TextPerturbation)]
+    sets["thesis"] = [one for one in every if isinstance(one, TextPerturbation) and one.suite]
+    known = {one.name: [one] for one in every} | sets
+    chosen = set()
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("perturbation", name, known)
+        chosen |= {one.name for one in known[name]}
+    if not chosen:
+        raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
+    return [one for one in every if one.name in chosen]
+
+
+def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = None) -> BaseModel:
+    """The perturbation's options, checked.
+
+    Raises:
+        UsageError: a key it does not have, or an impossible value.
+    """
+    try:
+        return perturbation.options(**(given or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        known = ", ".join(perturbation.options.model_fields) or "none"
+        raise UsageError(
+            f"{perturbation.name}: option {key!r}: {first['msg']}", f"its options: {known}"
+        ) from None

@@ -1,0 +1,1 @@
+"""One file per kind of perturbation; each adds its declarations to the registry when imported."""

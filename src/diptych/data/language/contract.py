@@ -1,0 +1,110 @@
+"""The contracts: a tagger of words, a net of their meanings, and the language that has both.
+
+Tags are those of the Penn treebank (``NN``, ``JJ``, ``DT``, …), which the published perturbations speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from diptych.core.errors import UsageError
+
+__all__ = ["ADJECTIVE_TAGS", "NOUN_TAGS", "Language", "PartOfSpeech", "Tagger", "WordNet"]
+
+PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
+
+NOUN_TAGS = frozenset({"NN", "NNS", "NNP", "NNPS"})
+ADJECTIVE_TAGS = frozenset({"JJ", "JJR", "JJS"})
+
+
+class Tagger(Protocol):
+    """Says which part of speech each word of a sentence is."""
+
+    @property
+    def name(self) -> str:
+        """What numbers that depend on it print."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Name by content: what changes a tag changes it."""
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """A Penn treebank tag for every token of every sentence.
+
+        Args:
+            sentences: each the words and marks of a caption (``words_of(caption, marks=True)``).
+        """
+
+
+class WordNet(Protocol):
+    """Words, their senses (synsets), and how senses lie to each other. Source: Fellbaum, WordNet, 1998."""
+
+    @property
+    def name(self) -> str:
+        """What numbers that depend on it print."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Name by content."""
+
+    def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
+        """The lemmas that ``word`` may be a form of, likeliest first: ``dogs`` → ``dog``; none if unknown."""
+
+    def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
+        """Names of a lemma's synsets, its usual sense first; of all parts of speech by default."""
+
+    def lemmas(self, synset: str) -> Sequence[str]:
+        """The words of a synset, in its order, with blanks (``traffic light``)."""
+
+    def hypernyms(self, synset: str) -> Sequence[str]:
+        """The synsets that it is a kind of, directly."""
+
+    def hyponyms(self, synset: str) -> Sequence[str]:
+        """The synsets that are a kind of it, directly."""
+
+    def depth(self, synset: str) -> tuple[int, int]:
+        """The shortest and the longest way to a root, in steps; (0, 0) for a root."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """What is at hand of a language.
+
+    Attributes:
+        name: how it was asked for.
+        tagger: parts of speech; None where there is none.
+        wordnet: meanings; None where there is none.
+        missing: what to do about a part that is None.
+    """
+
+    name: str
+    tagger: Tagger | None = None
+    wordnet: WordNet | None = None
+    missing: str = "run: diptych resources"
+
+    def need_tagger(self, purpose: str) -> Tagger:
+        """The tagger.
+
+        Raises:
+            UsageError: there is none; the hint tells how to get one.
+        """
+        if self.tagger is None:
+            raise UsageError(f"{purpose} needs a part-of-speech tagger, and none is there", self.missing)
+        return self.tagger
+
+    def need_wordnet(self, purpose: str) -> WordNet:
+        """The net of meanings.
+
+        Raises:
+            UsageError: there is none; the hint tells how to get one.
+        """
+        if self.wordnet is None:
+            raise UsageError(f"{purpose} needs a WordNet, and none is there", self.missing)
+        return self.wordnet
+
+    def line(self) -> str:
+        """What numbers that depend on it print."""
+        parts = [part.name for part in (self.tagger, self.wordnet) if part is not None]
+        return f"{self.name}: {', '.join(parts) or 'nothing'}"
