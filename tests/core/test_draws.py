@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.draws import draw_below, draw_uniform, keys_of
+from diptych.core.draws import Draws, draw_below, draw_uniform, keys_of
 
 MASK = 2**64 - 1
 
@@ -58,3 +61,53 @@ def test_a_names_number_is_its_own() -> None:
     assert keys_of(["a.jpg", "ü.jpg", ""]).tolist() == [2603921942, zlib.crc32("ü.jpg".encode()), 0]
     assert keys_of(["b", "a.jpg"])[1] == keys_of(["a.jpg"])[0]
     assert keys_of([]).tolist() == []
+
+
+def slow_stream(*keys: int) -> Iterator[int]:
+    """53 bits of SplitMix64 in turn: the keys make the state, which then steps."""
+
+    def mixed(bits: int) -> int:
+        bits = (bits + 0x9E3779B97F4A7C15) & MASK
+        bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & MASK
+        return bits ^ (bits >> 31)
+
+    state = 0
+    for key in keys:
+        state = mixed((state + key) & MASK)
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & MASK
+        yield mixed(state) >> 11
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=4), st.integers(1, 1000))
+def test_a_stream_is_splitmix_of_its_keys(keys: list[int], limit: int) -> None:
+    draws, slow = Draws(*keys), slow_stream(*keys)
+    assert [draws.uniform() for _ in range(3)] == [next(slow) / 2**53 for _ in range(3)]
+    assert [draws.below(limit) for _ in range(3)] == [next(slow) * limit >> 53 for _ in range(3)]
+
+
+def test_a_name_is_a_key_by_its_checksum() -> None:
+    assert Draws(3, "caption").uniform() == Draws(3, zlib.crc32(b"caption")).uniform()
+    assert Draws(3, "caption").uniform() != Draws(3, "captions").uniform()
+
+
+def test_every_order_and_every_item_is_as_likely() -> None:
+    orders, chosen, pairs = Counter[str](), Counter[str](), Counter[str]()
+    for number in range(24_000):
+        draws = Draws(number)
+        orders["".join(draws.shuffled("abcd"))] += 1
+        chosen[draws.choice("abcdef")] += 1
+        pairs["".join(draws.sample("abcd", 2))] += 1
+    for counts, kinds in ((orders, 24), (chosen, 6), (pairs, 6)):
+        expected = 24_000 / kinds
+        assert len(counts) == kinds
+        assert max(abs(count - expected) for count in counts.values()) < 5 * expected**0.5
+    assert all(pair == "".join(sorted(pair)) for pair in pairs)
+
+
+def test_draws_at_the_edge() -> None:
+    assert Draws(0).shuffled([]) == []
+    assert Draws(0).sample([1, 2], 5) == [1, 2]
+    with pytest.raises(ValueError, match="a draw below 0"):
+        Draws(0).choice([])

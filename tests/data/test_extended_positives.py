@@ -253,3 +253,43 @@ def test_each_format_is_described() -> None:
     readers: list[Callable[..., Listed]] = [one.read for one in EXTENDED_POSITIVES]
     assert len(set(readers)) == 3
     assert all(one.description for one in EXTENDED_POSITIVES)
+
+
+def test_ratings_are_grades_too(cxc: Path) -> None:
+    found = read(f"cxc:{cxc}")
+    assert found.grades is not None
+    images, captions, grades = (part.tolist() for part in found.grades)
+    assert dict(zip(zip(images, captions, strict=True), grades, strict=True)) == {
+        (0, 0): 5.0,
+        (0, 1): 2.9,
+        (1, 2): 3.0,
+        (1, 3): 4.5,
+        (0, 2): 3.4,
+        (0, 3): 1.2,
+        (2, 0): 4.1,
+    }
+    low = read(f"cxc:{cxc}", threshold=4.6)
+    assert low.grades is not None
+    assert low.grades[2].tolist() == grades  # whatever counts as a positive
+
+
+def test_a_pair_under_two_names_has_their_mean_grade() -> None:
+    one, other = ("COCO_val2014_000000000011.jpg", "101"), ("11.jpg", "COCO_val2014:sentid:101")
+    both = frozenset([one, other])
+    listed = Listed(
+        "x",
+        both,
+        both,
+        frozenset([one[0]]),
+        frozenset(["101"]),
+        grades={one: 2.0, other: 4.0, ("z", "1"): 5.0},
+    )
+    found = match(listed, IMAGES, CAPTIONS, HOME)
+    assert found.grades is not None
+    assert [part.tolist() for part in found.grades] == [[0], [0], [3.0]]
+
+
+def test_lists_have_no_grades(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    write_json(file, {"i2t": {IMAGES[0]: ["101"]}})
+    assert read(f"pairs:{file}").grades is None

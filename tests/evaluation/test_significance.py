@@ -109,6 +109,18 @@ def test_bonferroni_counts_every_tested_comparison(runs: dict[str, Result]) -> N
     assert single.tested == 2
 
 
+def test_holm_is_never_the_stricter_one(runs: dict[str, Result]) -> None:
+    holm, bonferroni = (compare(runs, test="t", correction=name) for name in ("holm", "bonferroni"))
+    assert holm.correction == "holm"
+    assert "Holm over 22 comparisons" in holm.line()
+    pairs = [(one.p, other.p) for one, other in zip(holm.differences, bonferroni.differences, strict=True)]
+    tested = [(one, other) for one, other in pairs if one is not None and other is not None]
+    assert len(tested) == 22
+    assert all(one <= other for one, other in tested)
+    assert any(one < other for one, other in tested)
+    assert min(tested) == (min(one for one, _ in tested), min(other for _, other in tested))
+
+
 def test_too_few_swaps_for_the_correction_are_said(runs: dict[str, Result]) -> None:
     assert "100 swaps cannot reach 0.05" in compare(runs, flips=100).line()
     assert "cannot reach" not in compare(runs, flips=1_000).line()
@@ -252,8 +264,8 @@ def test_bad_input(runs: dict[str, Result]) -> None:
         compare(runs, baseline="pain")
     with pytest.raises(UnknownNameError, match="unknown test 'z'"):
         compare(runs, test="z")
-    with pytest.raises(UnknownNameError, match="unknown correction 'holm'"):
-        compare(runs, correction="holm")
+    with pytest.raises(UnknownNameError, match="unknown correction 'sidak'"):
+        compare(runs, correction="sidak")
     with pytest.raises(UsageError, match="plain was not evaluated by MRR.*--measure MRR"):
         compare(runs, ["MRR"])
     with pytest.raises(UsageError, match="flips are 0"):

@@ -22,6 +22,7 @@ NAMES = [
     *(("d2s", f"table-3.{n}") for n in range(1, 7)),
     ("d2s", "figure-3.2"),
     *(("reproducibility", f"table-2.{n}") for n in (1, 2)),
+    *(("brittleness", f"table-5.{n}") for n in range(1, 5)),
 ]
 TABLES = [published_table(*name) for name in NAMES]
 
@@ -30,8 +31,16 @@ def names(table: PublishedTable) -> str:
     return f"{table.paper.key}.{table.name}"
 
 
-def test_there_are_six_papers() -> None:
-    assert published_papers() == ["convse", "d2s", "ltd", "metric-learning", "reproducibility", "svl"]
+def test_there_are_seven_papers() -> None:
+    assert published_papers() == [
+        "brittleness",
+        "convse",
+        "d2s",
+        "ltd",
+        "metric-learning",
+        "reproducibility",
+        "svl",
+    ]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=names)
@@ -102,6 +111,13 @@ def test_every_cell_carries_where_it_is_from(table: PublishedTable) -> None:
         ("reproducibility", "table-2.2", "X-VLM, Fashion200k", "i2t rsum", 9.84, None),
         ("reproducibility", "table-2.2", "CLIP, ABO", "i2t R@5", 18.96, None),
         ("reproducibility", "table-2.2", "X-VLM, CUB-200", "t2i R@10", 2.45, None),
+        ("brittleness", "table-5.1", "MS-COCO", "complement-phrases", 1.56, None),
+        ("brittleness", "table-5.1", "Flickr30k-FG", "concept-diversity", 10.68, None),
+        ("brittleness", "table-5.2", "GroupViT, Flickr30k-FG", "i2t R@5", 53.88, None),
+        ("brittleness", "table-5.2", "CLIP, MS-COCO-FG", "t2i DCG_CM@10", 1.66, None),
+        ("brittleness", "table-5.3", "CLIP, Flickr30k-FG", "synonyms", 139.32, None),
+        ("brittleness", "table-5.3", "ALIGN, MS-COCO", "shuffle-all-words", 85.78, None),
+        ("brittleness", "table-5.4", "CLIP, Flickr30k", "unchanged", 0.6510, None),
     ],
 )
 def test_cells_read_by_hand(
@@ -140,7 +156,7 @@ def test_an_altered_cell_is_found() -> None:
 
 def test_unknown_names_list_those_there_are() -> None:
     with pytest.raises(
-        UnknownNameError, match="known: convse, d2s, ltd, metric-learning, reproducibility, svl"
+        UnknownNameError, match="known: brittleness, convse, d2s, ltd, metric-learning, reproducibility, svl"
     ):
         published_table("nobody", "table-1")
     with pytest.raises(UnknownNameError, match="table-1"):

@@ -16,14 +16,18 @@ from diptych.cli.demo import demo
 from diptych.cli.embed import embed
 from diptych.cli.evaluate import evaluate
 from diptych.cli.explain import explain
+from diptych.cli.granularity import granularity
 from diptych.cli.index import index
 from diptych.cli.info import info
+from diptych.cli.perturb import perturb
 from diptych.cli.protocol import protocol
 from diptych.cli.report import report
+from diptych.cli.resources import resources
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
 from diptych.cli.shortcuts import shortcuts
 from diptych.cli.sparsify import sparsify
+from diptych.cli.stress import stress
 from diptych.cli.study import study
 from diptych.cli.terms import terms
 from diptych.cli.train import train
@@ -55,12 +59,16 @@ for verb in (
     compare,
     cocos,
     audit,
+    granularity,
+    perturb,
+    stress,
     sparsify,
     index,
     search,
     terms,
     explain,
     report,
+    resources,
     info,
 ):
     app.command(verb.__name__)(verb)

@@ -37,7 +37,7 @@ def compare(
     test: Annotated[
         str, typer.Option(help="randomisation or t: whose p-value is corrected.")
     ] = "randomisation",
-    correction: Annotated[str, typer.Option(help="bonferroni or none.")] = "bonferroni",
+    correction: Annotated[str, typer.Option(help="bonferroni, holm or none.")] = "bonferroni",
     samples: Annotated[
         int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
     ] = 1000,
@@ -122,18 +122,21 @@ def _value(measure: str, spread: Spread) -> str:
 
 
 def _difference(one: Difference) -> str:
-    from diptych.evaluation import Measure
+    from diptych.evaluation import GainMeasure, Measure
     from diptych.evaluation import measure as declared
 
     member = declared(one.measure)
     scale = 100 if isinstance(member, Measure) and member.kind == "share" else 1
-    text = _signed(scale * one.difference)
+    digits = 3 if isinstance(member, GainMeasure) else None
+    text = _signed(scale * one.difference, digits)
     if one.low is None or one.high is None:
         return text
-    return f"{text} ({_signed(scale * one.low)} to {_signed(scale * one.high)})"
+    return f"{text} ({_signed(scale * one.low, digits)} to {_signed(scale * one.high, digits)})"
 
 
-def _signed(value: float) -> str:
+def _signed(value: float, digits: int | None) -> str:
+    if digits is not None:
+        return f"{value:+.{digits}f}"
     return f"{value:+.2f}" if abs(value) < 0.95 else f"{value:+.1f}"
 
 

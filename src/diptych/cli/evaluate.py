@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import next_step, say
+from diptych.cli.evaluation_table import show_agreement, show_conditions, show_result
 from diptych.cli.options import (
     Captions,
     Data,
@@ -22,6 +23,7 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
+from diptych.cli.relevance import check_uses_relevance, gains_beside, relevance_named
 from diptych.cli.reranking import SecondStage
 from diptych.cli.sources import DataChoice, Origin, encoded_of, encoder_of
 from diptych.core.errors import UsageError
@@ -40,7 +42,7 @@ def evaluate(
     captions: Captions = "all",
     measure: Annotated[
         list[str] | None,
-        typer.Option(help="E.g. R@5, mAP@10, R-precision; see diptych info. Repeatable.", show_default=False),
+        typer.Option(help="E.g. R@5, mAP@10, DCG_CM@10; see diptych info. Repeatable.", show_default=False),
     ] = None,
     protocol: Annotated[str, typer.Option(help="full, coco-1k, coco-5k or folds(n).")] = "full",
     positives: Annotated[
@@ -84,6 +86,22 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    relevance: Annotated[
+        str | None,
+        typer.Option(
+            help="A model, or a folder that diptych embed wrote of the same data: its cosine says how relevant an "
+            "item without a label is to DCG_CM and nDCG_CM. The evaluated model's own by default.",
+            show_default=False,
+        ),
+    ] = None,
+    judgements: Annotated[
+        str | None,
+        typer.Option(
+            help="What people said of pairs, FORMAT:PATH, e.g. flickr8k-expert:ExpertAnnotations.txt; see diptych "
+            "info. How relevance and every measure agree with them.",
+            show_default=False,
+        ),
+    ] = None,
     samples: Annotated[
         int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
     ] = 1000,
@@ -109,33 +127,53 @@ def evaluate(
 
       [bold]diptych evaluate runs/coco --positives cxc:crisscrossed/data --measure rsum --measure R-precision[/bold]
 
+      [bold]diptych evaluate runs/coco --measure DCG_CM@10 --measure nDCG_CM@10 --relevance st:clip-ViT-B-32[/bold]
+
+      [bold]diptych evaluate runs/flickr8k --measure DCG_CM@10 --judgements flickr8k-expert:ExpertAnnotations.txt[/bold]
+
       [bold]diptych evaluate blip:Salesforce/blip-itm-base-coco --data coco --rerank 256 --out blip[/bold]
 
       [bold]diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128 --out albef[/bold]
 
       [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
+    from diptych.data.judgements import read_judgements
     from diptych.evaluation import DEFAULT_MEASURES
+    from diptych.evaluation.gain_galleries import check_no_gains
+    from diptych.evaluation.measuring import resolve
+    from diptych.training.judging import judge_encoded
     from diptych.training.reranked_testing import evaluate_encoded_reranked
     from diptych.training.testing import evaluate_encoded, positives_of
 
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     stage = SecondStage.asked(rerank, unranked, protocol)
+    wanted = measure or DEFAULT_MEASURES
+    if stage is not None:
+        check_no_gains(resolve(wanted)[0])
+    if relevance is not None and judgements is None:
+        check_uses_relevance(relevance, wanted)
+    judged = None if judgements is None else read_judgements(judgements)
     with progress():
         embeddings = None if out is None else out / "embeddings"
         look = None if stage is None else stage.look
         encoded, origin, folder = encoded_of(source, choice, split, embeddings, look)
         candidates = None if stage is None else stage.candidates(folder, encoded, origin)
+        judge = None if relevance is None else relevance_named(relevance, encoded, origin, folder)
+        if measure is None and judgements is not None and stage is None:
+            wanted = (*wanted, *gains_beside(encoded, judge))
         options = parse_values(positives_option, "--positives-option")
         name = f"{encoded.about['dataset']}-{origin.part}"
         base = Path(source) / "evaluation" / name if out is None else out / "evaluation"
-        wanted = measure or DEFAULT_MEASURES
-        found = []
+        found, agreements = [], {}
         for kind, target in _targets(base, positives):
             extended = None if kind is None else positives_of(encoded, kind, **options)
             same: dict[str, Any] = {"positives": extended, "protocol": protocol, "samples": samples}
             same["about"] = origin.said()
-            result = evaluate_encoded(encoded, target, wanted, ties=ties or "expected", **same)
+            first = {**same, "ties": ties or "expected", "relevance": judge}
+            result = evaluate_encoded(encoded, target, wanted, **first)
+            if judged is not None:
+                told: dict[str, Any] = {"positives": extended, "relevance": judge, "samples": samples}
+                agreements[target] = judge_encoded(encoded, result, judged, target, **told)
             found.append(("" if stage is None else "contrastive: the first stage alone", target, result))
             if stage is not None and candidates is not None:
                 same |= {"k": stage.k, "unranked": stage.unranked, "ties": ties}
@@ -143,15 +181,17 @@ def evaluate(
                 result = evaluate_encoded_reranked(encoded, candidates, again, wanted, **same)
                 found.append((stage.title, again, result))
     for title, target, result in found:
-        _show(result, samples, title)
+        show_result(result, samples, title)
         say(result.protocol_line())
         say(f"with values per query and TREC files in {target}")
+        if target in agreements:
+            show_agreement(agreements[target])
     if not positives:
-        measured = {"protocol": protocol, "ties": ties or "expected", "samples": samples}
+        measured = {"protocol": protocol, "ties": ties or "expected", "samples": samples, "relevance": judge}
         with progress():
             both = _both_conditions(source, origin, found[0][2], out or Path(source), wanted, measured)
         if both is not None:
-            _show_conditions(both)
+            show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
     is_order = encoded.similarity != "cosine"
     next_step(f"diptych report {source}" if is_run else f"diptych {'info' if is_order else 'index'} {folder}")
@@ -206,41 +246,3 @@ def _both_conditions(
         **options,
     )
     return None if both.with_shortcuts is None else both
-
-
-def _show_conditions(both: BothConditions) -> None:
-    columns = ("measure", "direction", "without shortcuts", "with", "chance")
-    print_table(
-        f"with the shortcuts of training: {both.shortcuts}", columns, both.table(), numbers=columns[2:]
-    )
-
-
-def _show(result: Result, samples: int, title: str) -> None:
-    ends = " (95 %)" if samples else ""
-    columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
-    print_table(
-        title,
-        columns,
-        _rows(result),
-        numbers=columns[1:],
-        caption="shares in per cent, ranks from 1, rsum of both directions",
-    )
-
-
-def _rows(result: Result) -> Iterator[tuple[str, str, str, str]]:
-    """One row per measure; what is of both directions together stands in the first column."""
-    from diptych.evaluation import measure as declared
-
-    for name in dict.fromkeys(name for given in result.scores.values() for name in given):
-        show = declared(name).show
-        cells: dict[str, str] = {}
-        chances = []
-        for direction, given in result.scores.items():
-            if name in given:
-                score = given[name]
-                cells[direction] = show(score.value)
-                if score.low is not None and score.high is not None:
-                    cells[direction] += f" ({show(score.low)}–{show(score.high)})"
-                chances.append(show(score.chance))
-        first = cells.get("i2t", cells.get("both", ""))
-        yield name, first, cells.get("t2i", ""), " / ".join(dict.fromkeys(chances))

@@ -45,6 +45,7 @@ def _environment() -> None:
     from importlib import metadata
 
     from diptych.data.extended_positives import EXTENDED_POSITIVES
+    from diptych.data.judgements import JUDGEMENTS
     from diptych.data.known import KNOWN
     from diptych.data.readers import READERS
     from diptych.encoders.family import FAMILIES
@@ -61,6 +62,7 @@ def _environment() -> None:
     for extra, library in (
         ("datasets", "datasets"),
         ("open-clip", "open_clip_torch"),
+        ("language", "nltk"),
         ("engines", "pyseismic-lsr"),
         ("engines", "pyterrier-pisa"),
         ("qdrant", "qdrant-client"),
@@ -83,6 +85,7 @@ def _environment() -> None:
         ("objectives (objective.name)", OBJECTIVES),
         ("measures (--measure)", MEASURES),
         ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),
+        ("judgements (--judgements NAME:PATH)", JUDGEMENTS),
         ("what a protocol leaves open (diptych protocol)", AXES),
         ("index engines (--engine)", ENGINES),
     ):

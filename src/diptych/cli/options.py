@@ -110,6 +110,8 @@ _PATHS = (
     *("warm_start", "fine_tune", "shortcuts.digits"),
     *("model.image.weights", "model.text.word_vectors", "reconstruction.targets.model"),
     *("dense", "clip", "x-vlm", "measure.words", "sparsify.vocabulary.source"),
+    *("align", "altclip", "groupvit", "encoder", "bag"),
+    *("measure.relevance", "measure.wordnet", "measure.nltk_data"),
 )
 """Recipe keys whose values can be files or folders."""
 

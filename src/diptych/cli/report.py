@@ -1,7 +1,8 @@
-"""``diptych report``: one self-contained page of a run."""
+"""``diptych report``: one self-contained page of a run, or of what stressed one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from diptych.cli.console import next_step, say
 from diptych.cli.options import OutFolder, Split
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoded_of
+from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.evaluation import Result
@@ -19,18 +21,32 @@ __all__ = ["report"]
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A run that was trained.", show_default=False)],
+    run: Annotated[
+        Path,
+        typer.Argument(help="A run that was trained, or a folder of diptych stress.", show_default=False),
+    ],
     split: Split = None,
     out: OutFolder = None,
 ) -> None:
     """Write a run's report: curves, the test table, best and worst retrievals with pictures, the recipe.
 
-    Example: [bold]diptych report runs/flickr8k[/bold]
+    Of a folder of diptych stress: what each perturbation costs, heat maps, the worst hit.
+
+    Examples:
+
+      [bold]diptych report runs/flickr8k[/bold]
+
+      [bold]diptych report runs/flickr8k/stress/flickr8k-test[/bold]
     """
     from diptych.report import content_of_run, write_report
     from diptych.training.run import Run
     from diptych.training.testing import evaluate_encoded
 
+    if (run / "stress.json").is_file():
+        if split is not None:
+            raise UsageError(f"{run} is of one split already", "leave --split out")
+        _say(_stress_page(run, out or run / "report.html"))
+        return
     opened = Run.open(run)
     with progress():
         encoded, origin, _ = encoded_of(str(run), DataChoice(), split)
@@ -38,8 +54,23 @@ def report(
         result = evaluate_encoded(encoded)
         content = content_of_run(opened, result, encoded, origin.collection(), _with_shortcuts(run, origin))
         target = write_report(content, out or run / "report.html")
+    _say(target)
+
+
+def _say(target: Path) -> None:
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
     next_step(f"open {target}")
+
+
+def _stress_page(folder: Path, target: Path) -> Path:
+    """The page of a stress run, with pictures where it says what data it was made of."""
+    from diptych.report.stress import write_stress_page
+    from diptych.training.stress import StressResult
+
+    found, origin = StressResult.open(folder), Origin.read(folder)
+    with progress():
+        shown = None if origin is None else replace(origin, split=None).collection()
+        return write_stress_page(found, target, shown)
 
 
 def _with_shortcuts(run: Path, origin: Origin) -> Result | None:

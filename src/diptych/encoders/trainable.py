@@ -14,6 +14,7 @@ import torch
 from diptych.encoders.dual_encoder import DualEncoder
 
 if TYPE_CHECKING:
+    from diptych.encoders.bag_tower import BagTower
     from diptych.encoders.caption_tower import CaptionTower
     from diptych.encoders.image_tower import ImageTower
     from diptych.encoders.pretrained_towers import PretrainedImages, PretrainedTexts
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from diptych.encoders.target_tower import TargetTower
 
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
-    TextSide: TypeAlias = CaptionTower | TargetTower | PretrainedTexts
+    TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
 __all__ = ["Towers", "TrainableEncoder"]
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from diptych.core.errors import MismatchError
 from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.bag_tower import BagTower, BagTowerConfig
 from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
@@ -19,7 +20,7 @@ from diptych.encoders.tower import ProjectionConfig, choose_kind
 __all__ = ["CaptionSource", "ModelConfig", "TwoTowerModel"]
 
 CaptionSource: TypeAlias = Vocabulary | TargetModel
-"""What turns a caption into numbers: the words a GRU tower knows, or a target tower's model."""
+"""What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model."""
 
 
 class ModelConfig(BaseModel):
@@ -28,7 +29,8 @@ class ModelConfig(BaseModel):
     Attributes:
         width: d, the length of a row in the shared space.
         image: the image tower: ``kind = "pictures"`` (a backbone) or ``"regions"`` (VSRN).
-        text: the caption tower: ``kind = "gru"`` or ``"targets"`` (a sentence encoder's vectors).
+        text: the caption tower: ``kind = "gru"``, ``"targets"`` (a sentence encoder's vectors) or ``"bag"``
+            (words without their order).
         projection: a non-linear projection on both towers; none when not given.
         similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et
             al., Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root
@@ -43,8 +45,8 @@ class ModelConfig(BaseModel):
         BeforeValidator(choose_kind(ImageTowerConfig, RegionTowerConfig)),
     ] = ImageTowerConfig()
     text: Annotated[
-        CaptionTowerConfig | TargetTowerConfig,
-        BeforeValidator(choose_kind(CaptionTowerConfig, TargetTowerConfig)),
+        CaptionTowerConfig | TargetTowerConfig | BagTowerConfig,
+        BeforeValidator(choose_kind(CaptionTowerConfig, TargetTowerConfig, BagTowerConfig)),
     ] = CaptionTowerConfig()
     projection: ProjectionConfig | None = None
     similarity: Literal["cosine", "order", "order-root"] = "cosine"
@@ -59,7 +61,7 @@ class TwoTowerModel(nn.Module):
         load_weights: read backbone weights and word vectors that the config names.
 
     Raises:
-        MismatchError: a vocabulary for a target tower, or a target model for a GRU.
+        MismatchError: a vocabulary for a target tower, or a target model for a tower of words.
     """
 
     def __init__(self, config: ModelConfig, source: CaptionSource, load_weights: bool = True) -> None:
@@ -67,7 +69,7 @@ class TwoTowerModel(nn.Module):
         self.config = config
         projection, absolute = config.projection, config.similarity != "cosine"
         self.image: ImageTower | RegionTower
-        self.text: CaptionTower | TargetTower
+        self.text: CaptionTower | TargetTower | BagTower
         if isinstance(config.image, RegionTowerConfig):
             self.image = RegionTower(
                 config.image, config.width, load_weights, projection=projection, absolute=absolute
@@ -85,12 +87,16 @@ class TwoTowerModel(nn.Module):
             self.text = TargetTower(
                 config.text, config.width, source, load_weights, projection=projection, absolute=absolute
             )
+        elif not isinstance(source, Vocabulary):
+            raise MismatchError(
+                f"a tower of words takes a vocabulary, got a {type(source).__name__}",
+                "build one with Vocabulary.build, or set model.text.kind = 'targets'",
+            )
+        elif isinstance(config.text, BagTowerConfig):
+            self.text = BagTower(
+                config.text, config.width, source, load_weights, projection=projection, absolute=absolute
+            )
         else:
-            if not isinstance(source, Vocabulary):
-                raise MismatchError(
-                    f"a GRU tower takes a vocabulary, got a {type(source).__name__}",
-                    "build one with Vocabulary.build, or set model.text.kind = 'targets'",
-                )
             self.text = CaptionTower(
                 config.text, config.width, source, load_weights, projection=projection, absolute=absolute
             )

@@ -7,11 +7,14 @@ from diptych.evaluation.candidate_ranks import UNRANKED_RULES
 from diptych.evaluation.comparison import Comparison, Difference
 from diptych.evaluation.evaluate import evaluate, evaluate_scores, evaluate_sparse
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
+from diptych.evaluation.gain_measure import Gain, GainMeasure
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.evaluation.measuring import DEFAULT_MEASURES, MEASURES, Measure, Sum, measure
+from diptych.evaluation.one_way import measure_queries
 from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
 from diptych.evaluation.protocol import Reranking
 from diptych.evaluation.ranks import Ranks, ranks_from_rows, ranks_from_scores
+from diptych.evaluation.relevance import Grades, Relevance
 from diptych.evaluation.reranked import UNSCORED, Candidates, Reranked
 from diptych.evaluation.result import BOTH, Protocol, Result, Score, TableRow
 from diptych.evaluation.seeds import Spread, spread_over_seeds
@@ -37,12 +40,16 @@ __all__ = [
     "Comparison",
     "Difference",
     "Direction",
+    "Gain",
+    "GainMeasure",
+    "Grades",
     "GroundTruth",
     "Measure",
     "Partition",
     "Positives",
     "Protocol",
     "Ranks",
+    "Relevance",
     "Reranked",
     "Reranking",
     "Result",
@@ -60,6 +67,7 @@ __all__ = [
     "explore_rows",
     "explore_scores",
     "measure",
+    "measure_queries",
     "partition",
     "ranks_from_rows",
     "ranks_from_scores",

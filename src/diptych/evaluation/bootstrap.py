@@ -18,7 +18,7 @@ from diptych.core.errors import UsageError
 from diptych.evaluation.aggregates import Aggregate
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
 
-__all__ = ["Bootstrap", "clusters", "interval", "resample"]
+__all__ = ["Bootstrap", "clusters", "drawn_clusters", "interval", "resample"]
 
 _CHUNK_NUMBERS = 1 << 21  # weights held at once: 16 MB
 
@@ -59,8 +59,15 @@ def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], in
     return of, ground_truth.n_images + len(alone)
 
 
-def _weights(bootstrap: Bootstrap, fold: int, size: int, widest: int) -> Iterator[np.ndarray]:
-    """(chunk, size) how often each cluster is drawn, ``bootstrap.samples`` rows in all."""
+def drawn_clusters(bootstrap: Bootstrap, fold: int, size: int, widest: int) -> Iterator[np.ndarray]:
+    """(chunk, size) how often each cluster is drawn, ``bootstrap.samples`` rows in all.
+
+    Args:
+        bootstrap: how many, and the seed.
+        fold: number of the fold, which has draws of its own.
+        size: how many clusters there are.
+        widest: the most values that a row is spread to, which bounds how many rows come at once.
+    """
     random = np.random.default_rng([bootstrap.seed, fold])
     chunk = max(1, _CHUNK_NUMBERS // max(size, widest))
     for begin in range(0, bootstrap.samples, chunk):
@@ -93,7 +100,7 @@ def resample(
     asked = {name: ground_truth.queries(name) for name in DIRECTIONS}
     found: dict[tuple[Direction, str], list[np.ndarray]] = {key: [] for key in values}
     widest = max(ground_truth.n_images, ground_truth.n_texts)
-    for weights in _weights(bootstrap, fold, size, widest):
+    for weights in drawn_clusters(bootstrap, fold, size, widest):
         for key, per_query in values.items():
             rows = asked[key[0]]
             found[key].append(aggregates[key].resampled(per_query[rows], of[key[0]][rows], weights))

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.evaluation.gain_galleries import OWN_GAINS
 from diptych.evaluation.ground_truth import DIRECTIONS
 from diptych.evaluation.result import Result
 
-__all__ = ["check_comparable", "common_measures", "text_image_of"]
+__all__ = ["check_comparable", "check_same_gains", "common_measures", "text_image_of"]
 
 _ABOUT = ("dataset", "split", "data", "positives")
 _FIELDS = {
@@ -65,6 +66,33 @@ def check_comparable(results: Sequence[Result], names: Sequence[str]) -> None:
                 f"and to {int(other[row])}",
                 "evaluate both on the same split",
             )
+
+
+def check_same_gains(results: Sequence[Result], names: Sequence[str], measures: Sequence[str]) -> list[str]:
+    """Refuse to compare a measure of gains by different relevance models; gives what a reader should know.
+
+    Args:
+        results: of the runs.
+        names: of the runs, for messages.
+        measures: what is compared.
+
+    Raises:
+        MismatchError: items are worth different things; the message has both.
+    """
+    first, own = results[0].protocol.gains, []
+    for measure in measures:
+        for result, name in zip(results[1:], names[1:], strict=True):
+            mine, theirs = (gains.get(measure, "not said") for gains in (first, result.protocol.gains))
+            if mine != theirs:
+                raise MismatchError(
+                    f"{names[0]} and {name} cannot be compared by {measure}: gains {mine}, and {theirs}",
+                    "evaluate both with the same --relevance, or leave it out with --measure",
+                )
+        if OWN_GAINS in first.get(measure, ""):
+            own.append(measure)
+    if not own:
+        return []
+    return [f"{', '.join(own)} by each run's own cosines: a difference may be one of scale"]
 
 
 def text_image_of(result: Result, name: str) -> np.ndarray:

@@ -7,18 +7,14 @@ from typing import Any, Literal, get_args
 
 from diptych.core.errors import UnknownNameError
 from diptych.evaluation.bootstrap import Bootstrap
+from diptych.evaluation.corrections import CORRECTIONS, LEVEL, Correction, correction_text
 from diptych.evaluation.result import BOTH
 from diptych.evaluation.seeds import Spread
 
 __all__ = ["CORRECTIONS", "LEVEL", "TESTS", "Cell", "Comparison", "Correction", "Difference", "Test"]
 
 Test = Literal["randomisation", "t"]
-Correction = Literal["bonferroni", "none"]
 TESTS: tuple[Test, ...] = get_args(Test)
-CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
-
-LEVEL = 0.05
-"""The corrected p-value up to which a difference is said to be one."""
 
 Cell = tuple[str, str]
 """A direction (or ``"both"``) and a measure."""
@@ -71,7 +67,7 @@ class Comparison:
         values: per direction and measure, each run's values over its seeds.
         differences: of every other run and measure.
         test: which p-value was corrected.
-        correction: ``"bonferroni"`` or ``"none"``.
+        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
         tested: how many p-values the correction is for.
         how: the bootstrap.
         flips: random swaps of the randomisation test.
@@ -110,8 +106,9 @@ class Comparison:
             if self.test == "randomisation"
             else "p of the paired t-test over images"
         )
-        corrected = f", Bonferroni over {self.tested} comparisons" if self.correction == "bonferroni" else ""
-        parts = [f"differences to {self.baseline}", f"{test}{corrected}, two-sided"]
+        corrected = correction_text(self.correction, self.tested)
+        tests = [text for text in (test, corrected, "two-sided") if text]
+        parts = [f"differences to {self.baseline}", ", ".join(tests)]
         if self.how.samples:
             parts.insert(
                 1,

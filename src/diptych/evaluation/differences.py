@@ -12,7 +12,7 @@ from diptych.evaluation.bootstrap import Bootstrap, clusters, interval, resample
 from diptych.evaluation.comparable import text_image_of
 from diptych.evaluation.comparison import Cell, Difference
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
-from diptych.evaluation.measuring import Measure, resolve
+from diptych.evaluation.measuring import GainMeasure, Measure, resolve
 from diptych.evaluation.paired import Shares, randomisation_tests, shares_of, t_test
 from diptych.evaluation.partitioning import Fold, partition
 from diptych.evaluation.result import BOTH, Result
@@ -51,7 +51,9 @@ class PairedRuns:
         self.asked = measures
         protocol = results[0].protocol
         home = text_image_of(results[0], called[0])
-        cells: list[tuple[Direction, Measure]] = [(way, one) for way in DIRECTIONS for one in self.plain]
+        cells: list[tuple[Direction, Measure | GainMeasure]] = [
+            (way, one) for way in DIRECTIONS for one in self.plain
+        ]
         masks = {}
         for way in DIRECTIONS:
             first = next(iter(results[0].per_query[way].values()))

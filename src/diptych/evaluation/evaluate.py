@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.evaluation.bootstrap import Bootstrap
+from diptych.evaluation.gain_galleries import GainGalleries
 from diptych.evaluation.galleries import measure_galleries
 from diptych.evaluation.ground_truth import Direction, GroundTruth
-from diptych.evaluation.measuring import DEFAULT_MEASURES, Measure, Sum
+from diptych.evaluation.measuring import DEFAULT_MEASURES, AnyMeasure
 from diptych.evaluation.partitioning import Fold, partition
 from diptych.evaluation.products import check_rows
 from diptych.evaluation.ranks import (
@@ -22,25 +23,30 @@ from diptych.evaluation.ranks import (
     ranks_from_scores,
     ranks_from_source,
 )
+from diptych.evaluation.relevance import Grades, Relevance, own_similarity
 from diptych.evaluation.result import Result
 from diptych.evaluation.similarities import similarity as similarity_of
-from diptych.evaluation.sources import GivenScores
+from diptych.evaluation.sources import GivenScores, ScoreSource
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 __all__ = ["evaluate", "evaluate_scores", "evaluate_sparse"]
 
+_COSINE = 1 + 1e-3  # the greatest a cosine of rounded rows may be
+
 
 def evaluate(
     images: np.ndarray,
     texts: np.ndarray,
     ground_truth: GroundTruth,
-    measures: Iterable[str | Measure | Sum] = DEFAULT_MEASURES,
+    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     similarity: str = "cosine",
     protocol: str = "full",
     ties: str = "expected",
+    relevance: Relevance | None = None,
+    grades: Grades | None = None,
     bootstrap: Bootstrap | None = None,
     image_ids: Sequence[str] | None = None,
     text_ids: Sequence[str] | None = None,
@@ -59,6 +65,9 @@ def evaluate(
             :mod:`diptych.evaluation.similarities`.
         protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
         ties: the tie rule; see :mod:`diptych.evaluation.ties`.
+        relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
+            evaluated one by default.
+        grades: grades of pairs for nDCG; labels alone by default.
         bootstrap: how confidence intervals are made; none by default.
         image_ids: for messages.
         text_ids: for messages.
@@ -70,6 +79,7 @@ def evaluate(
         DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
         NumericalError: a row that is not finite, named.
         UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
+        UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
     """
     similarity_of(similarity)  # before the work, not after it
     check_sizes(images, texts, ground_truth)
@@ -92,39 +102,72 @@ def evaluate(
             threads=threads,
         )
 
-    return measure_galleries(rank, ground_truth, measures, chosen, ties, bootstrap, about, similarity)
+    def own(fold: Fold, source: ScoreSource) -> ScoreSource:
+        return own_similarity(source, images[fold.images], texts[fold.texts], similarity)
+
+    gains = GainGalleries(
+        ground_truth,
+        lambda fold: similarity_of(similarity).source(images[fold.images], texts[fold.texts], None, None),
+        own if similarity == "cosine" else None,
+        no_own=f"similarity {similarity!r} gives penalties",
+        relevance=relevance,
+        grades=grades,
+        block=block,
+    )
+    return measure_galleries(
+        rank, ground_truth, measures, chosen, ties, bootstrap, about, similarity, gains=gains
+    )
 
 
 def evaluate_scores(
     scores: np.ndarray,
     ground_truth: GroundTruth,
-    measures: Iterable[str | Measure | Sum] = DEFAULT_MEASURES,
+    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     protocol: str = "full",
     ties: str = "expected",
+    relevance: Relevance | None = None,
+    grades: Grades | None = None,
     bootstrap: Bootstrap | None = None,
     block: int = DEFAULT_BLOCK,
     threads: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Result:
-    """The same by a given score matrix (n_images, n_texts): re-ranking, ensembles, other models."""
-    GivenScores(scores, ground_truth)  # raises, naming the place in the whole matrix
+    """The same by a given score matrix (n_images, n_texts): re-ranking, ensembles, other models.
+
+    Its scores serve as similarities (for DCG_CM) only where all lie between -1 and 1.
+    """
+    whole = GivenScores(scores, ground_truth).scores  # raises, naming the place in the whole matrix
 
     def rank(fold: Fold, every: bool) -> dict[Direction, Ranks]:
         part = np.asarray(scores)[fold.images][:, fold.texts]
         return ranks_from_scores(part, fold.ground_truth, every=every, block=block, threads=threads)
 
-    return measure_galleries(rank, ground_truth, measures, partition(protocol), ties, bootstrap, about)
+    low, high = float(whole.min(initial=0)), float(whole.max(initial=0))
+    gains = GainGalleries(
+        ground_truth,
+        lambda fold: GivenScores(whole[fold.images][:, fold.texts], fold.ground_truth),
+        (lambda fold, source: source) if low >= -_COSINE and high <= _COSINE else None,
+        no_own=f"the given scores lie between {low:g} and {high:g}",
+        relevance=relevance,
+        grades=grades,
+        block=block,
+    )
+    return measure_galleries(
+        rank, ground_truth, measures, partition(protocol), ties, bootstrap, about, gains=gains
+    )
 
 
 def evaluate_sparse(
     images: csr_array,
     texts: csr_array,
     ground_truth: GroundTruth,
-    measures: Iterable[str | Measure | Sum] = DEFAULT_MEASURES,
+    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     protocol: str = "full",
     ties: str = "expected",
+    relevance: Relevance | None = None,
+    grades: Grades | None = None,
     bootstrap: Bootstrap | None = None,
     image_ids: Sequence[str] | None = None,
     text_ids: Sequence[str] | None = None,
@@ -141,7 +184,8 @@ def evaluate_sparse(
         images: (n, |V|) sparse rows of term weights.
         texts: (m, |V|) sparse rows over the same terms.
         ground_truth: which texts are relevant to which images.
-        measures, protocol, ties, bootstrap, image_ids, text_ids, block, about: as of :func:`evaluate`.
+        measures, protocol, ties, relevance, grades, bootstrap: as of :func:`evaluate`.
+        image_ids, text_ids, block, about: as of :func:`evaluate`.
         threads: workers; all available cores by default.
 
     Raises:
@@ -164,4 +208,13 @@ def evaluate_sparse(
             part, fold.ground_truth, every=every, block=block, threads=threads or available_threads()
         )
 
-    return measure_galleries(rank, ground_truth, measures, chosen, ties, bootstrap, said)
+    gains = GainGalleries(
+        ground_truth,
+        lambda fold: source if chosen.count == 1 else source.part(fold.images, fold.texts),
+        None,
+        no_own="sparse rows give sums of term weights",
+        relevance=relevance,
+        grades=grades,
+        block=block,
+    )
+    return measure_galleries(rank, ground_truth, measures, chosen, ties, bootstrap, said, gains=gains)

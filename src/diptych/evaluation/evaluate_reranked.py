@@ -13,7 +13,7 @@ from diptych.evaluation.candidate_ranks import CandidateRanks, check_unranked
 from diptych.evaluation.first_stage import FirstStage, first_stages
 from diptych.evaluation.galleries import measure_galleries
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
-from diptych.evaluation.measuring import DEFAULT_MEASURES, Measure, Sum
+from diptych.evaluation.measuring import DEFAULT_MEASURES, AnyMeasure
 from diptych.evaluation.partitioning import Fold, Partition, partition
 from diptych.evaluation.protocol import Reranking
 from diptych.evaluation.ranks import DEFAULT_BLOCK, Ranks, check_sizes, ranks_from_source
@@ -29,7 +29,7 @@ __all__ = ["check_one_gallery", "evaluate_reranked"]
 def evaluate_reranked(
     reranked: Reranked,
     ground_truth: GroundTruth,
-    measures: Iterable[str | Measure | Sum] = DEFAULT_MEASURES,
+    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     k: int | None = None,
     unranked: str = "miss",
@@ -72,7 +72,7 @@ def evaluate_reranked(
 
     Raises:
         UsageError: k is more than was scored or less than 1, a protocol of several galleries, rows that
-            are needed and not given.
+            are needed and not given, a measure of gains.
         DataError: sizes that disagree, candidates that cannot be.
         NumericalError: a score or row that is not finite.
         UnknownNameError: a measure, rule, similarity, protocol or tie rule that does not exist.

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from diptych.evaluation.bootstrap import Bootstrap, interval, resample
+from diptych.evaluation.gain_galleries import GainGalleries, check_no_gains
+from diptych.evaluation.gain_measure import Gain, Gained
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.evaluation.measures.rank import best_ranks
-from diptych.evaluation.measuring import Measure, Sum, resolve
+from diptych.evaluation.measuring import AnyMeasure, GainMeasure, Measure, Sum, resolve
 from diptych.evaluation.partitioning import Fold, Partition
 from diptych.evaluation.protocol import Reranking, protocol_of
 from diptych.evaluation.ranks import Ranks
@@ -42,27 +44,34 @@ def _evaluate_fold(
     fold: Fold,
     number: int,
     ranked: dict[Direction, Ranks],
-    plain: list[Measure],
+    gains: Mapping[Direction, Mapping[Gain, Gained]],
+    plain: list[Measure | GainMeasure],
     ties: str,
     how: Bootstrap,
     deepest: Mapping[Direction, int],
 ) -> _Found:
     groups = {name: tie_groups(ranked[name], ties) for name in DIRECTIONS}
     asked = {name: fold.ground_truth.queries(name) for name in DIRECTIONS}
-    cells: list[tuple[Direction, Measure]] = [(name, member) for name in DIRECTIONS for member in plain]
-    per_query = {(name, member.name): member.values(groups[name]) for name, member in cells}
+    cells = [(name, member) for name in DIRECTIONS for member in plain]
+    per_query: dict[_Key, np.ndarray] = {}
+    chances: dict[_Key, float] = {}
+    for name, member in cells:
+        if isinstance(member, GainMeasure):
+            worth = gains[name][member.gain]
+            per_query[name, member.name] = member.values(worth)
+            chances[name, member.name] = member.aggregate.of(member.chances(worth)[asked[name]])
+        else:
+            per_query[name, member.name] = member.values(groups[name])
+            chances[name, member.name] = member.chance(
+                ranked[name].positives[asked[name]], ranked[name].gallery, deepest.get(name)
+            )
     aggregates = {(name, member.name): member.aggregate for name, member in cells}
     return _Found(
         fold=fold,
         per_query=per_query,
         best={name: best_ranks(groups[name]) for name in DIRECTIONS},
         values={key: aggregates[key].of(values[asked[key[0]]]) for key, values in per_query.items()},
-        chances={
-            (name, member.name): member.chance(
-                ranked[name].positives[asked[name]], ranked[name].gallery, deepest.get(name)
-            )
-            for name, member in cells
-        },
+        chances=chances,
         samples=resample(how, number, fold.ground_truth, per_query, aggregates) if how.samples else {},
     )
 
@@ -70,13 +79,14 @@ def _evaluate_fold(
 def measure_galleries(
     rank: Ranker,
     truth: GroundTruth,
-    asked: Iterable[str | Measure | Sum],
+    asked: Iterable[str | AnyMeasure],
     chosen: Partition,
     ties: str,
     bootstrap: Bootstrap | None,
     about: Mapping[str, Any] | None,
     similarity: str = "cosine",
     reranking: Reranking | None = None,
+    gains: GainGalleries | None = None,
 ) -> Result:
     """Rank and measure every gallery of a partition.
 
@@ -91,24 +101,36 @@ def measure_galleries(
         similarity: what scores are, for the protocol.
         reranking: the second stage, for the protocol. Where it leaves items unranked, chance levels are
             those of a ranker that draws as many items at random and ranks no others.
+        gains: what items are worth; None where only candidates are ranked.
 
     Raises:
+        UsageError: a measure of gains that these scores do not give.
         DataError: a test set that is not the partition's.
         UnknownNameError: a measure or tie rule that does not exist.
     """
     plain, sums = resolve(asked)
     how = bootstrap or Bootstrap(samples=0)
-    every = any(member.positives == "all" for member in plain)
+    every = any(member.positives == "all" for member in plain if isinstance(member, Measure))
     check_rule(ties)  # before the work, not after it
+    gaining = [member for member in plain if isinstance(member, GainMeasure)]
+    if gains is None:
+        check_no_gains(gaining)
+    else:
+        gains.check(gaining)
     deepest: dict[Direction, int] = {}
     if reranking is not None and reranking.unranked == "miss":
         deepest = {name: reranking.k_test[name] for name in DIRECTIONS}
+
+    def worth(fold: Fold) -> dict[Direction, dict[Gain, Gained]]:
+        return gains.of(fold, gaining, ties) if gains is not None and gaining else {}
+
     found = [
-        _evaluate_fold(fold, number, rank(fold, every), plain, ties, how, deepest)
+        _evaluate_fold(fold, number, rank(fold, every), worth(fold), plain, ties, how, deepest)
         for number, fold in enumerate(chosen.folds(truth))
     ]
+    said = {} if gains is None else {member.name: gains.said(member) for member in gaining}
     return Result(
-        protocol_of(truth, chosen, ties, plain, how, about, similarity, reranking),
+        protocol_of(truth, chosen, ties, plain, how, about, similarity, reranking, said),
         _scores(found, plain, sums, how),
         {
             name: {
@@ -133,7 +155,7 @@ def _whole(truth: GroundTruth, name: Direction, found: list[_Found], parts: list
 
 
 def _scores(
-    found: list[_Found], plain: list[Measure], sums: list[Sum], how: Bootstrap
+    found: list[_Found], plain: list[Measure | GainMeasure], sums: list[Sum], how: Bootstrap
 ) -> dict[str, dict[str, Score]]:
     """Means over the galleries, and sums over both directions."""
     keys: list[_Key] = [(name, member.name) for name in DIRECTIONS for member in plain]

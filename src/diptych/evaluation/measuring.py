@@ -1,6 +1,8 @@
 """Measure: a declared number about a ranking, its chance level included.
 
-Adding one is one new file in :mod:`diptych.evaluation.measures` that calls ``MEASURES.add``. A family
+A :class:`Measure` is a function of where the positives stand, a
+:class:`~diptych.evaluation.gain_measure.GainMeasure` one of what the first places are
+worth. Adding one is one new file in :mod:`diptych.evaluation.measures` that calls ``MEASURES.add``. A family
 such as ``R@k`` is declared once; :func:`measure` gives its member for any cut-off.
 """
 
@@ -8,77 +10,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
-from diptych.evaluation.aggregates import MEAN, Aggregate
+from diptych.evaluation.declared_measure import FAMILY, DeclaredMeasure, figures
+from diptych.evaluation.gain_measure import GainMeasure
 from diptych.evaluation.ties import TieGroups, tied_throughout
 from diptych.evaluation.truncation import truncated_chance
 
-__all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "Sum", "measure", "resolve"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "MEASURES",
+    "AnyMeasure",
+    "GainMeasure",
+    "Measure",
+    "Sum",
+    "measure",
+    "resolve",
+]
 
 _CUTOFF = re.compile(r"(?P<family>.+)@(?P<cutoff>[0-9]+)")
-_FAMILY = "@k"
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
 
 
-def _figures(value: float) -> str:
-    """One decimal, as papers print; two significant digits below 1, for chance levels are small."""
-    return f"{value:.2g}" if 0 < value < 0.95 else f"{value:.1f}"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One measure, or a family ``NAME@k`` until its cut-off is given.
+@dataclass(frozen=True, kw_only=True)
+class Measure(DeclaredMeasure):
+    """One measure of where the positives stand, or a family ``NAME@k`` until its cut-off is given.
 
     Attributes:
-        name: as it is asked for and printed.
-        description: one line of what it is, any conventions included.
-        citation: where it comes from.
-        positives: ``"best"``: any-of-k, only the best positive of a query counts;
-            ``"all"``: every positive counts.
         per_query: from tie groups and cut-off to one float64 per query.
-        kind: ``"share"`` in [0, 1], the more the better, printed in per cent; ``"rank"`` from 1, the
-            less the better.
-        aggregate: from values per query to the number.
         chance_of: from positives per query, gallery size and how many items are ranked to the chance
             level, where that is not the aggregate of the expectations per query.
-        compat: whether it is a published convention rather than the plain definition.
-        cutoff: k.
     """
 
-    name: str
-    description: str
-    citation: str
-    positives: Literal["best", "all"]
     per_query: Callable[[TieGroups, int | None], np.ndarray] = field(repr=False)
-    kind: Literal["share", "rank"] = "share"
-    aggregate: Aggregate = MEAN
     chance_of: Callable[[np.ndarray, int, int], float] | None = field(default=None, repr=False)
-    compat: bool = False
-    cutoff: int | None = None
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether more is better."""
-        return self.kind == "share"
-
-    def at(self, cutoff: int) -> Measure:
-        """The family's member with cut-off ``cutoff``.
-
-        Raises:
-            UsageError: the cut-off is not at least 1, or the measure takes none.
-        """
-        if not self.name.endswith(_FAMILY):
-            raise UsageError(f"measure {self.name!r} takes no cut-off, got {cutoff}")
-        if cutoff < 1:
-            raise UsageError(f"the cut-off of {self.name!r} is {cutoff}, it must be at least 1")
-        return replace(self, name=f"{self.name.removesuffix(_FAMILY)}@{cutoff}", cutoff=cutoff)
 
     def values(self, groups: TieGroups) -> np.ndarray:
         """(n_queries,) float64; a query without a positive has 0, or the rank after the last.
@@ -106,10 +77,6 @@ class Measure:
             return self.aggregate.of(truncated_chance(self.values, kinds, gallery, ranked)[which])
         return self.aggregate.of(self.values(tied_throughout(kinds, gallery))[which])
 
-    def show(self, value: float) -> str:
-        """The value as tables print it: shares in per cent."""
-        return _figures(100 * value if self.kind == "share" else value)
-
 
 @dataclass(frozen=True)
 class Sum:
@@ -129,13 +96,16 @@ class Sum:
 
     def show(self, value: float) -> str:
         """The value as tables print it."""
-        return _figures(value)
+        return figures(value)
 
 
-MEASURES: Registry[Measure | Sum] = Registry("measure", "diptych.evaluation.measures")
+AnyMeasure: TypeAlias = Measure | GainMeasure | Sum
+"""Whatever :func:`measure` gives."""
+
+MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.evaluation.measures")
 
 
-def measure(name: str) -> Measure | Sum:
+def measure(name: str) -> AnyMeasure:
     """The measure called ``name``, e.g. ``"R@5"``, ``"medr"``.
 
     Raises:
@@ -145,16 +115,16 @@ def measure(name: str) -> Measure | Sum:
     found = _CUTOFF.fullmatch(name)
     if found is None:
         member = MEASURES.get(name)
-        if name.endswith(_FAMILY):
+        if name.endswith(FAMILY):
             raise UsageError(f"measure {name!r} needs a cut-off", f"for example {name[:-1]}10")
         return member
-    family = MEASURES.get(found["family"] + _FAMILY)
-    if not isinstance(family, Measure):
+    family = MEASURES.get(found["family"] + FAMILY)
+    if isinstance(family, Sum):
         raise UsageError(f"measure {family.name!r} takes no cut-off")
     return family.at(int(found["cutoff"]))
 
 
-def resolve(names: Iterable[str | Measure | Sum]) -> tuple[list[Measure], list[Sum]]:
+def resolve(names: Iterable[str | AnyMeasure]) -> tuple[list[Measure | GainMeasure], list[Sum]]:
     """The measures to compute, parts of sums included and each once, and the sums.
 
     Raises:
@@ -166,5 +136,5 @@ def resolve(names: Iterable[str | Measure | Sum]) -> tuple[list[Measure], list[S
         raise UsageError("no measure was asked for", f"for example {', '.join(DEFAULT_MEASURES)}")
     sums = {member.name: member for member in wanted if isinstance(member, Sum)}
     parts = [measure(part) for member in sums.values() for part in member.parts]
-    plain = {member.name: member for member in [*wanted, *parts] if isinstance(member, Measure)}
+    plain = {member.name: member for member in [*wanted, *parts] if not isinstance(member, Sum)}
     return list(plain.values()), list(sums.values())

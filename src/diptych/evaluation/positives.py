@@ -49,6 +49,15 @@ class Positives:
         """The relevant gallery rows of ``query``."""
         return self.rows[self.start[query] : self.start[query + 1]]
 
+    def holds(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Whether each gallery row is relevant to the query beside it; booleans."""
+        keys = self.queries * max(self.gallery, 1) + self.rows  # ascending
+        if not len(keys):
+            return np.zeros(len(rows), dtype=bool)
+        wanted = queries * max(self.gallery, 1) + rows
+        found: np.ndarray = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+        return found
+
     def transposed(self) -> Positives:
         """The same pairs, asked from the other side."""
         return positives_of(self.rows, self.queries, self.gallery, self.n_queries)

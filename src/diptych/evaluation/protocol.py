@@ -8,7 +8,7 @@ from typing import Any
 
 from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.ground_truth import DIRECTIONS, GroundTruth
-from diptych.evaluation.measuring import Measure
+from diptych.evaluation.measuring import GainMeasure, Measure
 from diptych.evaluation.partitioning import Partition
 
 __all__ = ["Protocol", "Reranking", "protocol_of"]
@@ -82,6 +82,7 @@ class Protocol:
         similarity: ``"cosine"`` for inner products of rows and for given scores, or ``"order"``.
         asked: per direction, how many of its items are queries, where that is not all of them.
         reranking: the second stage; None where there is one stage alone.
+        gains: per measure of gains, what an item is worth and by what.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Protocol:
     similarity: str = "cosine"
     asked: dict[str, int] = field(default_factory=dict)
     reranking: Reranking | None = None
+    gains: dict[str, str] = field(default_factory=dict)
 
     def line(self) -> str:
         """One line, to be printed with every number."""
@@ -123,6 +125,9 @@ class Protocol:
             parts.append(f"any-of-k for {', '.join(self.any_of_k)}")
         if self.all_positives:
             parts.append(f"all positives for {', '.join(self.all_positives)}")
+        for worth in dict.fromkeys(self.gains.values()):
+            names = ", ".join(name for name, said in self.gains.items() if said == worth)
+            parts.append(f"gains of {names}: {worth}")
         parts.append(f"ties {self.ties}")
         parts += [f"compat {what}" for what in self.compat]
         parts += [
@@ -142,11 +147,12 @@ def protocol_of(
     truth: GroundTruth,
     chosen: Partition,
     ties: str,
-    measures: Sequence[Measure],
+    measures: Sequence[Measure | GainMeasure],
     how: Bootstrap,
     about: Mapping[str, Any] | None,
     similarity: str,
     reranking: Reranking | None = None,
+    gains: Mapping[str, str] | None = None,
 ) -> Protocol:
     """The protocol of one evaluation."""
 
@@ -179,4 +185,5 @@ def protocol_of(
         similarity=similarity,
         asked={name: size(name)[0] for name in DIRECTIONS if size(name)[0] < size(name)[1]},
         reranking=reranking,
+        gains=dict(gains or {}),
     )

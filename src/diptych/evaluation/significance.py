@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.comparable import check_comparable, common_measures
-from diptych.evaluation.comparison import CORRECTIONS, LEVEL, TESTS, Comparison
+from diptych.evaluation.comparable import check_comparable, check_same_gains, common_measures
+from diptych.evaluation.comparison import TESTS, Comparison
+from diptych.evaluation.corrections import LEVEL, corrected, correction_named
 from diptych.evaluation.differences import PairedRuns
 from diptych.evaluation.result import Result
 
@@ -41,7 +42,7 @@ def compare(
         baseline: the number or name of the run the others are compared with.
         test: ``"randomisation"`` (sign flips) or ``"t"``: which p-value is corrected and judged by;
             both are given.
-        correction: ``"bonferroni"`` or ``"none"``.
+        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
         samples: bootstrap resamples for the intervals; 0 for none.
         flips: random swaps; a p-value is at least 1 / (flips + 1).
         confidence: coverage of the intervals.
@@ -60,8 +61,7 @@ def compare(
     base = _baseline(baseline, names)
     if test not in TESTS:
         raise UnknownNameError("test", test, TESTS)
-    if correction not in CORRECTIONS:
-        raise UnknownNameError("correction", correction, CORRECTIONS)
+    correct = correction_named(correction)
     if flips < 1:
         raise UsageError(f"flips are {flips}, at least 1 is needed")
     called = [
@@ -72,17 +72,16 @@ def compare(
     results = [one for group in groups.values() for one in group]
     check_comparable(results, called)
     how = Bootstrap(samples, confidence, seed)
-    work = PairedRuns(groups, base, results, called, common_measures(results, called, measures), how)
+    compared = common_measures(results, called, measures)
+    said = check_same_gains(results, called, compared)
+    work = PairedRuns(groups, base, results, called, compared, how)
     found = work.differences(flips)
     p_chosen = [one.p_randomisation if test == "randomisation" else one.p_t for one in found]
     tested = sum(p is not None for p in p_chosen)
-    factor = tested if correction == "bonferroni" else 1
-    corrected = [
-        replace(one, p=None if p is None else min(1.0, p * factor))
-        for one, p in zip(found, p_chosen, strict=True)
-    ]
-    notes = []
-    if test == "randomisation" and factor / (flips + 1) > LEVEL:
+    judged = [replace(one, p=p) for one, p in zip(found, corrected(p_chosen, correct), strict=True)]
+    notes = said
+    most = 1 if correct == "none" else tested  # what the smallest p is multiplied by
+    if test == "randomisation" and most / (flips + 1) > LEVEL:
         notes.append(f"{flips:,} swaps cannot reach 0.05 after the correction: raise flips, or take test t")
     if any(one.p_randomisation is None for one in found):
         notes.append("medians have an interval and no p")
@@ -95,9 +94,9 @@ def compare(
         runs=tuple(names),
         baseline=base,
         values=work.values(),
-        differences=tuple(corrected),
+        differences=tuple(judged),
         test="t" if test == "t" else "randomisation",
-        correction="none" if correction == "none" else "bonferroni",
+        correction=correct,
         tested=tested,
         how=how,
         flips=flips,
@@ -130,5 +129,6 @@ def _common_line(results: list[Result], measures: set[str]) -> str:
         any_of_k=tuple(name for name in first.any_of_k if name in measures),
         all_positives=tuple(name for name in first.all_positives if name in measures),
         compat=tuple(what for what in first.compat if what in measures or what == "ties"),
+        gains={name: said for name, said in first.gains.items() if name in measures},
         samples=0,
     ).line()

@@ -66,6 +66,7 @@ class Tally:
         positives: the direction's ground truth.
         scores: the exact score of every entry of ``positives.rows``.
         every: count for every positive, or only for the best of each query.
+        counted: whether this direction is counted at all, or only its positives are known.
 
     Attributes:
         start: (n_queries + 1,) each query's slice of the arrays below.
@@ -76,7 +77,7 @@ class Tally:
         later: those of the tied that come later in the gallery.
     """
 
-    def __init__(self, positives: Positives, scores: np.ndarray, every: bool) -> None:
+    def __init__(self, positives: Positives, scores: np.ndarray, every: bool, counted: bool = True) -> None:
         queries = positives.queries
         order = np.lexsort((-positives.rows, -scores, queries))
         self.positives = positives
@@ -87,7 +88,7 @@ class Tally:
         self.above = np.zeros(len(order), dtype=np.int64)
         self.tied = np.zeros(len(order), dtype=np.int64)
         self.later = np.zeros(len(order), dtype=np.int64)
-        self.layers = list(self._make_layers())
+        self.layers = list(self._make_layers()) if counted else []
 
     def _make_layers(self) -> list[Layer]:
         counts = self.positives.counts

@@ -9,7 +9,7 @@ import numpy as np
 
 from diptych.data.collection import Collection
 from diptych.encoders.encode import EncodedCollection
-from diptych.evaluation import Measure, Result, measure, similarity
+from diptych.evaluation import GainMeasure, Measure, Result, measure, similarity
 from diptych.evaluation import Score as Measured
 from diptych.report.content import Curves, Headline, ReportContent, Score, TableRow
 from diptych.report.retrievals import Query, Retrieval, Retrieved
@@ -94,6 +94,7 @@ def _table(result: Result) -> list[TableRow]:
                 text_to_image=cells.get("t2i"),
                 both=cells.get("both"),
                 unit="%" if share else "",
+                decimals=3 if isinstance(declared, GainMeasure) else 1,
                 description=declared.description,
             )
         )

@@ -9,6 +9,7 @@ from diptych.core.errors import UsageError
 from diptych.studies.rows import Choices, setting_for
 from diptych.studies.study import SettingName, Study
 from diptych.studies.trained import Collections
+from diptych.studies.ways import MEASURE
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -42,5 +43,7 @@ def chosen_for(study: Study, choices: Choices) -> tuple[Choices, SettingName, di
     # The paper's own setting where one of them is the paper's.
     printed = [name for name in named if study.printed_keys(name)]
     setting = setting_for(study, next(iter([*printed, *named])), asked)
-    values = {**study.settings[setting].given, **choices.values}
+    own = study.settings[setting]
+    measured = {f"{MEASURE}.{key}": value for key, value in own.measure.items()}
+    values = {**own.given, **measured, **choices.values}
     return replace(choices, values=values, collections=sections), setting, named

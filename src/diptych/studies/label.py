@@ -94,12 +94,23 @@ def label_of_several(study: Study, results: Results, changed: list[str], reprodu
     for entry in results.entries:
         if study.row(entry.row).adapt is not None:
             continue  # it is its base's
-        label = study.row(entry.row).label
-        stands[label] = entry.fine_tuned_from or f"trained as the setting {results.setting!r} says"
+        row = study.row(entry.row)
+        made = (
+            "nothing is trained" if row.captions_alone else f"trained as the setting {results.setting!r} says"
+        )
+        stands[row.label] = entry.fine_tuned_from or made
     who = "; ".join(f"{label}: {what}" for label, what in stands.items())
     data = "; ".join(dict.fromkeys(entry.data for entry in results.entries))
     how = f" With changes of {', '.join(changed)}." if changed else ""
-    if reproduces:
+    alone = all(row.captions_alone for row in study.rows)
+    if alone and reproduces:
+        verdicts = "Cells have a verdict where collection and captions are those of the printed number."
+    elif alone:
+        verdicts = (
+            "Not a reproduction: the paper's numbers are of other captions. They stand beside ours for "
+            "orientation, and only claims are judged."
+        )
+    elif reproduces:
         verdicts = (
             "Cells have a verdict where collection, captions and candidates are those of the printed number; "
             "whether these are the paper's weights cannot be checked."

@@ -158,6 +158,10 @@ def _open_words(named: str | None) -> None:
 
 def _maker(way: Way, pretrained: bool) -> Making:
     """Heads and searches are heavy, and most studies have none: each is imported where there is one."""
+    if way == "captions":
+        from diptych.studies.captions_alone import make_captions
+
+        return make_captions
     if way == "given" and pretrained:
         from diptych.studies.given import make_encoder
 

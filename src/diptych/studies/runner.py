@@ -67,8 +67,8 @@ def plan_of(
     for row in rows:
         for base in _bases(study, row, setting, choices):
             jobs.setdefault((base.name, BASE_SEED), Job(base, BASE_SEED, shown=False))
-        # What is given is the same with every seed.
-        once = way_of(row, choices.values) == "given"
+        # What is given is the same with every seed, and so are captions.
+        once = way_of(row, choices.values) in ("given", "captions")
         for seed in [BASE_SEED] if once else seeds:
             jobs[row.name, seed] = Job(row, seed)
     names = list(dict.fromkeys(name for name, _ in jobs))

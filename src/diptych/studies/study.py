@@ -68,6 +68,7 @@ class Row:
         adapt: dotted options that set it apart where it is its base adapted to each collection.
         pretrained: whether nothing is trained, in the paper: the row is a published encoder, which a person
             gives or which the setting names, and its numbers are held against those printed of it.
+        captions_alone: whether there is nothing to make: what is measured are the captions themselves.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Row:
     search: Mapping[str, Any] | None = None
     adapt: Mapping[str, Any] | None = None
     pretrained: bool = False
+    captions_alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Setting:
         given: what is taken for a row that a person may give and has not given: its key → an encoder.
         collections: what is measured on when nobody says: a name → a recipe's data section, for studies of
             several collections.
+        measure: how it is measured when nobody says (``--set measure.KEY=VALUE``), for studies of several.
     """
 
     description: str
@@ -120,6 +123,7 @@ class Setting:
     adapt: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    measure: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

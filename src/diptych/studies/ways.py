@@ -1,5 +1,5 @@
 """How a row is made: by a recipe, from what a person gives, as a head on its base's rows, as a search of them,
-as its base adapted.
+as its base adapted; or not at all, where the captions themselves are measured.
 
 What a person sets for one way has no meaning for the others: ``--set sparsify.training.epochs=40`` reaches the
 heads of a study, ``--set search.items=20000`` its searches, ``--set adapt.epochs=9`` what is adapted, ``--set
@@ -17,6 +17,7 @@ from diptych.core.errors import MissingExtraError, UnknownNameError, UsageError
 from diptych.studies.study import Row, Setting, Study
 
 __all__ = [
+    "MEASURE",
     "SECTIONS",
     "Section",
     "Way",
@@ -29,7 +30,7 @@ __all__ = [
     "way_of",
 ]
 
-Way = Literal["recipe", "given", "head", "search", "adapted"]
+Way = Literal["recipe", "given", "head", "search", "adapted", "captions"]
 Section = Literal["sparsify", "search", "adapt"]
 
 SECTIONS: tuple[Section, ...] = ("sparsify", "search", "adapt")
@@ -37,12 +38,16 @@ SECTIONS: tuple[Section, ...] = ("sparsify", "search", "adapt")
 
 
 _LIBRARIES = {"pisa": "pyterrier_pisa", "seismic": "seismic"}
-_MEASURE = "measure"
+MEASURE = "measure"
+"""What the keys of measuring begin with in --set."""
+
 _HEADS_BY = ("words",)
 
 
 def way_of(row: Row, values: Mapping[str, Any]) -> Way:
     """How a row is made, with what a person has set."""
+    if row.captions_alone:
+        return "captions"
     if row.search is not None:
         return "search"
     if row.sparsify is not None:
@@ -61,7 +66,7 @@ def not_of_recipes(study: Study, key: str) -> bool:
     """Whether a key is about rows that have no recipe."""
     rows = (*study.rows, *study.bases)
     has = {name for name in SECTIONS for row in rows if getattr(row, name) is not None}
-    measured = [_MEASURE] if has or study.measured_by else []
+    measured = [MEASURE] if has or study.measured_by else []
     return key.partition(".")[0] in {*has, *measured} or key in given_keys(study)
 
 
@@ -71,7 +76,7 @@ def measuring_of(values: Mapping[str, Any], known: Sequence[str] = _HEADS_BY) ->
     Raises:
         UnknownNameError: a key that nothing is measured by.
     """
-    own = _below(_MEASURE, values)
+    own = _below(MEASURE, values)
     for key in own:
         if key not in known:
             raise UnknownNameError("key of measure", key, known)

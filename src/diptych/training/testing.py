@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import UsageError
+import numpy as np
+
+from diptych.core.errors import MismatchError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encode import EncodedCollection, encode_collection
 from diptych.evaluation import (
     DEFAULT_MEASURES,
     DIRECTIONS,
     Bootstrap,
+    Grades,
     GroundTruth,
+    Relevance,
     Result,
     evaluate,
     write_trec,
@@ -24,8 +29,10 @@ from diptych.evaluation import (
 __all__ = [
     "evaluate_encoded",
     "evaluate_encoder",
+    "grades_of",
     "ground_truth_of",
     "positives_of",
+    "relevance_of",
     "said_of",
     "trec_ids",
     "truth_of",
@@ -57,6 +64,51 @@ def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | N
         text_image=encoded.caption_image,
         asked={name: positives.asked[name] for name in DIRECTIONS if name in positives.asked},
     )
+
+
+def grades_of(positives: ExtendedPositives | None) -> Grades | None:
+    """Grades of pairs, where the extended positives have any."""
+    if positives is None or positives.grades is None:
+        return None
+    return Grades(*positives.grades, what=positives.what.split(",")[0])
+
+
+def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:
+    """How relevant an item is by another model's rows of the same pictures and captions.
+
+    Args:
+        encoded: what is evaluated.
+        by: the relevance model's rows; more pictures and captions, in another order, will do.
+
+    Raises:
+        MismatchError: a picture or caption has no row there, or the model's rows are
+            compared by a penalty.
+    """
+    if by.similarity != "cosine":
+        raise MismatchError(
+            f"the relevance model compares by similarity {by.similarity!r}, which gives penalties and no gains",
+            "name a model of cosines, for example hf:openai/clip-vit-base-patch32",
+        )
+    encoder = by.about.get("encoder", {})
+    name = f"{encoder.get('name', encoder.get('family', 'relevance model'))} {by.images.encoder}"
+    images = _rows_of(encoded.images, by.images, name)
+    texts = _rows_of(encoded.texts, by.texts, name)
+    return Relevance(images, texts, name)
+
+
+def _rows_of(wanted: Embeddings, there: Embeddings, name: str) -> np.ndarray:
+    if list(wanted.ids) == list(there.ids):
+        return there.rows
+    place = {one: row for row, one in enumerate(there.ids)}
+    missing = [one for one in wanted.ids if one not in place]
+    if missing:
+        raise MismatchError(
+            f"relevance model {name} has no row for {wanted.kind} {missing[0]!r} ({len(missing):,} of "
+            f"{len(wanted):,} are missing)",
+            "embed the same data and split with it",
+        )
+    rows: np.ndarray = there.rows[[place[one] for one in wanted.ids]]
+    return rows
 
 
 def truth_of(
@@ -103,6 +155,7 @@ def evaluate_encoded(
     ground_truth: GroundTruth | None = None,
     protocol: str = "full",
     ties: str = "expected",
+    relevance: Relevance | None = None,
     samples: int = 1000,
     trec: bool = True,
     about: dict[str, Any] | None = None,
@@ -117,6 +170,8 @@ def evaluate_encoded(
         ground_truth: relevant pairs of one's own making instead; say in ``about`` what they are.
         protocol: ``full``, ``coco-1k``, ``coco-5k`` or ``folds(n)``.
         ties: the tie rule.
+        relevance: the model that says how relevant an item without a label is to DCG_CM and its like, as
+            :func:`relevance_of` makes it; the evaluated one by default.
         samples: bootstrap resamples for the intervals; 0 for none.
         trec: whether to write the TREC files (only of the full gallery).
         about: what else the numbers depend on.
@@ -124,7 +179,7 @@ def evaluate_encoded(
     Raises:
         NumericalError: a row is not finite; the message names it.
         DataError: the test set is not the protocol's.
-        UsageError: both ``positives`` and ``ground_truth``.
+        UsageError: both ``positives`` and ``ground_truth``, or gains by a model that gives penalties.
     """
     truth = truth_of(encoded, positives, ground_truth)
     result = evaluate(
@@ -135,6 +190,8 @@ def evaluate_encoded(
         similarity=encoded.similarity,
         protocol=protocol,
         ties=ties,
+        relevance=relevance,
+        grades=grades_of(positives),
         bootstrap=Bootstrap(samples),
         image_ids=encoded.images.ids,
         text_ids=encoded.texts.ids,

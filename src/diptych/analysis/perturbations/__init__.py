@@ -16,6 +16,7 @@ from diptych.analysis.perturbations.declaration import (
     choose_perturbations,
 )
 from diptych.analysis.perturbations.perturb import PerturbedCaptions, perturb_captions
+from diptych.analysis.perturbations.pictures import PictureChanges, perturbed_pictures, picture_changes
 
 __all__ = [
     "GROUPS",
@@ -24,9 +25,12 @@ __all__ = [
     "NoOptions",
     "Perturbation",
     "PerturbedCaptions",
+    "PictureChanges",
     "PicturePerturbation",
     "TextPerturbation",
     "Unchanged",
     "choose_perturbations",
     "perturb_captions",
+    "perturbed_pictures",
+    "picture_changes",
 ]

@@ -59,6 +59,7 @@ class Perturbation:
         keeps_meaning: whether the changed item still describes what it described. Where it does, a good model
             does not care; where it does not, a good model prefers the original.
         options: the model of its options; their defaults are what is run.
+        version: of what it makes; whoever changes that raises it, and finished stress runs are made again.
     """
 
     side: ClassVar[Literal["text", "image"]]
@@ -69,6 +70,7 @@ class Perturbation:
     source: str
     keeps_meaning: bool
     options: type[BaseModel] = NoOptions
+    version: int = 1
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:
@@ -151,6 +153,6 @@ def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = Non
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         known = ", ".join(perturbation.options.model_fields) or "none"
-        raise UsageError(
-            f"{perturbation.name}: option {key!r}: {first['msg']}", f"its options: {known}"
-        ) from None
+        where = f"option {key!r}: " if key else ""
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{perturbation.name}: {where}{message}", f"its options: {known}") from None

@@ -16,7 +16,7 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.progress import track
 from diptych.data.language import Language
 
-__all__ = ["COMPATS", "SAME", "PerturbedCaptions", "perturb_captions"]
+__all__ = ["COMPATS", "SAME", "PerturbedCaptions", "check_compat", "perturb_captions", "usual_seed"]
 
 SAME = "the result is the caption itself"
 
@@ -59,6 +59,35 @@ class PerturbedCaptions:
         why = "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
         return f"{said} ({why})" if why else said
 
+    def to_dict(self) -> dict[str, Any]:
+        """What was done and how often, without the texts; JSON-able."""
+        return {
+            "name": self.name,
+            "seed": self.seed,
+            "compat": self.compat,
+            "options": dict(self.options),
+            "captions": len(self.texts),
+            "changed": self.n_changed,
+            "unchanged": self.reasons,
+        }
+
+
+def usual_seed(compat: str) -> int:
+    """The seed where nobody names one: 0, or the published code's."""
+    return PUBLISHED_SEED if compat == "published" else 0
+
+
+def check_compat(perturbation: TextPerturbation, compat: str) -> None:
+    """See that a perturbation has the form that is asked for.
+
+    Raises:
+        UsageError: another word than those of :data:`COMPATS`, or no published form.
+    """
+    if compat not in COMPATS:
+        raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
+    if compat == "published" and perturbation.published is None:
+        raise UsageError(f"{perturbation.name} has no published form", "leave compat out")
+
 
 def perturb_captions(
     perturbation: TextPerturbation,
@@ -91,12 +120,9 @@ def perturb_captions(
     if len(ids) != len(captions) or (tags is not None and len(tags) != len(captions)):
         given = "no" if tags is None else f"{len(tags):,}"
         raise DataError(f"{len(captions):,} captions, {len(ids):,} ids and {given} tagged sentences")
-    if compat not in COMPATS:
-        raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
+    check_compat(perturbation, compat)
     published = perturbation.published if compat == "published" else None
-    if compat == "published" and published is None:
-        raise UsageError(f"{perturbation.name} has no published form", "leave compat out")
-    seed = seed if seed is not None else 0 if published is None else PUBLISHED_SEED
+    seed = seed if seed is not None else usual_seed(compat)
     settings = options_of(perturbation, options)
     if "wordnet" in perturbation.needs:
         (language or Language("none")).need_wordnet(perturbation.name)

@@ -19,7 +19,7 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.data.extended_positives.declaration import EXTENDED_POSITIVES, Listed, PositivesReader
 
-__all__ = ["THRESHOLDS", "Ratings", "read_cxc", "read_ratings"]
+__all__ = ["THRESHOLDS", "Ratings", "read_cxc", "read_ratings", "sits_files"]
 
 THRESHOLDS = {"sits": 3.0, "sts": 3.0, "sis": 2.5}
 """The least rating of a positive pair, per task."""
@@ -82,7 +82,12 @@ def read_ratings(path: Path | str) -> Ratings:
     return Ratings(task, pairs, scores)
 
 
-def _files(path: Path) -> list[Path]:
+def sits_files(path: Path) -> list[Path]:
+    """The files of image–caption ratings: the one given, or all of a folder.
+
+    Raises:
+        DataError: the folder has none.
+    """
     if path.is_file():
         return [path]
     found = sorted(file for file in path.glob("sits_*.csv*") if "_raw" not in file.name)
@@ -106,7 +111,7 @@ def read_cxc(path: Path | str, threshold: float = THRESHOLDS["sits"]) -> Listed:
         raise UsageError(
             f"CxC's threshold is {threshold!r}, it must lie above 0 and not above 5", "CxC takes 3"
         )
-    ratings = [(file, read_ratings(file)) for file in _files(Path(path))]
+    ratings = [(file, read_ratings(file)) for file in sits_files(Path(path))]
     for file, given in ratings:
         if given.task != "sits":
             raise DataError(
@@ -126,6 +131,11 @@ def read_cxc(path: Path | str, threshold: float = THRESHOLDS["sits"]) -> Listed:
         images=frozenset(image for image, _ in judged),
         captions=frozenset(caption for _, caption in judged),
         judged=judged,
+        grades={
+            (image, caption): score
+            for _, given in ratings
+            for (caption, image), score in zip(given.pairs, given.scores, strict=True)
+        },
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from diptych.core.registry import Registry
@@ -25,6 +25,8 @@ class Listed:
         captions: captions that ask.
         judged: all pairs that were looked at, relevant or not; a collection's own pair that was not
             stays relevant. None: every pair of a query that asks was looked at.
+        grades: how relevant people found the pairs that they rated, 0 or more, relevant or not; None where
+            the format has no grades.
     """
 
     what: str
@@ -33,6 +35,7 @@ class Listed:
     images: frozenset[str]
     captions: frozenset[str]
     judged: frozenset[Pair] | None = None
+    grades: Mapping[Pair, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from diptych.core.errors import DataError
 from diptych.data.extended_positives.declaration import Listed, Pair
+from diptych.data.rows_by_id import RowsById, caption_name, image_name
 
 __all__ = ["ExtendedPositives", "match"]
-
-_NUMBERED = re.compile(r"(?:COCO_[a-z]+[0-9]{4}_)?0*([0-9]+)")
-_SENTENCE = ":sentid:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +28,7 @@ class ExtendedPositives:
         removed: per direction, the collection's own pairs that are no longer relevant.
         missing: what the file names and the collection does not hold: images, captions, and pairs.
         silent: per direction, the file's queries that are not asked because no positive is left to them.
+        grades: (image rows, caption rows, grades), (n_graded,) each; None where the format has none.
     """
 
     what: str
@@ -42,6 +40,7 @@ class ExtendedPositives:
     removed: dict[str, int]
     missing: dict[str, int]
     silent: dict[str, int]
+    grades: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def line(self) -> str:
         """What the protocol says: what was added to how many, what was taken away, what was not found."""
@@ -57,36 +56,6 @@ class ExtendedPositives:
         if lost:
             parts.append(f"not in the collection: {', '.join(lost)}")
         return f"{self.what} ({'; '.join(parts)})"
-
-
-def _image_name(name: str) -> str:
-    """A picture's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
-    stem = name.rsplit("/", 1)[-1]
-    stem = stem.rsplit(".", 1)[0] if "." in stem else stem
-    found = _NUMBERED.fullmatch(stem)
-    return found[1] if found else stem
-
-
-def _caption_name(name: str) -> str:
-    """A caption's number in CxC's ``COCO_val2014:sentid:732091``; any other id as it is."""
-    return name.rsplit(_SENTENCE, 1)[-1]
-
-
-class _Rows:
-    """Rows by id: the same id, or else the only one with the same plain name."""
-
-    def __init__(self, ids: Sequence[str], plain: Callable[[str], str]) -> None:
-        self._plain = plain
-        self._exact = {name: row for row, name in enumerate(ids)}
-        self._by_plain: dict[str, int] = {}
-        for row, name in enumerate(ids):
-            key = plain(name)
-            self._by_plain[key] = -1 if key in self._by_plain else row
-
-    def of(self, name: str) -> int:
-        """The row, -1 for none or for several that could be meant."""
-        row = self._exact.get(name)
-        return self._by_plain.get(self._plain(name), -1) if row is None else row
 
 
 def match(
@@ -110,7 +79,7 @@ def match(
     Raises:
         DataError: no pair of the file is in the collection.
     """
-    images, captions = _Rows(image_ids, _image_name), _Rows(caption_ids, _caption_name)
+    images, captions = RowsById(image_ids, image_name), RowsById(caption_ids, caption_name)
     n_captions = max(len(caption_ids), 1)
 
     def codes(pairs: Iterable[Pair]) -> np.ndarray:
@@ -159,8 +128,23 @@ def match(
             "pairs": sum(images.of(image) < 0 or captions.of(text) < 0 for image, text in named),
         },
         silent=silent,
+        grades=None if listed.grades is None else _graded(listed.grades, images, captions),
         **counts,
     )
+
+
+def _graded(
+    grades: Mapping[Pair, float], images: RowsById, captions: RowsById
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows and grade of each pair of the collection; of two names for one pair, their mean."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for (image, caption), grade in grades.items():
+        pair = images.of(image), captions.of(caption)
+        if min(pair) >= 0:
+            found.setdefault(pair, []).append(grade)
+    pairs = sorted(found)
+    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1], np.array([sum(found[pair]) / len(found[pair]) for pair in pairs])
 
 
 def _nothing(listed: Listed, image_ids: Sequence[str], caption_ids: Sequence[str]) -> str:

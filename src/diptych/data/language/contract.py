@@ -52,6 +52,9 @@ class WordNet(Protocol):
     def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
         """The lemmas that ``word`` may be a form of, likeliest first: ``dogs`` → ``dog``; none if unknown."""
 
+    def morphy(self, word: str, part: PartOfSpeech) -> Sequence[str]:
+        """The lemmas that NLTK looks ``word`` up by, in its order: itself first, nothing but WordNet's rules."""
+
     def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
         """Names of a lemma's synsets, its usual sense first; of all parts of speech by default."""
 

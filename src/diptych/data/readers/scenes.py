@@ -20,4 +20,12 @@ def _recognises(path: Path) -> bool:
         return handle.read(len(_BEGINNING)) == _BEGINNING
 
 
-READERS.add(Reader("scenes", "generated scenes, as diptych scenes writes them", _recognises, read_scenes, {}))
+READERS.add(
+    Reader(
+        "scenes",
+        "generated scenes, as diptych scenes writes them",
+        _recognises,
+        read_scenes,
+        {"finer": "how many further topics every caption states (default: 0)"},
+    )
+)

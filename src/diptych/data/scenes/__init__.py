@@ -2,8 +2,9 @@
 
 ``facts`` says what can be true, ``world`` samples it, ``captions`` (with ``words``) tells it, ``draw``
 (with ``outlines`` and ``backgrounds``) shows it, ``make`` (with ``chunks``) writes a dataset of it and
-``read`` reads that as a Collection. The first four take a generator and nothing else from outside, so
-another kind of dataset can be made of the same objects and pictures beside this one.
+``read`` reads that as a Collection; ``finer`` tells more of the same scenes. The first four take a generator
+and nothing else from outside, so another kind of dataset can be made of the same objects and pictures beside
+this one.
 """
 
 from diptych.data.scenes.facts import (
@@ -15,6 +16,7 @@ from diptych.data.scenes.facts import (
     Described,
     described,
 )
+from diptych.data.scenes.finer import finer
 from diptych.data.scenes.make import VERSION, make_scenes
 from diptych.data.scenes.read import read_scenes, scenes
 
@@ -27,6 +29,7 @@ __all__ = [
     "VERSION",
     "Described",
     "described",
+    "finer",
     "make_scenes",
     "read_scenes",
     "scenes",

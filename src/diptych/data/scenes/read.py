@@ -7,18 +7,24 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.core.errors import DataError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.files import read_json
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
+from diptych.data.scenes.finer import finer as with_finer_captions
 from diptych.data.scenes.make import DATASET_FILE, VERSION, make_scenes
 from diptych.data.scenes.world import OBJECTS
 
 __all__ = ["read_scenes", "scenes"]
 
 
-def read_scenes(folder: Path | str) -> Collection:
+def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
     """Read what :func:`make_scenes` made.
+
+    Args:
+        folder: with its ``dataset.json``.
+        finer: how many further topics every caption states (:func:`diptych.data.scenes.finer.finer`); 0 leaves
+            captions as they were made.
 
     Returns:
         A Collection with splits train, val and test; ``records[i]["facts"]`` maps each fact key of
@@ -26,9 +32,12 @@ def read_scenes(folder: Path | str) -> Collection:
         Pictures of one object each are object-centric.
 
     Raises:
+        UsageError: ``finer`` is no such number.
         StorageError: there is no ``dataset.json``, or it is not JSON.
         DataError: it holds no scenes, or scenes of another version.
     """
+    if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
+        raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
     path = Path(folder) / DATASET_FILE
     header = read_json(path)
     if not isinstance(header, dict) or header.get("dataset") != "scenes":
@@ -47,7 +56,7 @@ def read_scenes(folder: Path | str) -> Collection:
     names = [image["filename"] for image in images]
     sentences = [sentence for image in images for sentence in image["sentences"]]
     counts = [len(image["sentences"]) for image in images]
-    return Collection(
+    collection = Collection(
         name="scenes",
         image_ids=names,
         captions=[sentence["raw"] for sentence in sentences],
@@ -64,6 +73,7 @@ def read_scenes(folder: Path | str) -> Collection:
         ),
         centric=_centric(least, most),
     )
+    return with_finer_captions(collection, finer) if finer else collection
 
 
 def _centric(least: int, most: int) -> Centric | None:
@@ -82,9 +92,13 @@ def scenes(
     objects: int | Sequence[int] = OBJECTS,
     workers: int | None = None,
     folder: Path | str | None = None,
+    finer: int = 0,
 ) -> Collection:
-    """Make the scenes, or find them in the cache, and read them; arguments as in :func:`make_scenes`."""
+    """Make the scenes, or find them in the cache, and read them.
+
+    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no picture.
+    """
     made = make_scenes(
         folder, n_train, n_val, n_test, seed=seed, k=k, size=size, objects=objects, workers=workers
     )
-    return read_scenes(made)
+    return read_scenes(made, finer)

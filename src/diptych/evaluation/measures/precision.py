@@ -7,10 +7,10 @@ import numpy as np
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["PRECISION", "R_PRECISION"]
+__all__ = ["PRECISION", "R_PRECISION", "expected_hits"]
 
 
-def _expected_hits(groups: TieGroups, cutoff: np.ndarray) -> np.ndarray:
+def expected_hits(groups: TieGroups, cutoff: np.ndarray) -> np.ndarray:
     """Positives expected among the first ``cutoff[query]`` of each query."""
     inside = np.clip(cutoff[groups.query] - groups.before, 0, groups.size)
     hits = groups.positives * inside / groups.size
@@ -20,12 +20,12 @@ def _expected_hits(groups: TieGroups, cutoff: np.ndarray) -> np.ndarray:
 
 def _precision(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     assert cutoff is not None
-    values: np.ndarray = _expected_hits(groups, np.full(groups.n_queries, cutoff)) / cutoff
+    values: np.ndarray = expected_hits(groups, np.full(groups.n_queries, cutoff)) / cutoff
     return values
 
 
 def _r_precision(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    values: np.ndarray = _expected_hits(groups, groups.relevant) / np.maximum(groups.relevant, 1)
+    values: np.ndarray = expected_hits(groups, groups.relevant) / np.maximum(groups.relevant, 1)
     return values
 
 

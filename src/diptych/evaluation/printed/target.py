@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from diptych.core.errors import UsageError
 from diptych.evaluation.ground_truth import DIRECTIONS, Direction
-from diptych.evaluation.measuring import Measure, measure
+from diptych.evaluation.measuring import GainMeasure, Measure, measure
 
 __all__ = ["MOST_DECIMALS", "RULES", "SUM_PARTS", "Printed", "Target", "cell_parts"]
 
@@ -84,7 +84,10 @@ def cell_parts(name: str) -> tuple[Direction | None, str]:
         return direction, kind
     if direction is None:
         raise UsageError(f"cell {name!r} names neither i2t nor t2i", _FORM)
-    if not isinstance(measure(kind), Measure):
+    member = measure(kind)
+    if isinstance(member, GainMeasure):
+        raise UsageError(f"cell {name!r} is no function of where the positives stand", _FORM)
+    if not isinstance(member, Measure):
         raise UsageError(f"cell {name!r} is a sum that cannot be taken per direction", _FORM)
     return direction, kind
 

@@ -1,0 +1,28 @@
+"""Granularity: how much captions say and how specifically, by features that are counted (thesis section 5.3)."""
+
+from diptych.analysis.granularity.compare import compare_granularity
+from diptych.analysis.granularity.comparison import Effect, FeatureDifference, GranularityComparison
+from diptych.analysis.granularity.declaration import (
+    FEATURES,
+    Feature,
+    Unmeasured,
+    choose_features,
+)
+from diptych.analysis.granularity.measure import check_language, granularity
+from diptych.analysis.granularity.result import Example, FeatureSummary, Granularity
+
+__all__ = [
+    "FEATURES",
+    "Effect",
+    "Example",
+    "Feature",
+    "FeatureDifference",
+    "FeatureSummary",
+    "Granularity",
+    "GranularityComparison",
+    "Unmeasured",
+    "check_language",
+    "choose_features",
+    "compare_granularity",
+    "granularity",
+]

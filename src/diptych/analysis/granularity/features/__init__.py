@@ -1,0 +1,1 @@
+"""Features of granularity, found by their registry; adding one is one file here."""

@@ -1,0 +1,174 @@
+"""How the words of a caption hang together, as far as tags of single words tell reliably.
+
+A tagger trained on newspapers reads many verbs of captions as nouns: ``a boy jumps into water`` is to it a boy, and
+jumps. Right behind a noun for one, a plural is read as a verb here where ``a`` or ``an`` opened the phrase, so that
+it cannot be its noun, where a particle follows (``the girl walks down``), and where it is one of the verbs that
+captions use most; so is the present participle of these verbs (``a dog playing in the snow``). A colour before
+``and`` is an adjective (``an orange and white cat``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from diptych.analysis.perturbations.caption import Caption
+from diptych.analysis.perturbations.english import PLURAL_ONLY, singular
+from diptych.analysis.perturbations.english.word_lists import listed
+from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
+
+__all__ = [
+    "BE",
+    "COLOURS",
+    "NUMBERS",
+    "SEVERAL",
+    "NounPhrase",
+    "close",
+    "finite_verbs",
+    "lower_words",
+    "mended_tags",
+    "noun_phrases",
+]
+
+NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+"""Number words from two on."""
+
+SEVERAL = frozenset({"several", "some", "many", "few", "multiple", "various", "numerous"})
+"""Words for more than one."""
+
+COLOURS = listed(
+    "beige black blue brown cream crimson gold gray green grey maroon navy orange pink purple red scarlet silver tan "
+    "teal turquoise violet white yellow"
+)
+"""Words that are hardly anything but colours in captions."""
+
+BE = frozenset({"is", "are", "was", "were"})
+"""The forms of *to be* that agree with a subject."""
+
+_ONE = frozenset({"a", "an", "one", "another", "each", "every"})
+_DETERMINERS = _ONE | SEVERAL | frozenset(NUMBERS) | listed("the this that these those both all no any")
+_VERBS = listed(
+    "attempts balances catches chews climbs crawls crouches dances eats hangs holds jumps kneels lays leaps lies looks "
+    "moves passes performs plays poses prepares rests runs sits sleeps smiles splashes stands swims swings talks "
+    "throws travels tries waits walks watches"
+)
+_PARTICIPLES = listed(
+    "boarding catching chasing climbing crouching dancing drinking driving eating fishing floating flying grazing "
+    "hanging holding jumping kneeling laughing laying leaping lying passing playing posing racing reading riding "
+    "running sitting skateboarding skiing sleeping smiling splashing squatting standing staring surfing swimming "
+    "waiting walking watching wearing"
+)
+_SEVERAL_TAGS = frozenset({"NNS", "NNPS", "CC", "CD", "PRP", "EX", "WDT", "WP"})
+_MODIFIERS = ADJECTIVE_TAGS | {"VBG", "VBN", "RB"}
+
+
+@dataclass(frozen=True)
+class NounPhrase:
+    """A noun with what stands before it.
+
+    Attributes:
+        determiner: the place of its article, number or quantity; None where it has none.
+        first: the place of its first word behind that.
+        head: the place of its noun.
+        plural: whether that noun stands for several.
+    """
+
+    determiner: int | None
+    first: int
+    head: int
+    plural: bool
+
+    @property
+    def start(self) -> int:
+        """The place of its first word."""
+        return self.first if self.determiner is None else self.determiner
+
+
+def lower_words(caption: Caption) -> list[str]:
+    """The caption's words in lower case."""
+    return [word.text.lower() for word in caption.words]
+
+
+def mended_tags(caption: Caption) -> list[str]:
+    """The caption's tags, with verbs that were taken for nouns put right where that is sure."""
+    tags = list(caption.tags)
+    opened = False  # whether ``a`` or the like opened the phrase that goes on here
+    for place, tag in enumerate(tags):
+        if tag in ("DT", "CD"):
+            opened = caption.words[place].text.lower() in _ONE
+        elif tag == "NN" and tags[place + 1 : place + 2] == ["CC"] and _is_colour(caption, place):
+            tags[place] = "JJ"
+        elif tag in ("NN", "NNS") and place and tags[place - 1] == "NN":
+            verb = _verb_form(caption.words[place].text.lower(), tag, tags[place + 1 : place + 2], opened)
+            if verb:
+                tags[place], opened = verb, False
+        elif tag not in NOUN_TAGS and tag not in _MODIFIERS:
+            opened = False
+    return tags
+
+
+def _verb_form(word: str, tag: str, after: Sequence[str], opened: bool) -> str:
+    """The tag of a verb that was taken for a noun right behind a noun; nothing where it may be one."""
+    if after == ["NN"] or word in PLURAL_ONLY:
+        return ""
+    if tag == "NN":
+        return "VBG" if word in _PARTICIPLES and after != ["NNS"] else ""
+    return "VBZ" if opened or after == ["RP"] or word in _VERBS else ""
+
+
+def _is_colour(caption: Caption, place: int) -> bool:
+    return caption.words[place].text.lower() in COLOURS
+
+
+def noun_phrases(caption: Caption, tags: Sequence[str]) -> Iterator[NounPhrase]:
+    """The noun phrases of a caption, in order: a determiner, adjectives, nouns, of which the last is the head."""
+    words = lower_words(caption)
+    place = 0
+    while place < len(words):
+        determined = words[place] in _DETERMINERS or tags[place] in ("CD", "PRP$")
+        first = place + 1 if determined else place
+        head, stop = _head(caption, tags, first, determined)
+        if head is not None:
+            plural = tags[head] in ("NNS", "NNPS") or singular(words[head]) not in (None, words[head])
+            yield NounPhrase(place if determined else None, first, head, plural)
+        place = max(stop, place + 1)
+
+
+def _head(caption: Caption, tags: Sequence[str], first: int, determined: bool) -> tuple[int | None, int]:
+    """The place of the noun of a phrase that begins at ``first``, behind a determiner or not, and where it ends."""
+    head = None
+    begin = first - 1 if determined else first
+    place = first
+    while place < len(tags):
+        tag = tags[place]
+        if place > begin and not close(caption, place - 1, place):
+            break
+        if tag in NOUN_TAGS:
+            head = place
+        elif head is not None or not (
+            tag in ADJECTIVE_TAGS
+            or (tag in _MODIFIERS and determined)
+            or (tag == "CC" and place > first and tags[place + 1 : place + 2] == ["JJ"])
+        ):
+            break
+        place += 1
+    return head, place
+
+
+def close(caption: Caption, place: int, other: int) -> bool:
+    """Whether nothing stands between two neighbouring words but a blank, or a comma and a blank."""
+    return caption.text[caption.words[place].end : caption.words[other].start].strip() in ("", ",")
+
+
+def finite_verbs(caption: Caption, tags: Sequence[str]) -> list[int]:
+    """The places of verbs that agree with a subject, and of modal verbs.
+
+    Of verbs in the past only ``was`` and ``were``: a tagger mistakes participles (``a man dressed in black``). A form
+    for several is one only where something before it can be several.
+    """
+    found, several = [], False
+    for place, tag in enumerate(tags):
+        several = several or tag in _SEVERAL_TAGS
+        if tag in ("VBZ", "MD") or (tag == "VBP" and several) or caption.words[place].text.lower() in BE:
+            found.append(place)
+    return found

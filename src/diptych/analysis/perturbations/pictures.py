@@ -1,0 +1,226 @@
+"""A collection with perturbed pictures: a view that changes each picture when it is read.
+
+What becomes of a picture is a function of (seed, image id, perturbation, options) and of the picture, so it
+can be read in any order, in threads and again. Whether it was changed is noted on the way: a picture that
+stays what it was, byte for byte, is counted with its reason and not decoded once more for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.analysis.perturbations.caption import Unchanged
+from diptych.analysis.perturbations.declaration import PicturePerturbation, options_of
+from diptych.core.draws import Draws
+from diptych.core.errors import UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.core.progress import track
+from diptych.data.collection import Collection
+from diptych.data.loading import read_ahead
+from diptych.data.overlay import OverlaySource
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from pydantic import BaseModel
+
+    from diptych.data.collection import ImageSource
+    from diptych.data.overlay import Overlay
+
+__all__ = ["SAME_PICTURE", "PerturbedSource", "PictureChanges", "perturbed_pictures", "picture_changes"]
+
+SAME_PICTURE = "the result is the picture itself"
+
+_CHANGED = ""
+"""What is noted of a picture that was changed, in the place of a reason why not."""
+
+_UNREAD = -1
+
+
+class PerturbedSource:
+    """Another source's pictures, changed as they are read.
+
+    Args:
+        pictures: where they are read.
+        rows: (n,) the row in ``pictures`` of each row here.
+        ids: (n,) the images' ids.
+        perturbation: how they are changed.
+        seed: of its draws.
+        options: its options, checked.
+    """
+
+    def __init__(
+        self,
+        pictures: ImageSource,
+        rows: np.ndarray,
+        ids: Sequence[str],
+        perturbation: PicturePerturbation,
+        seed: int,
+        options: BaseModel,
+    ) -> None:
+        self.perturbation = perturbation
+        self.seed = seed
+        self.options = options
+        self._pictures = pictures
+        self._rows = rows
+        self._ids = ids
+        self._reasons = [_CHANGED]
+        self._outcomes = np.full(len(rows), _UNREAD, dtype=np.int16)  # the place in _reasons of each row's
+
+    def read(self, row: int) -> Image:
+        """The changed picture of source row ``row``, RGB, of another size where it was cropped."""
+        picture = self._pictures.read(int(self._rows[row]))
+        draws = Draws(self.seed, self.perturbation.name, self._ids[row])
+        try:
+            perturbed = self.perturbation.apply(picture, draws, self.options)
+        except Unchanged as outcome:
+            self._note(row, str(outcome))
+            return picture
+        same = perturbed.size == picture.size and perturbed.tobytes() == picture.tobytes()
+        self._note(row, SAME_PICTURE if same else _CHANGED)
+        return perturbed
+
+    def _note(self, row: int, reason: str) -> None:
+        # Two threads may add the same reason; the first of its places is taken by both.
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+        self._outcomes[row] = self._reasons.index(reason)
+
+    def content(self, row: int) -> str:
+        """A fingerprint of the picture's bytes and of what is done to it."""
+        name, options = self.perturbation.name, self.options.model_dump(mode="json")
+        return fingerprint(
+            self._pictures.content(int(self._rows[row])), name, options, self.seed, self._ids[row]
+        )
+
+    def outcome(self, row: int) -> str:
+        """Why the picture of source row ``row`` stays as it is; empty when it is changed.
+
+        It is read for it where it has not been read before.
+        """
+        if self._outcomes[row] == _UNREAD:
+            self.read(row)
+        return self._reasons[int(self._outcomes[row])]
+
+
+class _OverlaidSource(PerturbedSource):
+    """The same where pictures have overlays, which stay what they are: nothing is pasted until later."""
+
+    def overlay(self, row: int) -> Overlay | None:
+        """What goes over the picture of source row ``row``."""
+        pictures: Any = self._pictures
+        found: Overlay | None = pictures.overlay(int(self._rows[row]))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class PictureChanges:
+    """What became of the pictures.
+
+    Attributes:
+        name: the perturbation's.
+        seed: of its draws.
+        options: what it was run with.
+        changed: (n_images,) booleans.
+        reasons: how many pictures stayed as they were, by reason, most first.
+    """
+
+    name: str
+    seed: int
+    options: Mapping[str, Any]
+    changed: np.ndarray
+    reasons: dict[str, int]
+
+    @property
+    def n_changed(self) -> int:
+        """How many were changed."""
+        return int(self.changed.sum())
+
+    def line(self) -> str:
+        """One line: how many were changed, and why the others were not."""
+        said = f"{self.name}: {self.n_changed:,} of {len(self.changed):,} pictures changed"
+        why = "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
+        return f"{said} ({why})" if why else said
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was done and how often; JSON-able."""
+        return {
+            "name": self.name,
+            "seed": self.seed,
+            "options": dict(self.options),
+            "pictures": len(self.changed),
+            "changed": self.n_changed,
+            "unchanged": self.reasons,
+        }
+
+
+def perturbed_pictures(
+    collection: Collection,
+    perturbation: PicturePerturbation,
+    *,
+    seed: int,
+    options: Mapping[str, Any] | None = None,
+) -> Collection:
+    """``collection`` with every picture changed, under the same ids and with the same captions.
+
+    Args:
+        collection: any that holds pictures; overlays stay, and are pasted over the changed pictures.
+        perturbation: how.
+        seed: of the draws.
+        options: of the perturbation.
+
+    Returns:
+        A view: a picture is changed each time it is read. Its parts (a split, some rows) are views, too,
+        and what :func:`picture_changes` has seen of one it has seen of all.
+
+    Raises:
+        UsageError: an option that the perturbation does not have, or a collection of region features.
+    """
+    settings = options_of(perturbation, options)
+    if collection.holds == "regions":
+        raise UsageError(
+            f"{perturbation.name} changes pictures, {collection.name} holds region features",
+            "read the data without the reader's option regions, or perturb captions",
+        )
+    kind = _OverlaidSource if isinstance(collection.source, OverlaySource) else PerturbedSource
+    said = ", ".join(f"{key} {_short(value)}" for key, value in settings.model_dump().items())
+    note = f"pictures perturbed: {perturbation.name} ({said}), seed {seed}"
+    return replace(
+        collection,
+        source=kind(
+            collection.source, collection.source_rows, collection.image_ids, perturbation, seed, settings
+        ),
+        source_rows=np.arange(collection.n_images),
+        notes=(*collection.notes, note),
+    )
+
+
+def picture_changes(collection: Collection) -> PictureChanges:
+    """Which pictures of :func:`perturbed_pictures` are changed, and why the others are not.
+
+    Pictures that have been read in this process (to encode them, say) are not read again.
+
+    Raises:
+        UsageError: pictures of ``collection`` are not perturbed.
+        ImageError: a picture cannot be read; the message names it.
+    """
+    source = collection.source
+    if not isinstance(source, PerturbedSource):
+        raise UsageError(f"pictures of {collection.name} are not perturbed", "see perturbed_pictures")
+    found = read_ahead(source.outcome, collection.source_rows.tolist())
+    outcomes = list(track(found, source.perturbation.name, collection.n_images, "pictures"))
+    return PictureChanges(
+        name=source.perturbation.name,
+        seed=source.seed,
+        options=source.options.model_dump(),
+        changed=np.array([outcome == _CHANGED for outcome in outcomes], dtype=bool),
+        reasons=dict(Counter(outcome for outcome in outcomes if outcome != _CHANGED).most_common()),
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,151 @@
+"""Typos as the thesis's published code made them, one by one.
+
+It took them from the package typo 0.1.7 (R. Kumar, MIT licence), begun anew with seed 42 for every caption, and
+drew letters for a fourteenth change itself. What is said here is what those do, faults included: a swap of two
+equal letters is the caption again, and a letter outside a–z is its own neighbour. Where they raise an
+exception, the published evaluation kept the caption as it was; that is :class:`Unchanged`.
+
+Python's ``random.Random`` is the generator, so that draws are the same.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from pydantic import BaseModel
+
+from diptych.analysis.perturbations.caption import Caption, Unchanged
+from diptych.core.errors import UsageError
+
+__all__ = [
+    "extra_character",
+    "letter_change",
+    "missing_character",
+    "nearby_character",
+    "published_form",
+    "swapped_characters",
+]
+
+_WORD_CHARACTER = re.compile(r"\w")
+_TWO_WORD_CHARACTERS = re.compile(r"(?=\w\w)")
+
+# A key and its neighbours in the package's order, which decides what a draw means.
+_LETTERS = (
+    "aqwsz bvghn cxdfv dserfcx erdsw fdrtgvc gftyhbv hnbgyuj iokju jhuikmn kjiolm lkop mnjk nbhjm oiklp pol "
+    "qaw redft sazxdew trfgy uyhji vcfgb wqasde xzsdc ytghu zasx"
+)
+_NUMBER_PAD = "012 14520 2014563 3256 478521 578946123 698523 7854 874569 9856"
+_LETTERS_NEAR, _DIGITS_NEAR = (
+    {entry[0]: entry[1:] for entry in table.split()} for table in (_LETTERS, _NUMBER_PAD)
+)
+
+
+def swapped_characters(text: str, seed: int) -> str:
+    """Two adjacent word characters change places and keep the case of the place; equal ones are drawn too."""
+    random = Random(seed)
+    places = [found.start() for found in _TWO_WORD_CHARACTERS.finditer(text)]
+    if not places:
+        return text
+    place = random.choice(places)
+    first, second = text[place], text[place + 1]
+    as_first = second.upper() if first.isupper() else second.lower()
+    as_second = first.upper() if second.isupper() else first.lower()
+    return text[:place] + as_first + as_second + text[place + 2 :]
+
+
+def missing_character(text: str, seed: int) -> str:
+    """A word character goes, where there are at least two."""
+    random = Random(seed)
+    places = _places(text)
+    if len(places) < 2:
+        return text
+    place = random.choice(places)
+    return text[:place] + text[place + 1 :]
+
+
+def extra_character(text: str, seed: int) -> str:
+    """A neighbour of a word character comes before it.
+
+    Raises:
+        Unchanged: where the published code raises.
+    """
+    random = Random(seed)
+    places = _places(text)
+    if not places:
+        return text
+    place = random.choice(places)
+    return text[:place] + _neighbour(text[place], random) + text[place:]
+
+
+def nearby_character(text: str, seed: int) -> str:
+    """A neighbour of a word character comes in its place, in its case.
+
+    Raises:
+        Unchanged: where the published code raises.
+    """
+    random = Random(seed)
+    places = _places(text)
+    if not places:
+        return text
+    place = random.choice(places)
+    neighbour = _neighbour(text[place], random)
+    neighbour = neighbour.upper() if text[place].isupper() else neighbour.lower()
+    return text[:place] + neighbour + text[place + 1 :]
+
+
+def letter_change(text: str, seed: int) -> str:
+    """Of what stands between blanks, each with chance .1 gets one of 52 letters at one of its places.
+
+    Raises:
+        Unchanged: where the published code raises.
+    """
+    random = Random(seed)
+    words = text.split(" ")
+    for row, word in enumerate(words):
+        if random.random() <= 0.1:
+            if not word:
+                raise Unchanged("the published code fails: IndexError")
+            place = random.choice(range(len(word)))
+            words[row] = word[:place] + random.choice(string.ascii_letters) + word[place + 1 :]
+    return " ".join(words)
+
+
+def _places(text: str) -> list[int]:
+    return [found.start() for found in _WORD_CHARACTER.finditer(text)]
+
+
+def _neighbour(character: str, random: Random) -> str:
+    if character.isdecimal():
+        if random.choice([True, False]):
+            if character not in _DIGITS_NEAR:
+                raise Unchanged("the published code fails: KeyError")
+            return random.choice(_DIGITS_NEAR[character])
+        if character == "0":
+            return "9"
+        if character == "1":
+            return "2"
+        return str(int(character) + (-1) ** random.randint(0, 1))
+    near = _LETTERS_NEAR.get(character.lower())
+    if near is None:
+        return character
+    neighbour = random.choice(near)
+    return neighbour.upper() if character.isupper() else neighbour
+
+
+def published_form(change: Callable[[str, int], str]) -> Callable[[Caption, int, Any], str]:
+    """What ``published`` of a perturbation takes, from a function of text and seed.
+
+    The published code had no options: others than the usual ones are refused.
+    """
+
+    def published(caption: Caption, seed: int, options: BaseModel) -> str:
+        if options != type(options)():
+            given = ", ".join(f"{key}={value}" for key, value in options if key in options.model_fields_set)
+            raise UsageError(f"compat=published with options ({given})", "the published code has none")
+        return change(caption.text, seed)
+
+    return published

@@ -1,0 +1,245 @@
+"""``diptych granularity``: how much captions say and how specifically, of one collection or of two compared."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diptych.cli.console import next_step, print_table, say
+from diptych.cli.options import Captions, OutFolder, SkipBadImages
+from diptych.cli.progress import progress
+from diptych.cli.study_data import DataChoices
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.analysis.granularity import FeatureSummary, Granularity, GranularityComparison
+    from diptych.data.collection import Collection
+    from diptych.data.language import Language
+
+__all__ = ["granularity"]
+
+_LONG = 200
+"""Characters of a caption that is shown."""
+
+
+def granularity(
+    collections: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="COLLECTION",
+            help="A dataset: folder or file, or NAME=DATASET; and another one to compare it with.",
+            show_default=False,
+        ),
+    ],
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(help="A feature; all by default. Repeatable.", show_default=False),
+    ] = None,
+    compat: Annotated[
+        str, typer.Option(help="none, or published: as the numbers of thesis Table 5.1 are counted.")
+    ] = "none",
+    split: Annotated[
+        str | None,
+        typer.Option(help="The part of the data; test where there is one, or all.", show_default=False),
+    ] = None,
+    captions: Captions = "all",
+    pairing: Annotated[
+        str,
+        typer.Option(
+            help="auto: by image where every image of one collection is in the other; images: by those in common; "
+            "none."
+        ),
+    ] = "auto",
+    language: Annotated[
+        str, typer.Option(help="Tagger and WordNet: auto, nltk, scenes or none; see diptych resources.")
+    ] = "auto",
+    wordnet: Annotated[
+        Path | None, typer.Option(help="A WordNet's folder or file.", show_default=False)
+    ] = None,
+    nltk_data: Annotated[Path | None, typer.Option(help="An NLTK data folder.", show_default=False)] = None,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples of images for 95 % intervals; 0 for none.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of resamples and swaps.")] = 0,
+    images: Annotated[
+        list[str] | None,
+        typer.Option(help="Folder of pictures, or NAME=FOLDER; none are read.", show_default=False),
+    ] = None,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option(help="The data's format, or NAME=READER; diptych info lists them.", show_default=False),
+    ] = None,
+    reader_option: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE for the reader, or NAME.KEY=VALUE. Repeatable.", show_default=False),
+    ] = None,
+    skip_bad_images: SkipBadImages = False,
+    examples: Annotated[
+        int, typer.Option("--examples", "-n", min=0, max=5, help="Captions at each extreme, to show.")
+    ] = 2,
+    out: OutFolder = None,
+) -> None:
+    """Count adjectives, phrases, determiners, concepts and words of captions, and compare two collections.
+
+    Every feature has an interval over images; two collections of the same images are compared in pairs, with
+    effect sizes and corrected p-values.
+
+    Examples:
+
+      [bold]diptych granularity flickr8k[/bold]
+
+      [bold]diptych granularity coco=dataset_coco.json coco-fg=MSCOCO_FG_ann.json --out granularity[/bold]
+
+      [bold]diptych granularity coarse=scenes finer=scenes --reader-option finer.finer=2[/bold]
+    """
+    from diptych.analysis.granularity import compare_granularity
+    from diptych.analysis.granularity import granularity as measure
+    from diptych.core.files import write_json
+    from diptych.evaluation.bootstrap import Bootstrap
+    from diptych.report.granularity import write_granularity_page
+
+    if len(collections) > 2:
+        raise UsageError(f"{len(collections)} collections are given", "one, or two to compare")
+    given = DataChoices(collections, images or (), reader or (), reader_option or (), skip_bad_images)
+    how = Bootstrap(samples, seed=seed)
+    with progress():
+        parts = _parts(given, split, captions)
+        known = _language(language, wordnet, nltk_data, [part for part, _ in parts])
+        folders = [None] * len(parts) if out is None else _folders(out, [part.name for part, _ in parts])
+        measured = [
+            measure(
+                part,
+                language=known,
+                features=feature or None,
+                compat=compat,
+                split=name,
+                bootstrap=how,
+                folder=folder,
+            )
+            for (part, name), folder in zip(parts, folders, strict=True)
+        ]
+        compared = (
+            compare_granularity(*measured, pairing=pairing, bootstrap=how) if len(measured) == 2 else None
+        )
+    _show(measured, examples)
+    if compared is not None:
+        _show_comparison(compared)
+    again = shlex.join(["diptych", "granularity", *collections])
+    if out is None:
+        next_step(f"{again} --out FOLDER")
+        return
+    if compared is not None:
+        write_json(out / "comparison.json", {"format": 1, **compared.to_dict()})
+    page = write_granularity_page(out / "report.html", measured, compared)
+    say(f"written to {out}")
+    next_step(f"open {page}")
+
+
+def _parts(given: DataChoices, split: str | None, captions: str) -> list[tuple[Collection, str]]:
+    """The parts that are measured, under the names that were given, each with its split's name."""
+    from dataclasses import replace
+
+    from diptych.data.caption_choice import check_caption_choice, choose_captions
+    from diptych.training.sections import Data
+    from diptych.training.source import collection_of
+
+    check_caption_choice(captions)
+    parts = []
+    for name, section in given.several():
+        whole = collection_of(Data.model_validate(section))
+        asked = split or ("test" if "test" in whole.split_sizes else "all")
+        part = whole if asked == "all" else whole.split(asked)
+        parts.append((replace(choose_captions(part, captions), name=name or whole.name), asked))
+    if len(parts) == 2 and parts[0][0].name == parts[1][0].name:
+        both = parts[0][0].name
+        raise UsageError(f"both collections are called {both!r}", "name them: NAME=DATASET")
+    return parts
+
+
+def _language(
+    name: str, wordnet: Path | None, nltk_data: Path | None, collections: list[Collection]
+) -> Language:
+    """One language for all: that of scenes where all are scenes."""
+    from diptych.data.language.open import is_of_scenes, open_language
+
+    first = collections[0] if all(map(is_of_scenes, collections)) else None
+    return open_language(name, wordnet=wordnet, nltk_data=nltk_data, collection=first)
+
+
+def _folders(out: Path, names: list[str]) -> list[Path | None]:
+    from diptych.analysis.granularity.result import MARKER, folder_name
+    from diptych.core.files import check_replaceable
+
+    folders = [out / folder_name(name) for name in names]
+    for folder in folders:
+        check_replaceable(folder, MARKER)
+    return list(folders)
+
+
+def _show(measured: list[Granularity], examples: int) -> None:
+    from diptych.report.granularity import cell, interval_text, skipped_lines
+
+    rows, numbers = [], []
+    names = [f"{one.name} " if len(measured) > 1 else "" for one in measured]
+    for name in names:
+        numbers += [f"{name}mean", f"{name}interval", f"{name}sd", f"{name}per noun"]
+    for feature in measured[0].features:
+        cells = []
+        for of in measured:
+            own = of.feature(feature.name)
+            cells += [
+                cell(own.mean, own.decimals),
+                interval_text(own.low, own.high, own.decimals),
+                cell(own.sd, own.decimals),
+                "" if own.per_noun is None else cell(own.per_noun, 3),
+            ]
+        rows.append((feature.name, *cells, _definition(feature)))
+    headers = [number.replace(" ", "\n", 1) if len(measured) > 1 else number for number in numbers]
+    print_table("", ("feature", *headers, "what is counted"), rows, numbers=("feature", *headers))
+    for one in measured:
+        for title, found in (("most granular", one.most), ("least granular", one.least)):
+            for example in found[:examples]:
+                text = example.text if len(example.text) <= _LONG else example.text[: _LONG - 1] + "…"
+                say(f"{one.name}, {title} ({example.score:+.1f}): {text}")
+    for one in measured:
+        for line in [*skipped_lines(one), one.line()]:
+            say(line)
+
+
+def _definition(feature: FeatureSummary) -> str:
+    published = "; as published" if feature.compat == "published" else ""
+    return f"{feature.definition} ({feature.unit}){published}"
+
+
+def _show_comparison(compared: GranularityComparison) -> None:
+    from diptych.report.granularity import cell, difference_cells
+
+    rows = []
+    for one in compared.differences:
+        sizes = [one.d, one.delta, *((one.paired_d, one.paired_delta) if compared.paired else ())]
+        rows.append(
+            (
+                one.name,
+                " ".join(difference_cells(one.difference, one.decimals)),
+                " ".join(difference_cells(one.relative, 1, 100.0)),
+                *(difference_cells(size, 2)[0] for size in sizes),
+                cell(one.corrected, 4),
+                one.verdict or "–",
+            )
+        )
+    paired = ("d_z", "δ_z") if compared.paired else ()
+    columns = ("difference", "%", "d", "δ", *paired, "p")
+    said = "d: Cohen's, δ: Cliff's, of captions"
+    said += "; d_z, δ_z: the same of images' differences" if compared.paired else ""
+    print_table(
+        f"{compared.second} less {compared.first}",
+        ("feature", *columns, "verdict"),
+        rows,
+        numbers=("feature", *columns),
+        caption=f"{said}; p corrected over features",
+    )
+    for note in compared.notes:
+        say(note)

@@ -1,0 +1,291 @@
+"""``diptych stress``: which changes of captions and pictures hurt an encoder, whom, and whether it is significant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.console import next_step, print_table, say
+from diptych.cli.interrupt import stop_on_signal
+from diptych.cli.options import (
+    Captions,
+    Data,
+    Images,
+    Model,
+    OutFolder,
+    ReaderName,
+    ReaderOptions,
+    SkipBadImages,
+    Split,
+    parse_values,
+)
+from diptych.cli.progress import progress
+from diptych.cli.sources import DataChoice, Origin, encoder_of
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.analysis.perturbations import Perturbation
+    from diptych.data.collection import Collection
+    from diptych.training.run import Run
+    from diptych.training.stress import StressResult, StressRow
+
+__all__ = ["stress", "stressed_collection"]
+
+
+def stress(
+    model: Model,
+    collection: Annotated[
+        Path | None,
+        typer.Argument(help="A dataset; the same as --data. A run's own when not given.", show_default=False),
+    ] = None,
+    data: Data = None,
+    split: Split = None,
+    captions: Captions = "all",
+    perturb: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Perturbations or groups of them, or text, pictures, thesis (its thirteen), all; all by default. "
+            "See diptych info. Repeatable, or with commas.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many seeds, from 0; 3, or with --compat published its one.", show_default=False
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="PERTURBATION.OPTION=VALUE, e.g. blur.severity=5. Repeatable.", show_default=False
+        ),
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Shares or gains, e.g. R@1, nDCG_CM@10; rsum is of one direction. Repeatable.",
+            show_default="R@1, R@5, R@10, rsum, DCG_CM@10, nDCG_CM@10",
+        ),
+    ] = None,
+    gallery: Annotated[
+        str, typer.Option(help="Pictures that captions ask for: of the split, or all of the data.")
+    ] = "split",
+    relevance: Annotated[
+        str | None,
+        typer.Option(
+            help="A model whose similarity is the gain of DCG_CM; the stressed one's own by default.",
+            show_default=False,
+        ),
+    ] = None,
+    compat: Annotated[
+        str, typer.Option(help="none, or published: perturbations as the thesis's published code made them.")
+    ] = "none",
+    language: Annotated[
+        str, typer.Option(help="auto, nltk, scenes or none; see diptych resources.")
+    ] = "auto",
+    wordnet: Annotated[
+        Path | None, typer.Option(help="Folder or file of a WordNet.", show_default=False)
+    ] = None,
+    nltk_data: Annotated[Path | None, typer.Option(help="Folder of NLTK data.", show_default=False)] = None,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
+    ] = 1000,
+    flips: Annotated[int, typer.Option(min=1, help="Random swaps for p-values.")] = 100_000,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    skip_bad_images: SkipBadImages = False,
+    out: OutFolder = None,
+) -> None:
+    """Perturb queries and see what it costs: recall, rsum and DCG_CM with intervals and corrected p-values.
+
+    Captions with typos, synonyms, shuffled words and other meanings ask for pictures; blurred, cropped and
+    covered pictures ask for captions. The gallery stays clean. Ctrl-C stops at the next batch, and the same
+    command goes on; so it does after kill -9.
+
+    Examples:
+
+      [bold]diptych stress runs/flickr8k[/bold]
+
+      [bold]diptych stress runs/flickr8k --perturb typos --perturb shuffle-all-words --seeds 1[/bold]
+
+      [bold]diptych stress hf:openai/clip-vit-base-patch32 flickr30k --perturb thesis --out clip[/bold]
+
+      [bold]diptych stress hf:kakaobrain/align-base coco --perturb thesis --compat published --gallery all \
+--relevance hf:openai/clip-vit-base-patch32 --out align[/bold]
+    """
+    from diptych.analysis.perturbations import choose_perturbations
+    from diptych.core.files import write_json
+    from diptych.data.language.open import open_language
+    from diptych.report.stress import write_stress_page
+    from diptych.training.stress import stress as stressed
+
+    if collection is not None and data is not None:
+        raise UsageError(f"both {collection} and --data {data} are given", "give one of them")
+    names = [name for text in perturb or ["all"] for name in text.split(",") if name]
+    chosen = choose_perturbations(names)
+    options = _options(set_)
+    choice = DataChoice(data or collection, images, reader, reader_option, skip_bad_images, captions)
+    embedded = Origin.read(Path(model))
+    if embedded is not None:
+        raise UsageError(
+            f"{model} holds rows, no encoder: perturbed queries cannot be encoded",
+            f"name the encoder that made them, {embedded.model}",
+        )
+    with progress(), stop_on_signal() as should_stop:
+        encoder, run = encoder_of(model)
+        origin, whole = stressed_collection(model, choice, split, run)
+        folder = _folder(out, model, whole, origin)
+        found = stressed(
+            encoder,
+            whole,
+            folder,
+            perturbations=chosen,
+            seeds=None if seeds is None else range(seeds),
+            split=origin.split,
+            language=open_language(language, wordnet=wordnet, nltk_data=nltk_data, collection=whole),
+            compat=compat,
+            options=options,
+            gallery=gallery,
+            relevance=None if relevance is None else encoder_of(relevance)[0],
+            measures=measure or None,
+            samples=samples,
+            flips=flips,
+            required=_named(names, chosen),
+            embeddings=_embeddings(run, out, whole, origin, gallery),
+            about=origin.said(),
+            should_stop=should_stop,
+        )
+        write_json(folder / "origin.json", origin.to_dict())
+        page = write_stress_page(found, folder / "report.html", whole)
+    _show(found)
+    if found.opened:
+        say(f"{folder} held this run, finished, of the same content: opened, not run again")
+    say(f"everything in {folder}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
+    next_step(f"open {page}")
+
+
+def stressed_collection(
+    model: str, choice: DataChoice, split: str | None, run: Run | None = None
+) -> tuple[Origin, Collection]:
+    """What is stressed on, and where it came from: all of the data, the split in the origin."""
+    from dataclasses import replace
+
+    from diptych.data.caption_choice import check_caption_choice
+    from diptych.encoders.family import rooted
+
+    check_caption_choice(choice.captions)
+    origin = Origin(rooted(model), choice.section(run), None, choice.captions)
+    whole = origin.collection()
+    if split is None:
+        default = run.recipe.data.test if run is not None else "test"
+        split = default if default in whole.split_sizes else None
+    elif split == "all":
+        split = None
+    return replace(origin, split=split, centric=whole.centric), whole
+
+
+def _folder(out: Path | None, model: str, whole: Collection, origin: Origin) -> Path:
+    if out is not None:
+        return out
+    if not Path(model).is_dir():
+        raise UsageError("nowhere to write", f"{model} is no folder: name one with --out")
+    return Path(model) / "stress" / f"{whole.name}-{origin.part}"
+
+
+def _embeddings(
+    run: Run | None, out: Path | None, whole: Collection, origin: Origin, gallery: str
+) -> Path | None:
+    """Where clean rows are kept: with those of evaluations, where a run's own data is asked."""
+    if run is None or out is not None or gallery != "split":
+        return None
+    return run.folder / "embeddings" / f"{whole.name}-{origin.part}"
+
+
+def _named(names: list[str], chosen: list[Perturbation]) -> set[str]:
+    """Perturbations that were asked for by their own names: these are not left out."""
+    return {one.name for one in chosen} & set(names)
+
+
+def _options(given: list[str] | None) -> dict[str, dict[str, Any]]:
+    """``NAME.OPTION=VALUE`` to options per perturbation.
+
+    Raises:
+        UsageError: one without a point.
+    """
+    options: dict[str, dict[str, Any]] = {}
+    for key, value in parse_values(given, "--set").items():
+        name, point, option = key.partition(".")
+        if not point or not option:
+            raise UsageError(f"--set {key} names no option of a perturbation", "e.g. --set blur.severity=5")
+        options.setdefault(name, {})[option] = value
+    return options
+
+
+def _show(found: StressResult) -> None:
+    from diptych.analysis.perturbations import GROUPS
+    from diptych.training.stress import sayings
+
+    gains = [name for name in found.measures if name.startswith("DCG")][:1]
+    first = "rsum" if "rsum" in found.measures else found.measures[0]
+    columns = (
+        "perturbation",
+        "changed",
+        first,
+        "perturbed",
+        "difference (95 %)",
+        "%",
+        "of changed",
+        *gains,
+        "p",
+        "",
+    )
+    for group, meaning in GROUPS.items():
+        rows = [row for row in found.rows if row.group == group]
+        if rows:
+            print_table(f"{group}: {meaning}", columns, _rows(rows, first, gains), numbers=columns[1:-1])
+    say("rsum: R@1 + R@5 + R@10 of the direction, 300 at most; p corrected over everything tested")
+    say(
+        "of changed: the difference over the changed queries alone; ±: over seeds, none where all do the same"
+    )
+    for name, reason in found.left_out.items():
+        say(f"left out {name}: {reason}")
+    for line in sayings(found):
+        say(line)
+    say(found.protocol_line())
+    say(found.method)
+
+
+def _rows(rows: list[StressRow], first: str, gains: list[str]) -> Iterator[tuple[str, ...]]:
+    from diptych.training.stress.sayings import shown, shown_difference
+
+    for row in rows:
+        drop = row.drop(first)
+        ends = ""
+        if drop.low is not None and drop.high is not None:
+            ends = f" ({shown_difference(first, drop.low)} to {shown_difference(first, drop.high)})"
+        perturbed = shown(first, drop.perturbed)
+        if drop.spread is not None and row.draws > 1:
+            perturbed += f" ± {shown(first, drop.spread)}"
+        yield (
+            row.name,
+            f"{100 * row.changed_share:.0f} %",
+            shown(first, drop.clean),
+            perturbed,
+            f"{shown_difference(first, drop.difference)}{ends}",
+            _relative(drop.relative),
+            shown_difference(first, row.changed_drops[first].difference) if row.changed_drops else "–",
+            *(shown_difference(gain, row.drop(gain).difference) for gain in gains),
+            "<0.001" if drop.corrected < 0.001 else f"{drop.corrected:.3f}",
+            drop.verdict,
+        )
+
+
+def _relative(share: float | None) -> str:
+    if share is None:
+        return "–"
+    return "0" if share == 0 else f"{100 * share:+.1f}"

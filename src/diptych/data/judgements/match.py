@@ -1,0 +1,123 @@
+"""From a file's ids to a collection's rows: who is found and who is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from diptych.core.errors import DataError
+from diptych.data.judgements.declaration import Judged
+from diptych.data.rows_by_id import RowsById, caption_name, image_name
+
+__all__ = ["MatchedJudgements", "match_judgements"]
+
+_COUNTED = re.compile(r"(?P<image>.+)#(?P<number>[0-9]+)")
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedJudgements:
+    """Judgements of a collection, by its rows; no pair twice.
+
+    Attributes:
+        what: the format in a few words.
+        images: (n,) image rows.
+        captions: (n,) caption rows.
+        ratings: (n,) float64; of a pair that the file has more than once, their mean.
+        lowest: where the scale begins.
+        highest: where it ends.
+        missing: what the file names and the collection does not hold: images, captions, and pairs.
+        repeated: how many of the file's pairs were there before.
+    """
+
+    what: str
+    images: np.ndarray
+    captions: np.ndarray
+    ratings: np.ndarray
+    lowest: float
+    highest: float
+    missing: dict[str, int]
+    repeated: int = 0
+
+    def line(self) -> str:
+        """What a protocol says: how many pairs, and how many were not found."""
+        parts = [f"{len(self.ratings):,} pairs"]
+        if self.repeated:
+            parts.append(f"{self.repeated:,} more were repetitions, averaged")
+        lost = [f"{count:,} {what}" for what, count in self.missing.items() if count]
+        if lost:
+            parts.append(f"not in the collection: {', '.join(lost)}")
+        return f"{self.what} ({'; '.join(parts)})"
+
+
+class _Captions:
+    """Rows of captions by id, or by their picture's name and number: ``PICTURE#0`` is its first."""
+
+    def __init__(self, ids: Sequence[str], images: RowsById, caption_image: np.ndarray) -> None:
+        self._by_id, self._images = RowsById(ids, caption_name), images
+        self._of: dict[int, list[int]] = {}
+        for caption, image in enumerate(np.asarray(caption_image).tolist()):
+            self._of.setdefault(image, []).append(caption)
+
+    def of(self, name: str) -> int:
+        """The row, -1 for none."""
+        row = self._by_id.of(name)
+        counted = _COUNTED.fullmatch(name)
+        if row >= 0 or counted is None:
+            return row
+        captions = self._of.get(self._images.of(counted["image"]), [])
+        number = int(counted["number"])
+        return captions[number] if number < len(captions) else -1
+
+
+def match_judgements(
+    judged: Judged, image_ids: Sequence[str], caption_ids: Sequence[str], caption_image: np.ndarray
+) -> MatchedJudgements:
+    """What a file says of one collection.
+
+    Args:
+        judged: the file's words.
+        image_ids: the collection's (or of its embeddings); names are compared without folders and suffixes
+            where need be.
+        caption_ids: the collection's; ``PICTURE#2`` also means the third caption of a picture.
+        caption_image: (n_captions,) the picture of each caption.
+
+    Raises:
+        DataError: no pair of the file is in the collection.
+    """
+    images = RowsById(image_ids, image_name)
+    captions = _Captions(caption_ids, images, caption_image)
+    image_row = {name: images.of(name) for name, _ in judged.pairs}
+    caption_row = {name: captions.of(name) for _, name in judged.pairs}
+    rows = np.array(
+        [(image_row[image], caption_row[caption]) for image, caption in judged.pairs], dtype=np.int64
+    ).reshape(-1, 2)
+    found = (rows >= 0).all(axis=1)
+    if not found.any():
+        example = judged.pairs[0] if judged.pairs else ("none", "none")
+        theirs = f"{next(iter(image_ids), 'none')!r} and {next(iter(caption_ids), 'none')!r}"
+        raise DataError(
+            f"{judged.what}: none of its {len(judged.pairs):,} pairs is in the collection of "
+            f"{len(image_ids):,} images and {len(caption_ids):,} captions: it names {example[0]!r} and "
+            f"{example[1]!r}, the collection {theirs}",
+            "give the judgements of this very data set and split",
+        )
+    pairs, which = np.unique(rows[found], axis=0, return_inverse=True)
+    ratings = np.asarray(judged.ratings, dtype=np.float64)[found]
+    counts = np.bincount(which.reshape(-1))
+    return MatchedJudgements(
+        what=judged.what,
+        images=pairs[:, 0],
+        captions=pairs[:, 1],
+        ratings=np.bincount(which.reshape(-1), weights=ratings) / counts,
+        lowest=judged.lowest,
+        highest=judged.highest,
+        missing={
+            "images": sum(row < 0 for row in image_row.values()),
+            "captions": sum(row < 0 for row in caption_row.values()),
+            "pairs": int(np.sum(~found)),
+        },
+        repeated=int(found.sum()) - len(pairs),
+    )

@@ -1,0 +1,125 @@
+"""What a language needs beyond this package: what of it is there, what is missing, how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from diptych.core.errors import DiptychError, UsageError
+from diptych.data.language.contract import Tagger, WordNet
+from diptych.data.language.nltk_folder import DOWNLOAD, EXTRA, how_to_get
+from diptych.data.language.nltk_tagger import NltkTagger
+from diptych.data.language.open import other_wordnets
+from diptych.data.language.open_wordnet import open_wordnet
+from diptych.data.language.places import Places
+from diptych.data.language.wordnet_files import wordnet_files
+
+__all__ = ["Resource", "Resources", "find_resources"]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One thing that is there or not.
+
+    Attributes:
+        name: what it is.
+        state: ``there``, ``missing`` or ``damaged``.
+        what: version and content of what is there, or what is wrong.
+        path: where it is, or should be; empty where it is nowhere.
+        size: in bytes on disk; 0 where there is nothing.
+        fix: how to get it; empty where it is there.
+    """
+
+    name: str
+    state: Literal["there", "missing", "damaged"]
+    what: str
+    path: str = ""
+    size: int = 0
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """All of them.
+
+    Attributes:
+        rows: one each.
+        folders: of NLTK data that were looked in.
+        tagger: None where there is none to use.
+        wordnet: None where there is none to use.
+    """
+
+    rows: tuple[Resource, ...]
+    folders: tuple[Path, ...]
+    tagger: Tagger | None
+    wordnet: WordNet | None
+
+    @property
+    def missing(self) -> tuple[Resource, ...]:
+        """What is not there, or is damaged."""
+        return tuple(row for row in self.rows if row.state != "there")
+
+
+def find_resources(wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Resources:
+    """Look for everything; what is missing or damaged is said, not raised.
+
+    Args:
+        wordnet: a folder or file of a WordNet, as for :func:`diptych.data.language.open.open_language`.
+        nltk_data: a folder of NLTK data, likewise.
+    """
+    places = Places.find(wordnet, nltk_data)
+    library = _library()
+    tagger, tagger_row = _tagger(places)
+    net, net_row = _wordnet(places)
+    rows = (library, tagger_row, net_row, _scenes())
+    return Resources(rows, places.folders, tagger if library.state == "there" else None, net)
+
+
+def _library() -> Resource:
+    try:
+        return Resource("NLTK", "there", metadata.version("nltk"))
+    except metadata.PackageNotFoundError:
+        return Resource("NLTK", "missing", "not installed", fix=f"pip install 'diptych[{EXTRA}]'")
+
+
+def _tagger(places: Places) -> tuple[Tagger | None, Resource]:
+    if places.tagger is None:
+        return None, Resource("tagger", "missing", "in none of NLTK's data folders", fix=how_to_get())
+    try:
+        tagger = NltkTagger(places.tagger)
+    except DiptychError as error:
+        return None, _wrong("tagger", places.tagger, error, DOWNLOAD)
+    return tagger, Resource("tagger", "there", tagger.name, str(tagger.path), _size([tagger.path]))
+
+
+def _wordnet(places: Places) -> tuple[WordNet | None, Resource]:
+    fix = f"{how_to_get()}, or {other_wordnets()}"
+    if places.wordnet is None:
+        return None, Resource("WordNet", "missing", "in none of NLTK's data folders", fix=fix)
+    try:
+        net, files = open_wordnet(places.wordnet), wordnet_files(places.wordnet)
+    except DiptychError as error:
+        return None, _wrong("WordNet", places.wordnet, error, fix)
+    what = f"{net.name}: {len(net):,} synsets, {net.n_lemmas:,} lemmas ({files.form}, {places.wordnet_by})"
+    return net, Resource("WordNet", "there", what, str(places.wordnet), _size(files.files))
+
+
+def _scenes() -> Resource:
+    from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
+
+    net = scenes_wordnet()
+    what = f"{ScenesTagger.name}; {net.name}: {len(net)} synsets, {net.n_lemmas} lemmas"
+    return Resource("language of scenes", "there", what, "built in")
+
+
+def _wrong(name: str, path: Path, error: DiptychError, fix: str) -> Resource:
+    state: Literal["missing", "damaged"] = "missing" if isinstance(error, UsageError) else "damaged"
+    return Resource(name, state, error.message, str(path), fix=fix)
+
+
+def _size(paths: Sequence[Path]) -> int:
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -1,0 +1,168 @@
+"""A WordNet as a few arrays and lists of strings, which open in a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, get_args
+from zipfile import BadZipFile
+
+import numpy as np
+
+from diptych.core.errors import DataError, StorageError
+from diptych.data.language.contract import PartOfSpeech
+from diptych.data.language.hierarchy import depths, inverted
+from diptych.data.language.wordnet_records import Records
+from diptych.data.string_table import StringTable, write_strings
+
+__all__ = ["PART_ORDER", "WordNetTables"]
+
+PART_ORDER: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
+"""The order in which the senses of a lemma of several parts of speech come, as in WordNet."""
+
+_ARRAYS = "arrays.npz"
+_TEXTS = ("title", "lemmas", "synsets", "forms")
+_LISTS = ("senses", "members", "hypernyms", "hyponyms")
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Lists of numbers end to end: list i is ``values[starts[i]:starts[i + 1]]``."""
+
+    values: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, lists: Iterable[Sequence[int]]) -> Self:
+        """From lists."""
+        rows = list(lists)
+        starts = np.cumsum([0, *map(len, rows)])
+        flat = [number for row in rows for number in row]
+        return cls(np.asarray(flat, dtype=np.int32), starts.astype(np.int32))
+
+    def __getitem__(self, row: int) -> list[int]:
+        found: list[int] = self.values[self.starts[row] : self.starts[row + 1]].tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class WordNetTables:
+    """Numbers of lemmas and synsets instead of their names.
+
+    Attributes:
+        title: what the WordNet calls itself.
+        lemmas: sorted.
+        synsets: their names.
+        parts: (n_synsets,) uint8, each one's place in :data:`PART_ORDER`.
+        senses: for each lemma its synsets, by part of speech and then the usual one first.
+        members: for each synset its lemmas.
+        hypernyms: for each synset those directly above it.
+        hyponyms: for each synset those directly below it.
+        depths: (n_synsets, 2) int32, the shortest and the longest way to a root.
+        forms: irregular forms.
+        form_of: (n_forms, 2) int32, each one's lemma and part of speech.
+    """
+
+    title: str
+    lemmas: list[str]
+    synsets: list[str]
+    parts: np.ndarray
+    senses: Ragged
+    members: Ragged
+    hypernyms: Ragged
+    hyponyms: Ragged
+    depths: np.ndarray
+    forms: list[str]
+    form_of: np.ndarray
+
+    @classmethod
+    def of(cls, records: Records) -> Self:
+        """From what a file holds.
+
+        Raises:
+            DataError: a synset occurs twice, or one is named that is not there.
+        """
+        names = [synset.name for synset in records.synsets]
+        number = {name: row for row, name in enumerate(names)}
+        if len(number) != len(names):
+            twice = next(name for row, name in enumerate(names) if number[name] != row)
+            raise DataError(f"synset {twice!r} occurs twice", "get the WordNet's files again")
+        members = (lemma for synset in records.synsets for lemma in synset.lemmas)
+        lemmas = sorted({entry.lemma for entry in records.entries} | set(members))
+        row_of = {lemma: row for row, lemma in enumerate(lemmas)}
+        senses: list[list[int]] = [[] for _ in lemmas]
+        forms = []
+        for entry in sorted(records.entries, key=lambda entry: PART_ORDER.index(entry.part)):
+            senses[row_of[entry.lemma]] += _numbers(entry.synsets, number, entry.lemma)
+            form_of = row_of[entry.lemma], PART_ORDER.index(entry.part)
+            forms += [(form, *form_of) for form in entry.forms]
+        above = [_numbers(synset.hypernyms, number, synset.name) for synset in records.synsets]
+        return cls(
+            title=records.title,
+            lemmas=lemmas,
+            synsets=names,
+            parts=np.asarray([PART_ORDER.index(synset.part) for synset in records.synsets], dtype=np.uint8),
+            senses=Ragged.of(senses),
+            members=Ragged.of([row_of[lemma] for lemma in synset.lemmas] for synset in records.synsets),
+            hypernyms=Ragged.of(above),
+            hyponyms=Ragged.of(inverted(above)),
+            depths=depths(above),
+            forms=[form for form, _, _ in forms],
+            form_of=np.asarray([rest for _, *rest in forms], dtype=np.int32).reshape(-1, 2),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write it into a folder; the caller cares for all or nothing."""
+        texts = {"title": [self.title], "lemmas": self.lemmas, "synsets": self.synsets, "forms": self.forms}
+        for name, strings in texts.items():
+            write_strings(folder / name, strings)
+        numbers = {"parts": self.parts, "depths": self.depths, "form_of": self.form_of}
+        for name in _LISTS:
+            ragged: Ragged = getattr(self, name)
+            numbers |= {name: ragged.values, f"{name}_starts": ragged.starts}
+        np.savez(folder / _ARRAYS, allow_pickle=False, **numbers)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            StorageError: something is missing or damaged.
+        """
+        texts = {name: StringTable(folder / name)[:] for name in _TEXTS}
+        try:
+            with np.load(folder / _ARRAYS, allow_pickle=False) as file:
+                lists = {name: Ragged(file[name], file[f"{name}_starts"]) for name in _LISTS}
+                made = cls(
+                    title="".join(texts["title"]),
+                    lemmas=texts["lemmas"],
+                    synsets=texts["synsets"],
+                    parts=file["parts"],
+                    senses=lists["senses"],
+                    members=lists["members"],
+                    hypernyms=lists["hypernyms"],
+                    hyponyms=lists["hyponyms"],
+                    depths=file["depths"],
+                    forms=texts["forms"],
+                    form_of=file["form_of"],
+                )
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise StorageError(f"{folder / _ARRAYS} is damaged: {error}", "delete its folder") from None
+        sizes = {
+            len(made.parts),
+            len(made.depths),
+            *(len(getattr(made, name).starts) - 1 for name in _LISTS[1:]),
+        }
+        if sizes != {len(made.synsets)} or len(made.senses.starts) != len(made.lemmas) + 1:
+            raise StorageError(f"{folder} holds tables of different sizes", "delete it")
+        return made
+
+
+def _numbers(names: Sequence[str], number: dict[str, int], of: str) -> list[int]:
+    try:
+        return [number[name] for name in names]
+    except KeyError as error:
+        raise DataError(
+            f"{of!r} names a synset {error.args[0]!r} that is not there", "get the WordNet's files again"
+        ) from None

@@ -1,0 +1,224 @@
+"""How well relevance and measures agree with people who judged pairs of images and texts.
+
+Two questions. Of pairs: does what an item counts as (the label, DCG_CM's label or similarity, the similarity
+alone, a grade) order judged pairs as people do? Of queries: does a measure's value say what people would say
+of the list? What they would say is nDCG of the condensed list: the judged items of a query alone, in the
+model's order, with what people gave as gains (Sakai, SIGIR 2007). Items that nobody judged are left out of it
+instead of counting as irrelevant, for of thousands a handful is judged. A query with fewer than two judged
+items has no order to be judged, and one of which people found nothing relevant has no best order: both are
+left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import DataError, NumericalError
+from diptych.evaluation.bootstrap import Bootstrap, clusters
+from diptych.evaluation.correlation import Coefficient, correlate
+from diptych.evaluation.discounted import discounts
+from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.measuring import Sum, measure
+from diptych.evaluation.sources import ScoreSource
+
+__all__ = ["Agreement", "HumanAgreement", "JudgedPairs", "agreement_with_people", "condensed_gain"]
+
+_LEAST = 2  # judged items that make an order
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPairs:
+    """What people said of pairs.
+
+    Attributes:
+        images: (n,) image rows.
+        texts: (n,) text rows; no pair twice.
+        ratings: (n,) float64, the more the better.
+        lowest: the rating of a pair that has nothing to do with each other: it is no gain.
+        what: where they come from, for protocols.
+
+    Raises:
+        DataError: lists of different lengths, or none at all.
+        NumericalError: a rating is not finite, or below the lowest.
+    """
+
+    images: np.ndarray
+    texts: np.ndarray
+    ratings: np.ndarray
+    lowest: float = 0.0
+    what: str = "judgements"
+
+    def __post_init__(self) -> None:
+        sizes = [len(one) for one in (self.images, self.texts, self.ratings)]
+        if len(set(sizes)) > 1 or not sizes[0]:
+            raise DataError(f"{sizes[0]} images, {sizes[1]} texts and {sizes[2]} ratings are no judged pairs")
+        bad = np.flatnonzero(~(np.isfinite(self.ratings) & (self.ratings >= self.lowest)))
+        if len(bad):
+            raise NumericalError(
+                f"the rating of image row {int(self.images[bad[0]])} and text row {int(self.texts[bad[0]])} is "
+                f"{self.ratings[bad[0]]}, the scale begins at {self.lowest:g}"
+            )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One correlation with people.
+
+    Attributes:
+        what: a kind of gain, or a measure.
+        over: what is correlated: pairs, or queries of a direction.
+        n: how many.
+        coefficients: Kendall's tau_b and tau_c, Spearman's and Pearson's.
+    """
+
+    what: str
+    over: str
+    n: int
+    coefficients: dict[str, Coefficient]
+
+
+@dataclass(frozen=True)
+class HumanAgreement:
+    """What :func:`agreement_with_people` returns.
+
+    Attributes:
+        line: what was judged, by whom, and how intervals are made.
+        pairs: per kind of gain.
+        queries: per direction and measure.
+        left_out: per direction, queries with judged items that have no condensed list to be judged, by reason.
+    """
+
+    line: str
+    pairs: tuple[Agreement, ...]
+    queries: tuple[Agreement, ...]
+    left_out: dict[str, dict[str, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"format": 1, **asdict(self)}
+
+
+def condensed_gain(
+    scores: np.ndarray, queries: np.ndarray, gains: np.ndarray, n_queries: int
+) -> tuple[np.ndarray, dict[str, int]]:
+    """(n_queries,) nDCG of each query's judged items in the order of their scores, NaN where there is none.
+
+    Of tied items every order is equally likely.
+
+    Args:
+        scores: (n,) the model's score of each judged pair.
+        queries: (n,) the query of each.
+        gains: (n,) what people gave, 0 or more.
+        n_queries: how many queries there are.
+
+    Returns:
+        The values, and how many queries with judged items have none, by reason.
+    """
+    counts = np.bincount(queries, minlength=n_queries)
+    place = np.arange(len(queries)) - np.repeat(np.cumsum(counts) - counts, counts)
+    weights = discounts(int(counts.max(initial=1)))[place]
+    order = np.lexsort((-scores, queries))
+    query, ordered = queries[order], gains[order]
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (query[1:] != query[:-1]) | (scores[order][1:] != scores[order][:-1])
+    group = np.cumsum(begins) - 1
+    expected = (np.bincount(group, weights=ordered) / np.bincount(group))[group]
+    total = np.bincount(query, weights=weights * expected, minlength=n_queries)
+    ideal = gains[np.lexsort((-gains, queries))]
+    best = np.bincount(query, weights=weights * ideal, minlength=n_queries)
+    values = np.full(n_queries, np.nan)
+    usable = (counts >= _LEAST) & (best > 0)
+    values[usable] = np.minimum(total[usable] / best[usable], 1.0)
+    few = (counts > 0) & (counts < _LEAST)
+    left_out = {
+        f"fewer than {_LEAST} judged items": int(few.sum()),
+        "nothing relevant to people": int(np.sum((counts >= _LEAST) & (best <= 0))),
+    }
+    return values, left_out
+
+
+def agreement_with_people(
+    judged: JudgedPairs,
+    source: ScoreSource,
+    truth: GroundTruth,
+    gains: Mapping[str, np.ndarray],
+    per_query: Mapping[str, Mapping[str, np.ndarray]],
+    how: Bootstrap | None = None,
+) -> HumanAgreement:
+    """Correlate kinds of gain with ratings of pairs, and measures with the nDCG of condensed lists.
+
+    Intervals resample images: pairs with those of the same image, queries as everywhere.
+
+    Args:
+        judged: what people said.
+        source: scores of the evaluated model: the order of lists.
+        truth: which texts are labelled matches of which images.
+        gains: per kind of gain, its value for each judged pair.
+        per_query: per direction and measure, one value per query, NaN for one that is not asked; measures of
+            ranks, where less is better, are left out.
+        how: the bootstrap; no intervals by default.
+
+    Raises:
+        DataError: a pair outside the test set.
+    """
+    how = how or Bootstrap(samples=0)
+    for side, rows, size in (("image", judged.images, truth.n_images), ("text", judged.texts, truth.n_texts)):
+        if len(rows) and not 0 <= rows.min() <= rows.max() < size:
+            raise DataError(f"a judged pair is of {side} row {int(rows.max())}, there are {size:,}")
+    unlabelled = ~truth.i2t.holds(judged.images, judged.texts)
+    pairs: list[Agreement] = []
+    for over, keep in (("all pairs", np.ones(len(unlabelled), dtype=bool)), (_UNLABELLED, unlabelled)):
+        pairs += [
+            Agreement(
+                what,
+                over,
+                int(keep.sum()),
+                correlate(values[keep], judged.ratings[keep], judged.images[keep], how),
+            )
+            for what, values in gains.items()
+            if over != _UNLABELLED or (len(values[keep]) and np.ptp(values[keep]) > 0)
+        ]
+    scores = source.positives(judged.images, judged.texts)
+    of, _ = clusters(truth)
+    queries: list[Agreement] = []
+    left_out: dict[str, dict[str, int]] = {}
+    for name in DIRECTIONS:
+        human, left_out[name] = _human(judged, scores, name, truth)
+        for what, values in per_query.get(name, {}).items():
+            member = measure(what)
+            if isinstance(member, Sum) or not member.higher_is_better:
+                continue
+            use = np.isfinite(human) & np.isfinite(values)
+            found = correlate(values[use], human[use], of[name][use], how)
+            queries.append(Agreement(what, f"{name} queries", int(use.sum()), found))
+    return HumanAgreement(_line(judged, unlabelled, how), tuple(pairs), tuple(queries), left_out)
+
+
+_UNLABELLED = "pairs that are no match"
+
+
+def _human(
+    judged: JudgedPairs, scores: np.ndarray, direction: Direction, truth: GroundTruth
+) -> tuple[np.ndarray, dict[str, int]]:
+    queries = judged.images if direction == "i2t" else judged.texts
+    size = truth.positives(direction).n_queries
+    order = np.argsort(queries, kind="stable")
+    return condensed_gain(scores[order], queries[order], (judged.ratings - judged.lowest)[order], size)
+
+
+def _line(judged: JudgedPairs, unlabelled: np.ndarray, how: Bootstrap) -> str:
+    images, labelled = len(np.unique(judged.images)), int(np.sum(~unlabelled))
+    parts = [
+        judged.what,
+        f"{len(unlabelled):,} judged pairs of {images:,} images, {labelled:,} labelled",
+        "queries by nDCG of their judged items alone",
+    ]
+    if how.samples:
+        parts.append(
+            f"{100 * how.confidence:g} % intervals from {how.samples:,} resamples of images, seed {how.seed}"
+        )
+    return "; ".join(parts)

@@ -1,0 +1,25 @@
+"""Stress: an encoder asked with perturbed queries over a gallery that stays as it is."""
+
+from diptych.training.stress.condition import Condition
+from diptych.training.stress.obstacles import obstacle
+from diptych.training.stress.result import StressResult
+from diptych.training.stress.rows import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
+from diptych.training.stress.sayings import say_row, sayings
+from diptych.training.stress.stress import DEFAULT_SEEDS, STRESS_MEASURES, stress
+
+__all__ = [
+    "DEFAULT_SEEDS",
+    "STRESS_MEASURES",
+    "Agreement",
+    "ChangedDrop",
+    "Condition",
+    "Example",
+    "LengthBin",
+    "Preference",
+    "StressResult",
+    "StressRow",
+    "obstacle",
+    "say_row",
+    "sayings",
+    "stress",
+]

@@ -1,0 +1,224 @@
+"""Comparing two collections: pairs, effect sizes and p-values against other ways of computing them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from counted_language import counted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.analysis.granularity import Granularity, compare_granularity, granularity
+from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.data.collection import Collection
+from diptych.evaluation.bootstrap import Bootstrap
+
+LANGUAGE = counted()
+COARSE = ["a dog", "a dog on grass", "a man", "a man in a hat", "boys", "three boys on the street"]
+FINE = [
+    "a small dog", "a red dog on the grass", "a happy man", "a man in a large hat", "two boys",
+    "three boys on the old street",
+]  # fmt: skip
+IMAGES = [0, 0, 1, 1, 2, 2]
+
+
+def measured(
+    captions: list[str], images: list[int], name: str, ids: list[str] | None = None, **options: object
+) -> Granularity:
+    n = max(images) + 1
+    made = Collection(
+        name=name,
+        image_ids=ids or [f"{row}.png" for row in range(n)],
+        captions=captions,
+        caption_ids=[f"{name}{row}" for row in range(len(captions))],
+        caption_image=np.array(images),
+        splits=["test"] * n,
+        source=None,  # type: ignore[arg-type]
+        source_rows=np.arange(n),
+    )
+    return granularity(made, language=LANGUAGE, **options)  # type: ignore[arg-type]
+
+
+def of_lengths(first: list[int], second: list[int]) -> tuple[Granularity, Granularity]:
+    """Captions of so many words, each of an image of its own."""
+    return tuple(  # type: ignore[return-value]
+        measured(
+            ["dog " * n for n in lengths],
+            list(range(len(lengths))),
+            name,
+            [f"{name}-{row}" for row in range(len(lengths))],
+            features=["words"],
+        )
+        for name, lengths in (("first", first), ("second", second))
+    )
+
+
+def test_the_same_images_are_paired() -> None:
+    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
+    found = compare_granularity(coarse, fine)
+    assert found.paired == 3
+    words = next(one for one in found.differences if one.name == "words")
+    lengths = [[len(text.split()) for text in texts] for texts in (COARSE, FINE)]
+    apart = [
+        np.mean(b) - np.mean(a) for a, b in zip(*(np.reshape(one, (3, 2)) for one in lengths), strict=True)
+    ]
+    assert words.difference.value == pytest.approx(np.mean(lengths[1]) - np.mean(lengths[0]))
+    assert words.relative.value == pytest.approx(np.mean(lengths[1]) / np.mean(lengths[0]) - 1)
+    assert words.paired_d is not None
+    assert words.paired_delta is not None
+    # Two images gain a word a caption, one gains one and a half.
+    assert words.paired_delta.value == pytest.approx(np.mean(np.sign(apart)))
+    if np.std(apart):
+        assert words.paired_d.value == pytest.approx(np.mean(apart) / np.std(apart, ddof=1))
+    # Of all 8 swaps of three images two are as extreme: the one observed and its mirror image.
+    assert words.p == pytest.approx(2 / 8)
+    assert words.verdict == ""
+    assert "paired: 3 images" in found.notes[0]
+
+
+def test_paired_p_is_that_of_all_swaps() -> None:
+    lengths = ([2, 4, 3, 6, 5], [3, 4, 5, 6, 9])
+    names = [f"{row}.png" for row in range(5)]
+    both = [
+        measured(["dog " * n for n in one], list(range(5)), name, names, features=["words"])
+        for name, one in zip("ab", lengths, strict=True)
+    ]
+    (found,) = compare_granularity(*both).differences
+    apart = np.subtract(lengths[1], lengths[0])
+    swaps = [abs(np.dot(signs, apart)) for signs in itertools.product((-1, 1), repeat=5)]
+    assert found.p == pytest.approx(np.mean(np.array(swaps) >= abs(apart.sum())))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    first=st.lists(st.integers(1, 6), min_size=2, max_size=9),
+    second=st.lists(st.integers(1, 6), min_size=2, max_size=9),
+)
+def test_unpaired_as_others_compute_it(first: list[int], second: list[int]) -> None:
+    from scipy import stats
+
+    (found,) = compare_granularity(*of_lengths(first, second), bootstrap=Bootstrap(20)).differences
+    a, b = np.array(first, dtype=float), np.array(second, dtype=float)
+    assert found.difference.value == pytest.approx(b.mean() - a.mean())
+    pairs = [np.sign(y - x) for x in a for y in b]
+    assert found.delta.value == pytest.approx(np.mean(pairs))
+    pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / (len(a) + len(b) - 2)
+    if pooled > 0:
+        assert found.d.value == pytest.approx((b.mean() - a.mean()) / np.sqrt(pooled))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = stats.ttest_ind(a, b, equal_var=False).pvalue
+        assert found.p == pytest.approx(expected)
+    else:
+        assert found.d.value == (0 if a.mean() == b.mean() else None)
+        assert found.p == (1.0 if a.mean() == b.mean() else None)
+    assert (found.paired_d, found.paired_delta) == (None, None)
+
+
+def test_swapping_the_collections_changes_signs_alone() -> None:
+    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
+    for pairing in ("auto", "none"):
+        there = compare_granularity(coarse, fine, pairing=pairing).differences
+        back = compare_granularity(fine, coarse, pairing=pairing).differences
+        for one, other in zip(there, back, strict=True):
+            assert one.first == other.second
+            for name in ("difference", "d", "delta"):
+                forth, again = getattr(one, name).value, getattr(other, name).value
+                assert forth == again or forth == pytest.approx(-again)
+            assert one.p == pytest.approx(other.p)
+
+
+def test_a_collection_against_itself() -> None:
+    coarse = measured(COARSE, IMAGES, "coarse")
+    for one in compare_granularity(coarse, replace(coarse, name="again")).differences:
+        assert one.difference.value == 0
+        assert (one.difference.low, one.difference.high) == (0, 0)
+        assert one.d.value == 0
+        assert one.delta.value == pytest.approx(0)
+        assert one.p == 1
+        assert one.verdict == ""
+
+
+def test_intervals_are_those_of_resampled_images() -> None:
+    """The interval of δ, made of placements, against the δ of every resample."""
+    random = np.random.default_rng(0)
+    first, second = random.integers(1, 8, 60).tolist(), random.integers(2, 10, 60).tolist()
+    both = of_lengths(first, second)
+    (found,) = compare_granularity(*both, bootstrap=Bootstrap(400, seed=1)).differences
+    a, b = np.array(first), np.array(second)
+    slow = []
+    for _ in range(400):
+        x, y = random.choice(a, len(a)), random.choice(b, len(b))
+        slow.append(np.sign(y[None, :] - x[:, None]).mean())
+    low, high = np.quantile(slow, [0.025, 0.975])
+    assert found.delta.low == pytest.approx(low, abs=0.05)
+    assert found.delta.high == pytest.approx(high, abs=0.05)
+    assert found.difference.low is not None
+    assert found.difference.low < b.mean() - a.mean() < (found.difference.high or 0)
+    assert found.verdict == "finer"
+
+
+def test_more_resamples_of_more_images_are_paired_or_not() -> None:
+    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE[:4], IMAGES[:4], "fine")
+    # Every image of the finer is in the coarser.
+    found = compare_granularity(coarse, fine)
+    assert found.paired == 2
+    assert found.notes[1] == "left out: 1 images that only one collection has"
+    words = next(one for one in found.differences if one.name == "words")
+    assert words.first == pytest.approx(np.mean([len(text.split()) for text in COARSE[:4]]))
+    strange = measured(FINE, IMAGES, "strange", ["0.png", "x.png", "y.png"])
+    found = compare_granularity(coarse, strange)
+    assert found.paired == 0
+    assert found.notes[0] == "not paired: 1 of 3 and 3 images in common"
+    assert compare_granularity(coarse, strange, pairing="images").paired == 1
+    with pytest.raises(MismatchError, match="no image in common"):
+        compare_granularity(coarse, measured(FINE, IMAGES, "other", ["a", "b", "c"]), pairing="images")
+    apart = compare_granularity(coarse, fine, pairing="none", bootstrap=Bootstrap(0))
+    assert (apart.paired, apart.notes[0], apart.notes[2]) == (0, "not paired: as asked", "no intervals")
+    assert apart.differences[0].difference.low is None
+
+
+def test_texts_without_images_are_never_paired() -> None:
+    texts = [granularity(given, language=LANGUAGE) for given in (COARSE, FINE)]
+    assert compare_granularity(*texts).paired == 0
+
+
+def test_p_values_are_corrected_over_features() -> None:
+    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
+    holm = compare_granularity(coarse, fine, pairing="none").differences
+    plain = compare_granularity(coarse, fine, pairing="none", correction="none").differences
+    assert [one.p for one in holm] == [one.p for one in plain]
+    assert [one.corrected for one in plain] == [one.p for one in plain]
+    known = [(one.p, one.corrected) for one in holm if one.p is not None and one.corrected is not None]
+    smallest = min(known)
+    assert smallest[1] == pytest.approx(min(1.0, smallest[0] * len(known)))
+    json.dumps(compare_granularity(coarse, fine).to_dict(), allow_nan=False)
+
+
+def test_what_cannot_be_compared() -> None:
+    coarse = measured(COARSE, IMAGES, "coarse")
+    with pytest.raises(MismatchError, match="other features"):
+        compare_granularity(coarse, measured(FINE, IMAGES, "fine", features=["words"]))
+    with pytest.raises(MismatchError, match="other definitions"):
+        compare_granularity(coarse, measured(FINE, IMAGES, "fine", compat="published"))
+    elsewhere = measured(FINE, IMAGES, "fine")
+    with pytest.raises(MismatchError, match="other languages"):
+        compare_granularity(coarse, replace(elsewhere, about={**elsewhere.about, "language": "another"}))
+    with pytest.raises(UnknownNameError, match="pairing"):
+        compare_granularity(coarse, coarse, pairing="captions")
+    with pytest.raises(UnknownNameError, match="correction"):
+        compare_granularity(coarse, coarse, correction="sidak")
+    with pytest.raises(UsageError, match="flips are 0"):
+        compare_granularity(coarse, coarse, flips=0)
+
+
+def test_one_image_alone_tests_nothing() -> None:
+    one, other = of_lengths([3], [5])
+    (found,) = compare_granularity(one, other).differences
+    assert (found.p, found.corrected, found.verdict) == (None, None, "")
+    assert found.d.value is None

@@ -1,0 +1,156 @@
+"""Every feature on sentences counted by hand, in both definitions, and on captions nobody expects."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from counted_language import counted, tagged
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.analysis.granularity import FEATURES, Unmeasured, choose_features
+from diptych.analysis.granularity.declaration import ORDER
+from diptych.analysis.granularity.lexicon import Lexicon
+from diptych.analysis.perturbations.caption import Caption
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data.language import Language
+
+LANGUAGE = counted()
+LEXICON = Lexicon(LANGUAGE)
+LONG = "Three small dogs run in front of a tennis player and several boys, wearing red hats."
+
+
+def value(name: str, text: str, compat: str = "none") -> float:
+    caption = Caption(text, tags=tagged(text), language=LANGUAGE)
+    return FEATURES.get(name).counted_by(compat)(caption, LEXICON)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "right", "published"),
+    [
+        ("adjectives", LONG, 3, 3),  # small, several, red
+        ("adjectives", "the largest dog is larger", 2, 2),
+        # "front of"; before "wearing" there is a comma
+        ("complement-phrases", LONG, 1, 1),
+        ("complement-phrases", "a man with a hat on the street sitting", 3, 3),
+        ("complement-phrases", "boys wearing hats", 1, 1),
+        ("complement-phrases", "on the street", 0, 0),
+        ("articles", LONG, 1, 1),
+        ("articles", "The dog and an orchid in this house", 2, 3),
+        ("articles", "A dog, a cat", 2, 2),
+        ("quantifiers", LONG, 2, 1),  # three, several
+        ("quantifiers", "both dogs and a couple of cats and 2 boys", 3, 1),
+        ("quantifiers", "a couple in love", 0, 0),
+        # dogs 4, front 0, tennis player 4, boys 4, hats 0; a tennis alone is none
+        ("concept-depth", LONG, 12 / 5, None),
+        ("concept-depth", "poodle person", 7 / 2, 7 / 2),
+        # dog is a canine, a frump and a verb: the greatest of 4, 0 and 0; red is an adjective at its root
+        ("concept-depth", "red dogs", 4, 2),
+        ("concept-depth", "dogs.", 4, None),
+        ("characters", " a  dog ", 5, 8),
+        ("characters", "a dog.", 6, 6),
+        ("words", LONG, 16, 16),
+        ("words", "a dog . ", 2, 4),
+        ("words", "don't sit-in", 2, 2),
+        ("concept-diversity", LONG, 7, None),
+        ("concept-diversity", "dogs and a dog and red dogs", 2, 7 / 7),
+        ("concept-diversity", "dogs dog", 1, 5 / 2),  # dog, domestic dog, Canis familiaris, frump, chase
+        ("concept-diversity", "dogs dog ", 1, 5 / 3),
+    ],
+)
+def test_counted_by_hand(name: str, text: str, right: float, published: float | None) -> None:
+    assert value(name, text) == pytest.approx(right)
+    if published is not None:
+        assert value(name, text, "published") == pytest.approx(published)
+
+
+def test_a_full_stop_hides_the_last_word_from_the_published_definitions() -> None:
+    with pytest.raises(Unmeasured, match="no word that the WordNet has"):
+        value("concept-depth", "dogs.", "published")
+    assert value("concept-diversity", "dogs.", "published") == 0
+
+
+def test_a_caption_without_a_noun_has_no_depth() -> None:
+    with pytest.raises(Unmeasured, match="no noun that the WordNet has"):
+        value("concept-depth", "running red")
+
+
+def test_an_auxiliary_names_no_concept() -> None:
+    assert value("concept-diversity", "a dog is red") == 2
+    assert LEXICON.usual_sense("is", "verb") is None
+
+
+def test_words_that_a_mark_parts_are_no_one_noun() -> None:
+    assert value("concept-diversity", "a hot dog") == 1
+    assert value("concept-diversity", "a hot, dog") == 2
+
+
+ODD = (
+    "",
+    " ",
+    "dog",
+    "🐕",
+    "🐕🐕 🎉",
+    "كلب على العشب",
+    "12345 67 8",
+    "." * 50,
+    "dog " * 5000,
+    "a\tb\nc",
+    "\u200f",
+)
+
+
+def lists_any(text: str, compat: str) -> bool:
+    """Whether the WordNet has a noun of the text, of what lies between its blanks where as published."""
+    return "dog" in (text.split(" ") if compat == "published" else text.split())
+
+
+@pytest.mark.parametrize("text", ODD)
+@pytest.mark.parametrize("compat", ["none", "published"])
+def test_odd_captions_survive(text: str, compat: str) -> None:
+    for name in ORDER:
+        if name == "concept-depth" and not lists_any(text, compat):
+            with pytest.raises(Unmeasured, match="that the WordNet has"):
+                value(name, text, compat)
+        else:
+            assert 0 <= value(name, text, compat) < math.inf
+
+
+@given(text=st.text(max_size=60))
+def test_counts_are_no_more_than_there_is(text: str) -> None:
+    words = value("words", text)
+    for name in ("adjectives", "complement-phrases", "articles", "quantifiers", "concept-diversity"):
+        assert 0 <= value(name, text) <= words
+    assert words <= value("characters", text) <= value("characters", text, "published")
+
+
+@given(text=st.text("ab dog.", max_size=40), more=st.sampled_from(["red", "a", "three", "dogs"]))
+def test_a_longer_caption_has_no_less(text: str, more: str) -> None:
+    for name in ("adjectives", "articles", "quantifiers", "words"):
+        assert value(name, f"{text} {more}") >= value(name, text)
+
+
+def test_every_feature_says_what_it_counts() -> None:
+    features = choose_features()
+    assert [one.name for one in features] == list(ORDER)
+    for one in features:
+        assert one.description
+        assert one.source
+        assert (one.published is None) == (not one.published_description)
+        assert one.definition("published") != one.description or one.published is None
+        assert one.needs <= {"tags", "wordnet"}
+    assert {one.name for one in features if one.published is None} == {"adjectives", "complement-phrases"}
+
+
+def test_features_are_chosen_by_name_in_their_order() -> None:
+    assert [one.name for one in choose_features(["words", "adjectives", "words"])] == ["adjectives", "words"]
+    with pytest.raises(UnknownNameError, match="'wrods'.*did you mean 'words'"):
+        choose_features(["wrods"])
+    with pytest.raises(UsageError, match="no feature"):
+        choose_features([])
+
+
+def test_a_lexicon_without_a_wordnet_says_so() -> None:
+    with pytest.raises(UsageError, match="needs a WordNet"):
+        Lexicon(Language("none")).synonyms("dog")

@@ -1,0 +1,205 @@
+"""What holds of every text perturbation there is, whatever a caption may be."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from everyday_language import everyday
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.analysis.perturbations import (
+    GROUPS,
+    PERTURBATIONS,
+    PerturbedCaptions,
+    TextPerturbation,
+    choose_perturbations,
+    perturb_captions,
+)
+from diptych.core.draws import Draws
+from diptych.core.errors import UsageError
+from diptych.data.language import Language
+
+LANGUAGE = everyday()
+TEXTS = {one.name: one for one in choose_perturbations(["text"]) if isinstance(one, TextPerturbation)}
+THIRTEEN = {
+    *("character-swap", "missing-character", "extra-character", "nearby-character"),
+    *("synonym-noun", "synonym-adjective", "distraction-true", "distraction-false"),
+    *("shuffle-nouns-and-adjectives", "shuffle-all-words", "shuffle-all-but-nouns-and-adjectives"),
+    *("shuffle-within-trigrams", "shuffle-trigrams"),
+}
+AWKWARD = {
+    "empty": "",
+    "one word": "dog",
+    "one letter": "a",
+    "blanks": " \t\n  ",
+    "emoji": "a red 🐕‍🦺 and 👩🏽‍🚒 🎉🎉",
+    "emoji only": "🎉🐶",
+    "Arabic": "كلب بني يركض على العشب الأخضر.",
+    "Hebrew": "כֶּלֶב חוּם רָץ עַל הַדֶּשֶׁא",
+    "right to left with marks": "\u202ea red dog\u202c",
+    "Devanagari": "एक भूरा कुत्ता हरी घास पर दौड़ रहा है।",
+    "Chinese": "一只棕色的狗在绿色的草地上奔跑。",
+    "Hangul in parts": "\u1112\u1161\u11ab\u1100\u1173\u11af \u1100\u1161\u11bc",
+    "digits": "12345 678 9",
+    "marks": "?!… — ' ’ - . ,",
+    "control characters": "a\x01 red\x7f\x1b[31m dog\u200b\ufeff",
+    "NUL": "a red\x00dog\x00",
+    "a long word": "a red " + "do" * 5000 + "g",
+    "capitals": "A RED DOG IS RUNNING IN TWO STREETS",
+    "accents apart": "un chien re\u0301el a\u0300 Paris",
+    "case that grows": "İstanbul STRASSE straße ﬁsh ŉ",
+    "lone surrogate": "a red \ud800 dog",
+    "apostrophes": "the man's dog isn't a dog ' s",
+    "underscores": "_ __ red_dog _dog_",
+    "fullwidth digits": "２ dogs and ³ cats",
+}
+LONG = {
+    "words": "a red dog with two large balls in the street and " * 455,
+    "adjectives": "red blue small " * 1667,
+    "nouns": "dog " * 5000,
+    "without blanks": "a,red,dog," * 1667,
+}
+SENTENCES = [
+    "Two small dogs run through the green grass.",
+    "A man in a red hat is holding a blue ball.",
+    "a happy woman sitting at an old wooden table with a large orchid",
+    "Several children are running between plants.",
+    "There is a hot dog on the table.",
+    "a red ball, a blue hat and a black dog",
+]
+
+LISTED = "a an the red blue small two dog dogs men is runs in and hat , . ! 🎉 кот 7"
+words = st.sampled_from(LISTED.split())
+captions = st.one_of(st.text(max_size=40), st.lists(words, max_size=12).map(" ".join))
+
+
+def perturbed(
+    name: str, texts: list[str], ids: list[str] | None = None, seed: int = 0, **given: Any
+) -> PerturbedCaptions:
+    ids = ids if ids is not None else [str(row) for row in range(len(texts))]
+    return perturb_captions(TEXTS[name], texts, ids, seed=seed, language=LANGUAGE, **given)
+
+
+def check(outcome: PerturbedCaptions, texts: list[str]) -> None:
+    """Every caption is another text, or the same and counted with a reason."""
+    assert all(type(text) is str for text in outcome.texts)
+    assert [
+        text != before for text, before in zip(outcome.texts, texts, strict=True)
+    ] == outcome.changed.tolist()
+    assert sum(outcome.reasons.values()) == len(texts) - outcome.n_changed
+    assert all(reason.strip() == reason and reason for reason in outcome.reasons)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_awkward_captions_survive(name: str) -> None:
+    texts = [*AWKWARD.values()]
+    check(perturbed(name, texts), texts)
+    check(perturbed(name, texts, seed=1), texts)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("kind", LONG)
+def test_five_thousand_words_survive(name: str, kind: str) -> None:
+    check(perturbed(name, [LONG[kind]]), [LONG[kind]])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@settings(max_examples=60)
+@given(texts=st.lists(captions, max_size=4), seed=st.integers(-(2**70), 2**70))
+def test_any_captions_survive(name: str, texts: list[str], seed: int) -> None:
+    check(perturbed(name, texts, seed=seed), texts)
+
+
+@pytest.mark.parametrize("name", [one.name for one in TEXTS.values() if one.published is not None])
+def test_awkward_captions_survive_the_published_form(name: str) -> None:
+    pytest.importorskip("nltk")
+    texts = [*AWKWARD.values(), LONG["words"]]
+    outcome = perturbed(name, texts, compat="published", seed=42)
+    check(outcome, texts)
+    assert perturbed(name, texts, compat="published", seed=42).texts == outcome.texts
+    assert outcome.compat == "published"
+
+
+@cache
+def of_sentences(name: str, seed: int) -> tuple[str, ...]:
+    return tuple(perturbed(name, SENTENCES * 6, seed=seed).texts)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_seed_and_the_id_decide_and_nothing_else(name: str) -> None:
+    texts = SENTENCES * 6
+    ids = [str(row) for row in range(len(texts))]
+    whole = list(of_sentences(name, 0))
+    assert perturbed(name, texts).texts == whole
+    order = np.random.default_rng(1).permutation(len(texts)).tolist()
+    shuffled = perturbed(name, [texts[row] for row in order], [ids[row] for row in order])
+    assert shuffled.texts == [whole[row] for row in order]
+    for row in (0, 7, 35):
+        assert perturbed(name, [texts[row]], [ids[row]]).texts == [whole[row]]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_is_drawn_differs_between_ids_and_seeds(name: str) -> None:
+    sentences = len(SENTENCES)
+    by_id = [{*of_sentences(name, 0)[row::sentences]} for row in range(sentences)]
+    if all(len(results) == 1 for results in by_id):  # nothing is drawn: then for no seed
+        assert of_sentences(name, 1) == of_sentences(name, 0)
+        assert name in ("distraction-true", "distraction-false", "negation")
+    else:
+        assert of_sentences(name, 1) != of_sentences(name, 0)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_something_is_changed_and_what_is_needed_is_declared(name: str) -> None:
+    kind = TEXTS[name]
+    assert perturbed(name, SENTENCES * 6).n_changed
+    have = Language(
+        "as declared",
+        LANGUAGE.tagger if "tags" in kind.needs else None,
+        LANGUAGE.wordnet if "wordnet" in kind.needs else None,
+    )
+    ids = [str(row) for row in range(len(SENTENCES))]
+    assert perturb_captions(kind, SENTENCES, ids, language=have).texts == perturbed(name, SENTENCES).texts
+    if kind.needs:
+        with pytest.raises(UsageError, match=f"{name} needs a"):
+            perturb_captions(kind, SENTENCES, ids)
+
+
+@pytest.mark.parametrize("one", choose_perturbations(["all"]), ids=lambda one: one.name)
+def test_declarations_are_complete(one: Any) -> None:
+    assert one.group in GROUPS
+    assert one.source.strip()
+    assert one.description.strip()
+    assert "\n" not in one.description
+    assert not one.description.endswith(".")
+    assert one.name == one.name.lower().replace(" ", "-").replace("_", "-")
+    assert one.options.model_config.get("extra") == "forbid"
+    assert all(not field.is_required() for field in one.options.model_fields.values())
+    if isinstance(one, TextPerturbation):
+        assert one.needs <= {"tags", "wordnet"}
+        assert one.published is not None or not one.suite
+
+
+def test_the_thesis_has_thirteen() -> None:
+    assert {one.name for one in choose_perturbations(["thesis"])} == THIRTEEN
+    assert {name for name, one in TEXTS.items() if one.suite} == THIRTEEN
+    assert all(TEXTS[name].published is not None for name in THIRTEEN)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_options_are_checked(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: option 'no such option'"):
+        perturbed(name, ["a dog"], options={"no such option": 1})
+    for option, field in TEXTS[name].options.model_fields.items():
+        assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()
+        with pytest.raises(UsageError, match=f"{name}: "):
+            perturbed(name, ["a dog"], options={option: object()})
+
+
+def test_a_perturbation_leaves_the_draws_of_another_alone() -> None:
+    assert Draws(0, "negation", "x").uniform() != Draws(0, "number-change", "x").uniform()
+    assert [name for name, one in TEXTS.items() if PERTURBATIONS.get(name) is not one] == []

@@ -1,0 +1,137 @@
+"""A language by name: what is found where, in which order, and what is said about the rest."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_tagger import write_tagger
+from tiny_wordnet import write_database, write_json, write_json_lines
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data.collection import Collection
+from diptych.data.language.open import LANGUAGES, is_of_scenes, open_language
+from diptych.data.scenes import read_scenes
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of this machine is found."""
+    monkeypatch.setattr(pytest.importorskip("nltk.data"), "path", [])
+    monkeypatch.delenv("NLTK_DATA", raising=False)
+    monkeypatch.delenv("DIPTYCH_WORDNET", raising=False)
+
+
+@pytest.fixture(scope="module")
+def scenes(scenes_folder: Path) -> Collection:
+    return read_scenes(scenes_folder)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder of NLTK data with a tagger and a WordNet."""
+    write_database(tmp_path / "nltk_data" / "corpora" / "wordnet")
+    return write_tagger(tmp_path / "nltk_data")
+
+
+def test_scenes_have_their_own_language(scenes: Collection) -> None:
+    language = open_language(collection=scenes.split("test"))
+    assert language.name == "scenes"
+    assert language.line() == f"scenes: scenes tagger, {language.need_wordnet('this').name}"
+    assert open_language("scenes").line() == language.line()
+
+
+def test_what_a_collection_of_scenes_is(scenes: Collection) -> None:
+    assert is_of_scenes(scenes)
+    assert not is_of_scenes(None)
+    assert not is_of_scenes(replace(scenes, records=None))
+    assert not is_of_scenes(replace(scenes, caption_records=[{}] * scenes.n_captions))
+
+
+def test_what_is_named_or_asked_for_goes_before_scenes(scenes: Collection, data: Path) -> None:
+    for language in (
+        open_language(nltk_data=data, collection=scenes),
+        open_language("nltk", collection=scenes),
+    ):
+        assert language.name == "nltk"
+    assert open_language("none", collection=scenes).tagger is None
+
+
+def test_nothing_is_there() -> None:
+    language = open_language()
+    assert language.line() == "nltk: nothing"
+    with pytest.raises(UsageError, match="a test needs a part-of-speech tagger") as caught:
+        language.need_tagger("a test")
+    assert caught.value.fix == "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
+    with pytest.raises(UsageError, match="a test needs a WordNet"):
+        language.need_wordnet("a test")
+
+
+def test_nltk_data_in_its_search_path_and_in_the_environment(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nltk.data.path", ["/no/such/folder", str(data)])
+    language = open_language()
+    assert [type(part).__name__ for part in (language.tagger, language.wordnet)] == [
+        "NltkTagger",
+        "TableWordNet",
+    ]
+    assert "WordNet 3.0" in language.line()
+    monkeypatch.setattr("nltk.data.path", [])
+    monkeypatch.setenv("NLTK_DATA", f"/no/such/folder:{data}")
+    assert open_language("nltk").line() == language.line()
+
+
+def test_a_wordnet_that_is_named_goes_before_the_environments_and_that_before_nltks(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, environments = write_json(tmp_path / "json"), write_json_lines(tmp_path / "lines")
+    nltks = open_language(nltk_data=data).need_wordnet("this").name
+    monkeypatch.setenv("DIPTYCH_WORDNET", str(environments))
+    from_environment = open_language(nltk_data=data).need_wordnet("this").name
+    named = open_language(nltk_data=data, wordnet=ours).need_wordnet("this").name
+    assert nltks.startswith("WordNet 3.0")
+    assert from_environment.startswith("Open English WordNet")
+    assert named.startswith("Open English WordNet")
+    assert named != from_environment
+
+
+def test_a_tagger_without_a_wordnet(tmp_path: Path) -> None:
+    language = open_language(nltk_data=write_tagger(tmp_path))
+    assert language.wordnet is None
+    assert "DIPTYCH_WORDNET" in language.missing
+    assert language.line() == f"nltk: {language.need_tagger('this').name}"
+
+
+def test_a_wordnet_without_a_tagger(tmp_path: Path) -> None:
+    write_database(tmp_path / "corpora" / "wordnet")
+    language = open_language(nltk_data=tmp_path)
+    assert language.tagger is None
+    assert "WordNet 3.0" in language.line()
+    assert language.missing.startswith("python -m nltk.downloader")
+
+
+def test_what_was_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="holds no taggers"):
+        open_language(nltk_data=tmp_path)
+    with pytest.raises(UsageError, match="holds no WordNet"):
+        open_language(wordnet=tmp_path)
+    monkeypatch.setenv("DIPTYCH_WORDNET", str(tmp_path / "gone"))
+    with pytest.raises(UsageError, match="gone does not exist"):
+        open_language()
+    with pytest.raises(UnknownNameError, match="unknown language 'nlkt'") as caught:
+        open_language("nlkt")
+    assert "'nltk'" in caught.value.fix
+    assert caught.value.known == sorted(LANGUAGES)
+
+
+def test_without_nltk(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nltk.data", None)
+    monkeypatch.setattr("diptych.data.language.nltk_folder.find_spec", lambda name: None)
+    assert open_language().missing.startswith(
+        "pip install 'diptych[language]', then python -m nltk.downloader"
+    )
+    monkeypatch.setenv("NLTK_DATA", str(data))
+    assert "WordNet 3.0" in open_language().line()  # which is read without it

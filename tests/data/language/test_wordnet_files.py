@@ -1,0 +1,260 @@
+"""One tiny WordNet in every form in which one is passed on: the same looked-up answers, and NLTK's."""
+
+from __future__ import annotations
+
+import logging
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tiny_wordnet import SYNSETS, in_all_forms, write_database, write_json, write_json_lines, write_lmf
+
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.data.language import PartOfSpeech
+from diptych.data.language.open_wordnet import open_wordnet
+from diptych.data.language.table_wordnet import TableWordNet
+from diptych.data.language.wordnet_files import wordnet_files
+
+FORMS = ["database", "JSON lines", "JSON", "WN-LMF"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "wordnet"
+
+
+@pytest.fixture(params=FORMS)
+def net(request: pytest.FixtureRequest, tmp_path: Path) -> TableWordNet:
+    path = in_all_forms(tmp_path)[request.param]
+    assert wordnet_files(path).form == request.param
+    open_wordnet(path)
+    return open_wordnet(path)  # from the cache
+
+
+def words(net: TableWordNet, synsets: Sequence[str]) -> list[list[str]]:
+    return [list(net.lemmas(synset)) for synset in synsets]
+
+
+def test_its_synsets_are_all_there(net: TableWordNet) -> None:
+    assert len(net) == len(SYNSETS)
+    assert net.n_lemmas == len({lemma for made in SYNSETS.values() for lemma in made.lemmas})
+    for made in SYNSETS.values():
+        for lemma in made.lemmas:
+            assert list(made.lemmas) in words(net, net.senses(lemma))
+
+
+def test_the_usual_sense_comes_first_and_nouns_before_verbs(net: TableWordNet) -> None:
+    dog, frump, pursue = net.senses("dog")
+    assert net.senses("dog", "noun") == [dog, frump]
+    assert net.senses("dog", "verb") == [pursue]
+    assert words(net, [dog]) == [["dog", "domestic dog", "Canis familiaris"]]
+    assert net.senses("dog", "adverb") == []
+
+
+def test_capitals_and_underscores_do_not_matter(net: TableWordNet) -> None:
+    assert net.senses("DOG") == net.senses("dog")
+    assert net.senses("paris") == net.senses("Paris") != []
+    assert net.senses("domestic_dog") == net.senses("canis familiaris") == net.senses("dog", "noun")[:1]
+
+
+def test_satellites_are_adjectives(net: TableWordNet) -> None:
+    (red,) = net.senses("red", "adjective")
+    assert net.lemmas(red) == ["red", "reddish"]
+    assert net.hypernyms(red) == []
+
+
+def test_what_lies_above_and_below(net: TableWordNet) -> None:
+    dog = net.senses("dog")[0]
+    assert sorted(words(net, net.hypernyms(dog))) == [["canine", "canid"], ["pet"]]
+    (canine,) = net.senses("canid")
+    assert sorted(words(net, net.hyponyms(canine))) == [list(SYNSETS["dog"].lemmas), ["wolf"]]
+    assert words(net, net.hypernyms(net.senses("Paris")[0])) == [["city"]]
+    assert net.hypernyms(net.senses("entity")[0]) == []
+
+
+def test_depths(net: TableWordNet) -> None:
+    # dog – pet – animal – entity, and dog – canine – carnivore – animal – entity
+    assert net.depth(net.senses("dog")[0]) == (3, 4)
+    assert net.depth(net.senses("wolf")[0]) == (4, 4)
+    assert net.depth(net.senses("entity")[0]) == (0, 0)
+    assert net.depth(net.senses("dog", "verb")[0]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("word", "part", "lemmas"),
+    [
+        ("dogs", "noun", ["dog"]),
+        ("Wolves", "noun", ["wolf"]),
+        ("Paris", "noun", ["paris"]),
+        ("cities", "noun", ["city"]),
+        ("reddish", "adjective", ["reddish"]),
+        ("redder", "adjective", ["red"]),
+        ("dogs", "verb", ["dog"]),
+        ("cat", "noun", []),
+        ("", "noun", []),
+        ("🙂", "noun", []),
+    ],
+)
+def test_base_forms(net: TableWordNet, word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
+    assert list(net.base_forms(word, part)) == lemmas
+    assert list(net.base_forms(word, part)) == lemmas  # remembered
+
+
+def test_what_it_does_not_know(net: TableWordNet) -> None:
+    assert net.senses("cat") == [] == net.senses("")
+    with pytest.raises(UsageError, match=r"has no synset 'cat\.n\.01'"):
+        net.lemmas("cat.n.01")
+
+
+def test_it_says_what_it_is(tmp_path: Path) -> None:
+    names = {form: open_wordnet(path) for form, path in in_all_forms(tmp_path).items()}
+    titles = ["WordNet 3.0", "Open English WordNet", "Open English WordNet", "Tiny WordNet 1.2"]
+    assert [net.name for net in names.values()] == [
+        f"{title} {net.fingerprint[:8]}" for title, net in zip(titles, names.values(), strict=True)
+    ]
+    assert len({net.fingerprint for net in names.values()}) == 4
+
+
+def test_nltk_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, order, words, what is above and below, depths and forms, by NLTK's reader of the same files."""
+    reader = pytest.importorskip("nltk.corpus.reader.wordnet")
+    data = pytest.importorskip("nltk.data")
+    folder = write_database(tmp_path / "corpora" / "wordnet")
+    with (folder / "noun.exc").open("a") as file:
+        file.write("hounds pet dog canid\nred wolf\n")  # not in the order of the alphabet; a form that is a lemma
+    for path in (tmp_path, *tmp_path.rglob("*")):  # NLTK reads nothing that others may write
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    monkeypatch.setattr(data, "path", [str(tmp_path)])
+    theirs = reader.WordNetCorpusReader(data.FileSystemPathPointer(str(folder)), object())
+    ours = open_wordnet(folder)
+    letters: dict[PartOfSpeech, str] = {"noun": "n", "verb": "v", "adjective": "a", "adverb": "r"}
+    compared = 0
+    for made in SYNSETS.values():
+        for lemma in made.lemmas:
+            for part, letter in letters.items():
+                their_senses = theirs.synsets(lemma.replace(" ", "_"), letter, check_exceptions=False)
+                assert [one.name() for one in their_senses] == ours.senses(lemma, part)
+                for one in their_senses:
+                    compared += 1
+                    name = one.name()
+                    assert [word.replace("_", " ") for word in one.lemma_names()] == ours.lemmas(name)
+                    above = [*one.hypernyms(), *one.instance_hypernyms()]
+                    assert sorted(other.name() for other in above) == sorted(ours.hypernyms(name))
+                    assert (one.min_depth(), one.max_depth()) == ours.depth(name)
+    assert compared > len(SYNSETS)
+    for form in ("dogs", "wolves", "cities", "dogged", "pets"):
+        for part, letter in letters.items():
+            assert theirs.morphy(form, letter) == next(iter(ours.base_forms(form, part)), None)
+    forms = "dog dogs Dogs hounds wolves red redder reddest cities dogged dogging citys pets reds wolfs cat _ ''"
+    for word in [lemma for made in SYNSETS.values() for lemma in made.lemmas] + forms.split():
+        found = [
+            synset
+            for part in letters
+            for form in ours.morphy(word, part)
+            for synset in ours.senses(form, part)
+        ]
+        assert found == [one.name() for one in theirs.synsets(word.replace(" ", "_"))], word
+    assert ours.senses("hounds") == []
+    assert list(ours.morphy("hounds", "noun")) == ["pet", "dog", "canid"]
+    assert list(ours.morphy("dogging", "verb")) == [] != list(ours.base_forms("dogging", "verb"))
+
+
+def test_nltk_data_has_it_in_a_folder_or_in_its_zip(tmp_path: Path) -> None:
+    folder = write_database(tmp_path / "one" / "corpora" / "wordnet")
+    zipped = tmp_path / "two" / "corpora" / "wordnet.zip"
+    zipped.parent.mkdir(parents=True)
+    with zipfile.ZipFile(zipped, "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"wordnet/{file.name}")
+    for path in (tmp_path / "one", tmp_path / "two", zipped):
+        assert open_wordnet(path).senses("wolf") == ["wolf.n.01"]
+
+
+def test_lmf_without_lists_of_members_and_without_gzip(tmp_path: Path) -> None:
+    net = open_wordnet(write_lmf(tmp_path / "plain.xml", members=False))
+    assert net.lemmas(net.senses("dog")[0]) == ["dog", "domestic dog", "Canis familiaris"]
+    assert net.lemmas(net.senses("canid")[0]) == ["canine", "canid"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_cache_is_keyed_by_content(tmp_path: Path, cache: Path, form: str) -> None:
+    first = open_wordnet(in_all_forms(tmp_path / "a")[form])
+    moved = open_wordnet(in_all_forms(tmp_path / "b")[form])
+    assert moved.fingerprint == first.fingerprint
+    assert len([path for path in cache.iterdir() if path.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("damage", ["arrays.npz", "lemmas.utf8", "senses"])
+def test_damaged_tables_are_made_again(
+    tmp_path: Path, cache: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_json(tmp_path / "json")
+    senses = open_wordnet(path).senses("dog")
+    (folder,) = cache.iterdir()
+    if damage == "senses":
+        (folder / "arrays.npz").unlink()
+    else:
+        (folder / damage).write_bytes(b"PK and nothing more")
+    with caplog.at_level(logging.WARNING):
+        assert open_wordnet(path).senses("dog") == senses
+    assert "is damaged and made again" in caplog.text
+    caplog.clear()
+    assert open_wordnet(path).senses("dog") == senses
+    assert not caplog.text
+
+
+def test_where_there_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no WordNet") as caught:
+        open_wordnet(tmp_path)
+    assert "data.noun" in caught.value.fix
+    with pytest.raises(UsageError, match="does not exist"):
+        open_wordnet(tmp_path / "nowhere")
+    with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive:
+        archive.writestr("entries-a.json", "{}")
+    with pytest.raises(UsageError, match="holds no WordNet") as caught:
+        open_wordnet(tmp_path / "release.zip")
+    assert "unpack" in caught.value.fix
+    (tmp_path / "notes.txt").write_text("no WordNet")
+    with pytest.raises(UsageError, match="holds no WordNet"):
+        open_wordnet(tmp_path / "notes.txt")
+
+
+def test_files_that_are_damaged(tmp_path: Path, cache: Path) -> None:
+    paths = in_all_forms(tmp_path)
+    lines = paths["JSON lines"] / "oewn_lemmas.jsonl.gz"
+    lines.write_bytes(lines.read_bytes()[:-20])
+    (paths["JSON"] / "noun.all.json").write_text("{")
+    paths["WN-LMF"].write_bytes(paths["WN-LMF"].read_bytes()[:-20])
+    data = paths["database"] / "data.noun"
+    data.write_text(data.read_text().replace(" 01 wolf 0", " ff wolf 0"))
+    zipped = tmp_path / "wordnet.zip"
+    zipped.write_bytes(b"PK, cut off")
+    for path in (*paths.values(), zipped):
+        with pytest.raises(StorageError, match="cannot be read"):
+            open_wordnet(path)
+    assert not cache.exists()
+
+
+def test_files_of_something_else(tmp_path: Path) -> None:
+    folder = write_json(tmp_path / "json")
+    (folder / "noun.all.json").write_text('{"dog-n": ["a list"]}')
+    with pytest.raises(DataError, match="holds no WordNet as JSON"):
+        open_wordnet(folder)
+    (tmp_path / "page.xml").write_text("<html><body/></html>")
+    with pytest.raises(DataError, match="holds no WordNet as WN-LMF"):
+        open_wordnet(tmp_path / "page.xml")
+
+
+def test_synsets_that_are_named_and_not_there(tmp_path: Path) -> None:
+    folder = write_json(tmp_path / "json")
+    text = (folder / "noun.all.json").read_text()
+    (folder / "noun.all.json").write_text(text.replace('"pet-n": {', '"pets-n": {'))
+    with pytest.raises(DataError, match=r"names a synset 'pet-n' that is not there"):
+        open_wordnet(folder)
+    folder = write_json_lines(tmp_path / "lines")
+    synsets = folder / "oewn_synsets.jsonl.gz"
+    synsets.write_bytes(synsets.read_bytes() * 2)
+    with pytest.raises(DataError, match="synset 'entity-n' occurs twice"):
+        open_wordnet(folder)

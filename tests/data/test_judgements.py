@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.data.judgements import JUDGEMENTS, MatchedJudgements, match_judgements, read_judgements
+from diptych.data.judgements.cxc import read_cxc_judgements
+from diptych.data.judgements.flickr8k import read_flickr8k_crowd, read_flickr8k_expert
+from diptych.data.judgements.table import read_judgement_table
+
+IMAGES = ["a.webp", "b.webp", "c.webp"]
+CAPTIONS = ["10", "11", "20", "21", "30"]
+HOME = np.array([0, 0, 1, 1, 2])
+
+EXPERT = """a.jpg\tb.jpg#0\t1\t1\t2
+a.jpg\ta.jpg#1\t4\t4\t4
+
+b.jpg\ta.jpg#1\t2\t3\t1
+c.jpg\tgone.jpg#0\t1\t1\t1
+c.jpg\tb.jpg#7\t1\t1\t1
+a.jpg\tb.jpg#0\t2\t2\t2
+"""
+CROWD = "a.jpg\tb.jpg#1\t0.333333333333333\t1\t2\nc.jpg\tc.jpg#0\t1\t3\t0\n"
+
+
+def read(source: str) -> MatchedJudgements:
+    return match_judgements(read_judgements(source), IMAGES, CAPTIONS, HOME)
+
+
+def said(found: MatchedJudgements) -> dict[tuple[int, int], float]:
+    pairs = zip(found.images.tolist(), found.captions.tolist(), strict=True)
+    return dict(zip(pairs, found.ratings.tolist(), strict=True))
+
+
+def test_experts_by_hand(tmp_path: Path) -> None:
+    file = tmp_path / "ExpertAnnotations.txt"
+    file.write_text(EXPERT)
+    found = read(f"flickr8k-expert:{file}")
+    # Picture a with b's first caption was judged twice: 4/3 and 2.
+    assert said(found) == pytest.approx({(0, 2): (4 / 3 + 2) / 2, (0, 1): 4, (1, 1): 2})
+    assert (found.lowest, found.highest) == (1, 4)
+    assert found.missing == {"images": 0, "captions": 2, "pairs": 2}
+    assert found.repeated == 1
+    assert found.line() == (
+        "flickr8k experts, mean of three ratings (3 pairs; 1 more were repetitions, averaged; "
+        "not in the collection: 2 captions, 2 pairs)"
+    )
+    assert said(read(f"flickr8k-expert:{tmp_path}")) == said(found)  # the folder
+
+
+def test_the_crowd_by_hand_and_gzipped(tmp_path: Path) -> None:
+    file = tmp_path / "CrowdFlowerAnnotations.txt.gz"
+    file.write_bytes(gzip.compress(CROWD.encode()))
+    for source in (file, tmp_path):
+        found = read(f"flickr8k-crowd:{source}")
+        assert said(found) == pytest.approx({(0, 3): 1 / 3, (2, 4): 1})
+        assert (found.lowest, found.highest) == (0, 1)
+
+
+def test_captions_are_found_by_their_own_id_first(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("a.jpg\tb.jpg#0\t1\t2\t3\n")
+    judged = read_flickr8k_expert(tmp_path / "x.txt")
+    numbered = match_judgements(judged, IMAGES, ["x", "b.jpg#0", "20", "21", "30"], HOME)
+    assert numbered.captions.tolist() == [1]
+
+
+def test_cxc_as_judgements(tmp_path: Path) -> None:
+    file = tmp_path / "sits_test.csv"
+    file.write_text(
+        "caption,image,agg_score,sampling_method\n"
+        "COCO_val2014:sentid:101,COCO_val2014_000000000011.jpg,4.2,c2i_original\n"
+        "COCO_val2014:sentid:202,COCO_val2014_000000000011.jpg,0,c2i_intrasim\n"
+    )
+    for source in (file, tmp_path):
+        judged = read_cxc_judgements(source)
+        found = match_judgements(judged, ["11.jpg", "22.jpg"], ["101", "202"], np.array([0, 1]))
+        assert said(found) == {(0, 0): 4.2, (0, 1): 0.0}
+        assert found.highest == 5
+    (tmp_path / "sts_test.csv").write_text("caption1,caption2,agg_score,sampling_method\na,b,3.5,x\n")
+    with pytest.raises(DataError, match=r"rates pairs within one modality \(sts\)"):
+        read_cxc_judgements(tmp_path / "sts_test.csv")
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text('\ufeffRating,note,image,caption\n3.5,"good, but",b.webp,21\n-1,,a.webp,10\n')
+    found = read(f"csv:{file}")
+    assert said(found) == {(1, 3): 3.5, (0, 0): -1.0}
+    assert (found.lowest, found.highest) == (-1, 3.5)
+    assert found.what == "judgements of mine.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        (
+            "flickr8k-expert",
+            "a.jpg\tb.jpg#0\t1\t1\t2\na.jpg\tb.jpg#0\t1\t5\t2\n",
+            "line 2: the ratings are 1, 5, 2",
+        ),
+        ("flickr8k-expert", "a.jpg\tb.jpg#0\t1\tx\t2\n", "line 1: the ratings are 1, x, 2"),
+        ("flickr8k-expert", "a.jpg b.jpg#0 1 1 2\n", "line 1 has 1 columns separated by tabs, not 5"),
+        ("flickr8k-expert", CROWD, "line 1: the ratings are 0.333333333333333"),
+        ("flickr8k-expert", "\n", "is empty"),
+        ("flickr8k-crowd", "a.jpg\tb.jpg#0\t1.5\t3\t0\n", "line 1: 1.5, 3, 0 are not a share"),
+        ("flickr8k-crowd", EXPERT, "line 1: 1, 1, 2 are not a share|line 2: 4, 4, 4 are not a share"),
+        ("flickr8k-crowd", "a.jpg\tb.jpg#0\t0\t0\t0\n", "line 1: 0, 0, 0 are not a share"),
+        ("flickr8k-crowd", "a.jpg\tb.jpg#0\tnan\t1\t0\n", "line 1: nan, 1, 0 are not a share"),
+        ("csv", "image,caption\na,b\n", "no column 'rating': its columns are image, caption"),
+        ("csv", "", "no column 'image': its columns are none"),
+        (
+            "csv",
+            "image,caption,rating\na.webp,10,good\n",
+            "line 2: no image, caption and rating: a.webp, 10, good",
+        ),
+        ("csv", "image,caption,rating\na.webp,10,1\na.webp,10\n", "line 3: no image, caption and rating"),
+        ("csv", "image,caption,rating\na.webp,10,inf\n", "line 2"),
+        ("csv", "image,caption,rating\n", "has no judgement"),
+        ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs is in the collection of 3 images"),
+    ],
+)
+def test_what_is_not_as_it_should_be_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text(text)
+    with pytest.raises(DataError, match=words):
+        read(f"{name}:{file}")
+
+
+def test_names_that_do_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not FORMAT:PATH"):
+        read("ExpertAnnotations.txt")
+    with pytest.raises(UnknownNameError, match="flickr8k-crowd, flickr8k-expert"):
+        read("flickr:x")
+    with pytest.raises(DataError, match=r"gone\.txt does not exist"):
+        read(f"csv:{tmp_path / 'gone.txt'}")
+    with pytest.raises(DataError, match=r"no ExpertAnnotations\.txt in"):
+        read(f"flickr8k-expert:{tmp_path}")
+    with pytest.raises(DataError, match=r"no sits_\*\.csv"):
+        read(f"cxc:{tmp_path}")
+    (tmp_path / "x.txt.gz").write_bytes(b"no gzip")
+    with pytest.raises(DataError, match="damaged"):
+        read_flickr8k_crowd(tmp_path / "x.txt.gz")
+    (tmp_path / "x.csv").write_bytes(b"image,caption,rating\n\xff\xfe,1,2\n")
+    with pytest.raises(DataError, match="line 2 is not utf-8"):
+        read_judgement_table(tmp_path / "x.csv")
+
+
+def test_every_format_says_what_it_is() -> None:
+    assert JUDGEMENTS.names() == ["csv", "cxc", "flickr8k-crowd", "flickr8k-expert"]
+    assert all(reader.description for reader in JUDGEMENTS)

@@ -1,0 +1,124 @@
+"""The page of a stress run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stressed import LAST_WORD, REVERSED, Reader, painted
+
+from diptych.analysis.perturbations import choose_perturbations
+from diptych.core.errors import DataError
+from diptych.report.stress import render_stress, write_stress_page
+from diptych.report.stress_figures import agreement_figure, drop_figure, length_figure, preference_figure
+from diptych.training.stress import StressResult, say_row, sayings, stress
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> StressResult:
+    chosen = [LAST_WORD, REVERSED, *choose_perturbations(["character-swap", "synonym-noun", "brightness"])]
+    folder = tmp_path_factory.mktemp("stress") / "out"
+    some: dict[str, Any] = {"perturbations": chosen, "samples": 50, "flips": 199, "split": "test"}
+    return stress(Reader("letters"), painted(), folder, **some)
+
+
+def test_the_page_says_all_and_fetches_nothing(found: StressResult, parse: Callable[[str], Any]) -> None:
+    text = render_stress(found, painted(), "a <model>")
+    page = parse(text)
+    assert "a <model>" in page.text
+    for row in found.rows:
+        assert row.name in page.text
+        assert f"{row.drop('rsum').perturbed:.1f}" in page.text
+        for reason in row.reasons:
+            assert reason in page.text
+    for line in sayings(found):
+        assert f"{line}." in page.text
+    for value in found.protocol.values():
+        assert str(value) in page.text
+    assert found.method in page.text
+    assert found.left_out["synonym-noun"] in page.text
+    figures = page.all("svg", class_="figure")
+    assert len(figures) == 4
+    assert all(figure["aria-label"] for figure in figures)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert all(image["src"].startswith("data:image/jpeg;base64,") for image in page.all("img"))
+    assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
+
+
+def test_the_worst_hit_stand_there_with_their_pictures(
+    found: StressResult, parse: Callable[[str], Any]
+) -> None:
+    page = parse(render_stress(found, painted()))
+    one = found.row("reversed").examples[0]
+    assert f"{one.before:,.0f} → {one.after:,.0f}" in page.text
+    hits = sum(len(row.examples[:2]) * (3 if row.direction == "t2i" else 2) for row in found.rows)
+    assert len(page.all("img")) == hits > 0
+    struck = [words for tag, _, words in page.elements if tag in ("del", "ins")]
+    assert struck
+
+
+def test_without_the_data_ids_stand_for_pictures(found: StressResult, parse: Callable[[str], Any]) -> None:
+    page = parse(render_stress(found))
+    assert not page.all("img")
+    assert page.all("span", class_="placeholder")
+    assert found.row("reversed").examples[0].expected in page.text
+
+
+def test_the_same_page_twice(found: StressResult, tmp_path: Path) -> None:
+    first = write_stress_page(found, tmp_path / "a.html", painted()).read_bytes()
+    assert write_stress_page(found, tmp_path / "b.html", painted()).read_bytes() == first
+
+
+def test_a_result_of_nothing_is_a_page(found: StressResult, parse: Callable[[str], Any]) -> None:
+    nothing = dataclasses.replace(found, rows=(), agreement={})
+    page = parse(render_stress(nothing, painted()))
+    assert "could not be run: synonym-noun" in page.text
+    for figure in (drop_figure, lambda result: length_figure(result.rows)):
+        with pytest.raises(DataError):
+            figure(nothing)
+    with pytest.raises(DataError):
+        preference_figure([found.row("last-word")])
+    with pytest.raises(DataError):
+        agreement_figure(found.agreement["t2i"], ["last-word"], "decreased")
+
+
+def test_the_heat_map_says_its_numbers(found: StressResult) -> None:
+    drawn = drop_figure(found)
+    drop = found.row("reversed").drop("R@1")
+    assert drop.relative is not None
+    said = f"{100 * drop.relative:+.1f}" if drop.relative else "0"
+    assert f"R@1 {said}" in drawn
+    assert "NaN" not in drawn.replace("currentColor", "")
+    # of a clean value of 0 there is no relative change
+    drops = {name: dataclasses.replace(one, relative=None) for name, one in found.rows[0].drops.items()}
+    empty = dataclasses.replace(found, rows=(dataclasses.replace(found.rows[0], drops=drops),))
+    assert "R@1 –" in drop_figure(empty)
+
+
+def drop_of(found: StressResult, **changes: Any) -> Any:
+    row = found.row("reversed")
+    one = dataclasses.replace(
+        row.drop("rsum"), clean=113.2, perturbed=82.2, difference=-31.0, relative=-31 / 113.2, low=-33.0, high=-29.0,
+        corrected=0.0004, verdict="worse",
+    )  # fmt: skip
+    return dataclasses.replace(row, drops={"rsum": dataclasses.replace(one, **changes)})
+
+
+def test_what_a_row_says(found: StressResult) -> None:
+    assert say_row(drop_of(found)) == "reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
+    assert say_row(drop_of(found, difference=2.0, relative=0.02, verdict="better", corrected=0.03)) == (
+        "reversed gains 2.0 of 113.2 rsum (2 %, p = 0.030)"
+    )
+    assert say_row(drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")) == (
+        "reversed costs nothing measurable: -0.3 (95 % -1.0 to +0.4) of 113.2 rsum"
+    )
+    blind = dataclasses.replace(
+        drop_of(found, difference=0.0, verdict=""), same=found.row("reversed").changed
+    )
+    assert "changes nothing" in say_row(blind)
+    assert say_row(dataclasses.replace(blind, changed=[0, 0, 0])) == "reversed changed nothing"

@@ -1,0 +1,165 @@
+"""Thesis Table 5.1 as a study: nothing is trained, captions are measured rightly and as published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.studies import STUDIES, Choices, collect, compare, judged_in_the_paper, run_study
+from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.granularity_checks import ROW, finer_in, gains, pairs_of, unchanged
+from diptych.studies.granularity_measuring import check_granularity
+from diptych.studies.granularity_tables import granularity_tables
+from diptych.studies.page import render_study
+from diptych.studies.published import published_table
+from diptych.studies.results import Results
+
+STUDY = STUDIES.get("brittleness.table-5.1")
+FINER = {"scenes": {"n_train": 0, "n_val": 0, "n_test": 24, "size": 32, "finer": 2}}
+COARSE = {"scenes": {key: value for key, value in FINER["scenes"].items() if key != "finer"}}
+CHOICES = Choices(setting="quick", collections=(("scenes", COARSE), ("scenes-fg", FINER)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("study") / "table-5.1"
+    run_study(STUDY, made, CHOICES)
+    return made
+
+
+def test_the_thesis_supports_its_text() -> None:
+    said = {claim.name: found["thesis"].status for claim, found in judged_in_the_paper(STUDY)}
+    assert said == {"finer": "holds", "phrases": "holds", "adjectives": "holds", "depth": "holds"}
+
+
+def test_printed_gains_are_those_the_text_names() -> None:
+    rows = {row.on.key: row.cells for row in published_table("brittleness", "table-5.1").rows}
+    phrases = rows["flickr30k-fg"]["complement-phrases"].value / rows["flickr30k"]["complement-phrases"].value
+    assert phrases - 1 == pytest.approx(0.21, abs=0.005)
+    assert rows["coco-fg"]["adjectives"].value / rows["coco"]["adjectives"].value - 1 == pytest.approx(
+        0.38, abs=0.005
+    )
+    # "Unchanged" is to the last digit on Flickr30k.
+    assert rows["flickr30k-fg"]["concept-depth"].value == rows["flickr30k"]["concept-depth"].value
+
+
+def test_scenes_with_finer_captions(folder: Path) -> None:
+    found = compare(STUDY, collect([folder])[0])
+    words = {name: found.results.on(name).values(ROW, "words")[0] for name in ("scenes", "scenes-fg")}
+    assert words["scenes-fg"] > words["scenes"] + 3
+    published = found.results.on("scenes").values(ROW, "articles|published")
+    assert published[0] > found.results.on("scenes").values(ROW, "articles")[0]  # some determiners are none
+    assert not found.results.on("scenes").values(ROW, "adjectives|published")
+    status = {claim.name: judged.status for claim, judged, _ in found.claims}
+    assert status["finer"] == "holds"
+    assert (status["phrases"], status["adjectives"]) == ("not run", "not run")
+    assert "nothing is trained" in found.label
+    assert "numbers are of other captions" in found.label
+    compared, definitions = found.tables
+    assert compared.title == "scenes-fg less scenes"
+    assert "paired: 24 images" in compared.note
+    assert [row[0] for row in compared.rows] == list(published_table("brittleness", "table-5.1").columns)
+    assert definitions.rows[0][2] == "not known"
+    page = render_study(found)
+    assert "scenes-fg less scenes" in page
+    assert "1.56" in page  # the printed table stands beside
+
+
+def test_what_is_there_is_not_measured_again(folder: Path) -> None:
+    told: list[str] = []
+    again = run_study(STUDY, folder, CHOICES, tell=told.append)
+    assert told == []
+    assert len(again.entries) == 2
+    run_study(
+        STUDY,
+        folder,
+        Choices(**{**vars(CHOICES), "values": {"measure.language": "scenes"}}),
+        tell=told.append,
+    )
+    assert len(told) == 2
+
+
+def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
+    """Entries made to look as if they were of COCO-FG's test split: verdicts are by the published definitions."""
+    from dataclasses import replace
+
+    from diptych.studies.study import Measurement
+    from diptych.studies.verdict import Measured
+
+    given = collect([folder])[0].entries[0]
+    values = {name: cell.value for name, cell in _printed("coco-fg").items()}
+    values |= {"articles": 9.0, "articles|published": values["articles"], "words": 20.0}
+    on = Measured("coco-fg", "test", 5000, 25000, centric="scene")
+    entry = replace(
+        given, setting="paper", measurements=(Measurement(values, on, given.measurements[0].protocol),)
+    )
+    found = compare(STUDY, Results(STUDY.name, (entry,), several=True))
+    cells = {cell.column: cell for cell in found.blocks[0].rows[0].cells}
+    assert {name: cell.verdict for name, cell in cells.items() if cell.verdict != "reproduced"} == {
+        "words": "not reproduced"
+    }
+    right = cells["articles"].right
+    assert right is not None
+    assert right.mean == 9.0
+    assert "Cells have a verdict where collection and captions are" in found.label
+
+
+def _printed(key: str) -> dict:  # type: ignore[type-arg]
+    return next(row.cells for row in published_table("brittleness", "table-5.1").rows if row.on.key == key)
+
+
+# Claims -----------------------------------------------------------------------------------------
+
+
+def evidence(**columns: tuple[float, float]) -> Evidence:
+    """Features of made-up coarse and finer captions."""
+    figures = {
+        f"{name} {feature.replace('_', '-')}": Figure(value)
+        for feature, both in columns.items()
+        for name, value in zip(("shop", "shop-fg"), both, strict=True)
+    }
+    return Evidence({ROW: figures}, centric={"shop": "", "shop-fg": "", "alone": ""})
+
+
+def test_pairs_are_found_by_name() -> None:
+    assert pairs_of(["coco", "coco-fg", "flickr30k-fg", "shop"]) == [("coco", "coco-fg")]
+
+
+def test_checks_can_fail() -> None:
+    given = evidence(words=(10, 11), articles=(2.0, 2.0), concept_depth=(7.0, 7.05))
+    assert [one.holds for one in finer_in(["words", "articles"])(given)] == [True, False]
+    assert [one.holds for one in finer_in(["quantifiers"])(given)] == [None]
+    assert [one.holds for one in unchanged("concept-depth", 0.01)(given)] == [True]
+    assert [one.holds for one in unchanged("concept-depth", 0.005)(given)] == [False]
+    assert [one.holds for one in gains("shop", "words", 0.1, 0.01)(given)] == [True]
+    assert [one.holds for one in gains("shop", "words", 0.2, 0.01)(given)] == [False]
+    assert [one.holds for one in gains("coco", "words", 0.2, 0.01)(given)] == [None]
+    assert [one.holds for one in finer_in(["words"])(Evidence())] == [None]
+    assert [one.holds for one in unchanged("words", 0.1)(Evidence())] == [None]
+
+
+def test_without_pairs_there_are_definitions_alone() -> None:
+    assert [one.title for one in granularity_tables(Evidence(centric={"shop": ""}))] == ["What is counted"]
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def test_a_split_or_a_language_that_there_is_not(scenes_folder: Path) -> None:
+    from diptych.data import read_collection
+
+    scenes = {"scenes": read_collection(scenes_folder)}
+    check_granularity({}, scenes)
+    with pytest.raises(UnknownNameError, match="split of scenes"):
+        check_granularity({"split": "tset"}, scenes)
+    with pytest.raises(UsageError, match="needs a part-of-speech tagger"):
+        check_granularity({"language": "none"}, scenes)
+
+
+def test_nothing_can_be_set_about_a_training(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"trains nothing.*measure\.split"):
+        run_study(STUDY, tmp_path / "s", Choices(**{**vars(CHOICES), "values": {"model.width": 3}}))
+    with pytest.raises(UnknownNameError, match="key of measure"):
+        run_study(STUDY, tmp_path / "s", Choices(**{**vars(CHOICES), "values": {"measure.spilt": "val"}}))
