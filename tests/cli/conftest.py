@@ -7,6 +7,7 @@ from commands import Command, Done
 @pytest.fixture
 def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run the command in this process; gives exit code, standard output, standard error."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it in its workers
 
     def run(*arguments: object) -> Done:
         from diptych.cli import main

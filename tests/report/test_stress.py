@@ -15,7 +15,7 @@ from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import DataError
 from diptych.report.stress import render_stress, write_stress_page
 from diptych.report.stress_figures import agreement_figure, drop_figure, length_figure, preference_figure
-from diptych.training.stress import StressResult, say_row, sayings, stress
+from diptych.training.stress import ChangedDrop, StressResult, say_row, sayings, stress
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +115,48 @@ def test_what_a_row_says(found: StressResult) -> None:
         "reversed gains 2.0 of 113.2 rsum (2 %, p = 0.030)"
     )
     assert say_row(drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")) == (
-        "reversed costs nothing measurable: -0.3 (95 % -1.0 to +0.4) of 113.2 rsum"
+        "reversed has no significant cost: -0.3 (95 % -1.0 to +0.4) of 113.2 rsum"
     )
     blind = dataclasses.replace(
         drop_of(found, difference=0.0, verdict=""), same=found.row("reversed").changed
     )
     assert "changes nothing" in say_row(blind)
     assert say_row(dataclasses.replace(blind, changed=[0, 0, 0])) == "reversed changed nothing"
+
+
+def test_a_thinned_drop_is_said_beside_that_of_the_changed(found: StressResult) -> None:
+    rare = dataclasses.replace(
+        drop_of(found, difference=-2.0, relative=-2 / 113.2), changed=[4, 5, 3], changed_drops={
+            "rsum": ChangedDrop(110.0, 101.0, -9.0, -12.0, -6.0, -9 / 110),
+        },
+    )  # fmt: skip
+    said = "; -9.0 of 110.0 over the 22 % that it changed"
+    assert say_row(rare).endswith(said)
+    quiet = {"rsum": dataclasses.replace(rare.drop("rsum"), verdict="")}
+    assert say_row(dataclasses.replace(rare, drops=quiet)) == (
+        "reversed has no significant cost: -2.0 (95 % -33.0 to -29.0) of 113.2 rsum" + said
+    )
+    assert "over the" not in say_row(dataclasses.replace(rare, changed=[18, 18, 18]))
+
+
+def test_seeds_that_do_the_same_have_no_spread(found: StressResult, parse: Callable[[str], Any]) -> None:
+    assert found.row("reversed").draws == 1
+    assert found.row("character-swap").draws == 3
+    assert "Every seed does the same, so there is no spread: reversed" in sayings(found)
+    page = parse(render_stress(found))
+    spreads = [words for words in page.text.split("±")[1:]]
+    drawn = [row for row in found.rows if row.draws > 1]
+    assert 0 < len(drawn) < len(found.rows)
+    assert len(spreads) == len(drawn) + 1  # and what ± means
+
+
+def test_groups_are_said_once_and_one_alone_is_not_the_most(found: StressResult) -> None:
+    row = drop_of(found)
+    names = ("typos", "word order", "typos", "word order")
+    rows = tuple(dataclasses.replace(row, group=group, name=f"{group} {n}") for n, group in enumerate(names))
+    said = sayings(dataclasses.replace(found, rows=rows, left_out={}))
+    assert [line.partition(":")[0] for line in said[1:3]] == ["Typos", "Word order"]
+    alone = sayings(dataclasses.replace(found, rows=(row,), left_out={}))
+    assert alone[0] == "Of captions, reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
+    quiet = drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")
+    assert "No significant loss by reversed" in sayings(dataclasses.replace(found, rows=(quiet,)))

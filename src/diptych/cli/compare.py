@@ -20,7 +20,8 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Two or more: a run, an evaluation's folder, or a folder of runs (seeds of one recipe).",
+            help="Two or more: a run, an evaluation's folder, a folder of runs (seeds of one recipe), or all "
+            "folders of diptych stress.",
             show_default=False,
         ),
     ],
@@ -29,7 +30,7 @@ def compare(
         typer.Option(
             "--measures",
             "--measure",
-            help="E.g. R@1,rsum; those all have by default. Repeatable.",
+            help="E.g. R@1,rsum; those all have by default, of stress rsum and nDCG_CM@10. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -37,7 +38,10 @@ def compare(
     test: Annotated[
         str, typer.Option(help="randomisation or t: whose p-value is corrected.")
     ] = "randomisation",
-    correction: Annotated[str, typer.Option(help="bonferroni, holm or none.")] = "bonferroni",
+    correction: Annotated[
+        str | None,
+        typer.Option(help="bonferroni, holm or none.", show_default="bonferroni, of stress holm"),
+    ] = None,
     samples: Annotated[
         int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
     ] = 1000,
@@ -56,27 +60,35 @@ def compare(
     Differences are to the baseline. Images are resampled and swapped, each with its captions; a folder of
     runs counts as seeds of one recipe, and shows their mean and standard deviation.
 
+    Of folders of diptych stress: under which perturbation one loses less than the baseline, with a page.
+
     Examples:
 
       [bold]diptych compare runs/triplet runs/infonce[/bold]
 
       [bold]diptych compare seeds/baseline seeds/ltd --measures R@1,rsum --out ltd.json[/bold]
+
+      [bold]diptych compare stress/gru stress/bag-of-words[/bold]
     """
+    from diptych.cli.compare_stress import compare_stress, some_stressed
     from diptych.core.files import write_json
     from diptych.evaluation import compare as compare_runs
     from diptych.training.evaluations import evaluations_of
 
     names = _names(runs)
+    chosen = [name for text in measures for name in text.split(",")] if measures else None
+    how = {"baseline": baseline, "samples": samples, "flips": flips, "seed": seed}
+    if some_stressed(runs):
+        folders = dict(zip(names, runs, strict=True))
+        compare_stress(folders, chosen, out, test, evaluation, correction=correction or "holm", **how)
+        return
     groups = {name: evaluations_of(run, evaluation) for name, run in zip(names, runs, strict=True)}
     found = compare_runs(
         groups,
-        [name for text in measures for name in text.split(",")] if measures else None,
-        baseline=baseline,
+        chosen,
         test=test,
-        correction=correction,
-        samples=samples,
-        flips=flips,
-        seed=seed,
+        correction=correction or "bonferroni",
+        **how,
     )
     for run in (name for name in found.runs if name != found.baseline):
         columns = ("measure", found.baseline, run, "difference (95 %)" if samples else "difference", "p", "")

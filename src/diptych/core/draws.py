@@ -22,7 +22,11 @@ _STEP, _FIRST, _SECOND, _MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049
 
 def keys_of(names: Sequence[str]) -> np.ndarray:
     """(n,) int64: a number for every name, so that a draw follows a thing wherever it stands."""
-    return np.fromiter((zlib.crc32(name.encode()) for name in names), np.int64, len(names))
+    return np.fromiter((_number_of(name) for name in names), np.int64, len(names))
+
+
+def _number_of(name: str) -> int:
+    return zlib.crc32(name.encode(errors="surrogatepass"))  # a name may hold half a character
 
 
 def draw_uniform(*keys: int | np.ndarray) -> np.ndarray:
@@ -70,7 +74,7 @@ class Draws:
     def __init__(self, *keys: int | str) -> None:
         state = 0
         for key in keys:
-            number = zlib.crc32(key.encode()) if isinstance(key, str) else key
+            number = _number_of(key) if isinstance(key, str) else key
             state = _mixed_number((state + number) & _MASK)
         self._state = state
 

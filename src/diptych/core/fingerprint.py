@@ -13,6 +13,8 @@ __all__ = ["fingerprint", "fingerprint_arrays", "fingerprint_bytes", "fingerprin
 
 _DIGEST_BYTES = 8
 _BLOCK = 4096
+_HALVES = "surrogatepass"
+"""What a text from elsewhere may hold, half a character, counts like any other."""
 
 
 def _hasher() -> Any:
@@ -29,7 +31,7 @@ def fingerprint(*values: Any) -> str:
         if isinstance(value, Iterator):
             _update_list(hasher, value)
         else:
-            hasher.update(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode())
+            hasher.update(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode(errors=_HALVES))
         hasher.update(b"\0")
     return str(hasher.hexdigest())
 
@@ -44,7 +46,7 @@ def _update_list(hasher: Any, values: Iterator[Any]) -> None:
     comma = ""
     while block := list(islice(values, _BLOCK)):
         text = json.dumps(block, sort_keys=True, ensure_ascii=False, default=str)
-        hasher.update((comma + text[1:-1]).encode())
+        hasher.update((comma + text[1:-1]).encode(errors=_HALVES))
         comma = ", "
     hasher.update(b"]")
 

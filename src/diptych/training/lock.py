@@ -1,4 +1,4 @@
-"""One training per run folder: a small file says who trains there, as long as it lasts."""
+"""One process per run folder: a small file says who is at work there, as long as it lasts."""
 
 from __future__ import annotations
 
@@ -6,32 +6,41 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from diptych.core.errors import StorageError, UsageError
 
-__all__ = ["LOCK", "training_lock"]
+__all__ = ["LOCK", "folder_lock", "training_lock"]
 
 LOCK = "training.lock"
-"""Process and machine that train in a run folder."""
+"""Process and machine that are at work in a folder."""
 
 _HELD: set[Path] = set()
 
 
+def training_lock(folder: Path | str) -> AbstractContextManager[None]:
+    """Keep other processes from training in a run's ``folder``; see :func:`folder_lock`."""
+    return folder_lock(folder, "trained")
+
+
 @contextmanager
-def training_lock(folder: Path | str) -> Iterator[None]:
-    """Keep other processes from training in a run's ``folder`` while the block lasts.
+def folder_lock(folder: Path | str, being: str) -> Iterator[None]:
+    """Keep other processes from working in a ``folder`` while the block lasts.
 
     The lock of a process of this machine that is no more, a killed one's, is taken over.
 
+    Args:
+        folder: that is worked in.
+        being: what is done to it, for the message: ``"trained"``, ``"stressed"``.
+
     Raises:
-        UsageError: another process trains there, or may: one of another machine cannot be asked.
+        UsageError: another process is at work there, or may be: one of another machine cannot be asked.
         StorageError: the lock cannot be written.
     """
     file = Path(folder).resolve() / LOCK
     while not _made(file):
-        _clear(file)
+        _clear(file, being)
     _HELD.add(file)
     try:
         yield
@@ -61,7 +70,7 @@ def _made(file: Path) -> bool:
     return True
 
 
-def _clear(file: Path) -> None:
+def _clear(file: Path, being: str) -> None:
     """Remove the lock of a process that is no more.
 
     Raises:
@@ -71,7 +80,7 @@ def _clear(file: Path) -> None:
         found = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return  # given back meanwhile
-    _refuse(file, found)
+    _refuse(file, found, being)
     # Of two that find the same dead lock one moves it aside, and must not have moved the other's new one.
     aside = file.with_name(f".{LOCK}.{os.getpid()}.tmp")
     try:
@@ -81,11 +90,11 @@ def _clear(file: Path) -> None:
     moved = aside.read_text(encoding="utf-8")
     if moved != found:
         aside.rename(file)
-        _refuse(file, moved)
+        _refuse(file, moved, being)
     aside.unlink(missing_ok=True)
 
 
-def _refuse(file: Path, content: str) -> None:
+def _refuse(file: Path, content: str, being: str) -> None:
     """Raise where a lock's process is there, or cannot be asked."""
     try:
         said = json.loads(content)
@@ -98,8 +107,8 @@ def _refuse(file: Path, content: str) -> None:
             return
         who = f"process {pid}" + ("" if here else f" of {host}")
     raise UsageError(
-        f"{file.parent} is being trained by {who}",
-        f"wait until that is done; if nothing trains there any more, remove {file}",
+        f"{file.parent} is being {being} by {who}",
+        f"wait until that is done; if nothing is at work there any more, remove {file}",
     )
 
 

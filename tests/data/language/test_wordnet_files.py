@@ -123,7 +123,7 @@ def test_nltk_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     data = pytest.importorskip("nltk.data")
     folder = write_database(tmp_path / "corpora" / "wordnet")
     with (folder / "noun.exc").open("a") as file:
-        file.write("hounds pet dog canid\nred wolf\n")  # not in the order of the alphabet; a form that is a lemma
+        file.write("hounds pet dog canid\ncanid wolf\n")  # out of the alphabet's order; a form that is a lemma
     for path in (tmp_path, *tmp_path.rglob("*")):  # NLTK reads nothing that others may write
         path.chmod(0o700 if path.is_dir() else 0o600)
     monkeypatch.setattr(data, "path", [str(tmp_path)])
@@ -158,6 +158,7 @@ def test_nltk_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert found == [one.name() for one in theirs.synsets(word.replace(" ", "_"))], word
     assert ours.senses("hounds") == []
     assert list(ours.morphy("hounds", "noun")) == ["pet", "dog", "canid"]
+    assert list(ours.morphy("canid", "noun")) == ["canid", "wolf"] == list(ours.base_forms("canid", "noun"))[::-1]
     assert list(ours.morphy("dogging", "verb")) == [] != list(ours.base_forms("dogging", "verb"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -187,6 +188,70 @@ def test_a_damaged_condition_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "out" / "stress.json").write_text("{")
     assert stress(Reader("letters"), painted(), tmp_path / "out", **some) == first
     assert files_of(tmp_path / "out") == files
+
+
+def test_what_is_missing_from_a_finished_run_is_mended(tmp_path: Path) -> None:
+    some: dict[str, Any] = {"perturbations": [LAST_WORD], "seeds": (0, 1), **SMALL}
+    first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
+    assert not first.opened
+    files = files_of(tmp_path / "out")
+    (tmp_path / "out" / "conditions" / "last-word-0.npz").write_bytes(b"PK")
+    (tmp_path / "out" / "conditions" / "last-word-1.jsonl.gz").unlink()
+    again = stress(Reader("letters"), painted(), tmp_path / "out", **some)
+    assert again == first
+    assert again.opened
+    assert files_of(tmp_path / "out") == files
+
+
+def test_another_version_of_a_perturbation_is_another_experiment(tmp_path: Path) -> None:
+    encoder = Reader("letters")
+    some: dict[str, Any] = {"seeds": (0,), **SMALL}
+    stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD, REVERSED], **some)
+    before = encoder.texts.total()
+    forth = dataclasses.replace(REVERSED, version=2, apply=lambda caption, draws, options: caption.text[::-1])
+    found = stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD, forth], **some)
+    assert not found.opened
+    assert encoder.texts.total() == before + 18  # the changed one's, and nothing of the other
+    texts = gzip.decompress((tmp_path / "out" / "conditions" / "reversed-0.jsonl.gz").read_bytes()).decode()
+    assert [json.loads(line)["text"] for line in texts.splitlines()] == [
+        text[::-1] for text in painted().split("test").captions
+    ]
+
+
+def test_drops_over_what_was_changed_alone(tmp_path: Path) -> None:
+    perturbations = [LAST_WORD, *choose_perturbations(["letter-change"])]
+    found = stress(Reader("letters"), painted(), tmp_path / "out", perturbations=perturbations, **SMALL)
+    part = painted().split("test")
+    rows = Reader("letters").encode_texts(list(part.captions))
+    images = Reader("letters").encode_images(part.images())
+    clean = slow_recall(rows, images, part.caption_image, 1).astype(float)
+    for row in found.rows:
+        assert 0 < row.changed_share < 1
+        before, after = [], []
+        for seed in range(3):
+            one = Condition.open(tmp_path / "out" / "conditions", row.name, seed)
+            before += clean[one.changed].tolist()
+            after += one.values["R@1"][one.changed].tolist()
+        changed = row.changed_drops["R@1"]
+        assert changed.clean == pytest.approx(np.mean(before))
+        assert changed.perturbed == pytest.approx(np.mean(after))
+        assert changed.difference == pytest.approx(np.mean(after) - np.mean(before))
+        assert changed.difference * row.changed_share == pytest.approx(row.drop("R@1").difference)
+        assert changed.low is not None
+        assert changed.low <= changed.difference <= changed.high  # type: ignore[operator]
+        rsum = row.changed_drops["rsum"]
+        assert rsum.relative == pytest.approx(rsum.difference / rsum.clean)
+    assert found.row("letter-change").draws == found.row("last-word").draws == 3
+    assert any(row.changed_drops["rsum"].difference != 0 for row in found.rows)
+
+
+def test_what_changes_nothing_has_no_drop_of_the_changed(tmp_path: Path) -> None:
+    same = dataclasses.replace(REVERSED, name="same", apply=lambda caption, draws, options: caption.text)
+    found = stress(Reader("letters"), painted(), tmp_path / "out", perturbations=[same, REVERSED], **SMALL)
+    assert found.row("same").changed_drops == {}
+    whole, part = found.row("reversed").drop("R@5"), found.row("reversed").changed_drops["R@5"]
+    for name in ("clean", "perturbed", "difference", "relative"):
+        assert getattr(part, name) == pytest.approx(getattr(whole, name))  # all were changed
 
 
 def test_the_gallery_of_all(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from diptych.analysis.perturbations.declaration import (
     TextPerturbation,
     choose_perturbations,
 )
-from diptych.analysis.perturbations.perturb import PerturbedCaptions, perturb_captions
+from diptych.analysis.perturbations.perturb import PerturbedCaptions, perturb_caption, perturb_captions
 from diptych.analysis.perturbations.pictures import PictureChanges, perturbed_pictures, picture_changes
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "TextPerturbation",
     "Unchanged",
     "choose_perturbations",
+    "perturb_caption",
     "perturb_captions",
     "perturbed_pictures",
     "picture_changes",

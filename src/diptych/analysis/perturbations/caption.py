@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, Word, words_of
 
 __all__ = ["Caption", "Unchanged"]
@@ -48,9 +48,15 @@ class Caption:
 
         Raises:
             UsageError: it was not tagged: the perturbation does not declare that it needs tags.
+            DataError: more or fewer tags than words.
         """
         if self._tags is None:
             raise UsageError("a caption without tags", "declare needs={'tags'}")
+        if len(self._tags) != len(self.words):
+            raise DataError(
+                f"caption {self.id!r} has {len(self.words)} words and {len(self._tags)} tags: {self.text[:80]!r}",
+                "take its tags from diptych.data.language.tagged.tag_captions",
+            )
         return self._tags
 
     @property

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import TextPerturbation, options_of
+from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPerturbation, options_of
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
 from diptych.core.progress import track
 from diptych.data.language import Language
 
-__all__ = ["COMPATS", "SAME", "PerturbedCaptions", "check_compat", "perturb_captions", "usual_seed"]
+__all__ = [
+    "COMPATS",
+    "SAME",
+    "PerturbedCaptions",
+    "check_compat",
+    "perturb_caption",
+    "perturb_captions",
+    "usual_seed",
+]
 
 SAME = "the result is the caption itself"
 
@@ -155,3 +165,50 @@ def perturb_captions(
         changed=changed,
         reasons=dict(reasons.most_common()),
     )
+
+
+def perturb_caption(
+    caption: str,
+    name: str,
+    *,
+    id: str = "",
+    seed: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    compat: str = "none",
+    language: Language | None = None,
+) -> str:
+    """One caption changed, or the caption itself where there is nothing to change.
+
+    Args:
+        caption: any text.
+        name: of a perturbation of captions.
+        id: the caption's, on which draws depend.
+        seed, options, compat: as for :func:`perturb_captions`.
+        language: a tagger and a WordNet; where one is needed and none is given, what
+            :func:`diptych.data.language.open.open_language` finds.
+
+    Raises:
+        UnknownNameError: no such perturbation.
+        UsageError: one of pictures, and whatever :func:`perturb_captions` raises.
+
+    >>> perturb_caption("Two small dogs run across wet grass", "character-swap", compat="published")
+    'Two small dogs run across wet grsas'
+    """
+    perturbation = PERTURBATIONS.get(name)
+    if not isinstance(perturbation, TextPerturbation):
+        raise UsageError(f"{name} changes pictures, not captions", "see perturbed_pictures")
+    if language is None and perturbation.needs:
+        from diptych.data.language.places import WORDNET_VARIABLE
+
+        language = _language_at_hand(os.environ.get("NLTK_DATA"), os.environ.get(WORDNET_VARIABLE))
+    return perturb_captions(
+        perturbation, [caption], [id], seed=seed, options=options, compat=compat, language=language
+    ).texts[0]
+
+
+@lru_cache(maxsize=1)
+def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
+    """What is found, opened once for the environment's two variables."""
+    from diptych.data.language.open import open_language
+
+    return open_language()

@@ -164,7 +164,8 @@ def write_perturbed(
     with atomic_folder(folder, PERTURBED) as place:
         for result in results:
             name = f"{result.name}-{result.seed}.jsonl"
-            with (place / name).open("w", encoding="utf-8") as file:
+            # Half a character is written as JSON's escape, which is how Python's encoder escapes it, too.
+            with (place / name).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
                 for row in zip(
                     captions.ids, images, captions.captions, result.texts, result.changed, strict=True
                 ):

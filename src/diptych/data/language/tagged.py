@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from unicodedata import unidata_version
 from zipfile import BadZipFile
 
 import numpy as np
@@ -39,7 +40,9 @@ def tag_captions(captions: Sequence[str], tagger: Tagger) -> list[list[str]]:
     if len(distinct) < _WORTH_KEEPING:
         tags = _tag(distinct, tagger)
     else:
-        path = cache_root() / "tags" / f"{fingerprint(_VERSION, tagger.fingerprint, distinct)}.npz"
+        # Python's tables of characters say what a word is, and grow from version to version.
+        key = fingerprint(_VERSION, unidata_version, tagger.fingerprint, distinct)
+        path = cache_root() / "tags" / f"{key}.npz"
         kept = _read(path, len(distinct))
         tags = _tag(distinct, tagger) if kept is None else kept
         if kept is None:

@@ -83,7 +83,16 @@ class Clean:
             arrays[f"{way}.values"] = np.stack(list(given.values()))
             arrays[f"{way}.cluster"] = self.cluster[way]
         with atomic_path(folder / _FILE) as temporary, open(temporary, "wb") as handle:
-            np.savez_compressed(handle, allow_pickle=False, **arrays)
+            np.savez_compressed(handle, **arrays)
+
+    @classmethod
+    def there(cls, folder: Path, key: str) -> bool:
+        """Whether :meth:`open` would give those of the result ``key``."""
+        try:
+            cls.open(folder, key)
+        except StorageError:
+            return False
+        return True
 
     @classmethod
     def open(cls, folder: Path, key: str) -> Clean:
@@ -100,10 +109,10 @@ class Clean:
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
                 header = json.loads(stored["header"].tobytes())
-                if header["format"] != _FORMAT or header["key"] != key:
-                    raise StorageError(
-                        f"{path} belongs to result {header['key']}, stress.json is {key}", _FIX
-                    )
+                if header["format"] != _FORMAT:
+                    raise StorageError(f"{path} is of format {header['format']}, not {_FORMAT}", _FIX)
+                if header["key"] != key:
+                    raise StorageError(f"{path} belongs to result {header['key']}, not to {key}", _FIX)
                 measures = header["measures"]
                 return cls(
                     key,

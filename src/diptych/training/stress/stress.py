@@ -27,7 +27,9 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import EncodedCollection, encode_collection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.drops import drops_line
+from diptych.training.lock import folder_lock
 from diptych.training.stress.asking import RSUM, Part, askings, part_of
+from diptych.training.stress.clean import Clean
 from diptych.training.stress.conditions import Conditions
 from diptych.training.stress.obstacles import check_asked, possible_of
 from diptych.training.stress.result import FORMAT, MARKER, StressResult
@@ -91,7 +93,7 @@ def stress(
 
     Raises:
         UsageError: nothing to run, rows without an encoder, a required perturbation that cannot be run, or
-            an option, measure or seed that cannot be.
+            an option, measure or seed that cannot be; another process is at work in the folder.
         Interrupted: ``should_stop`` said so; the same call goes on.
         ImageError, CaptionError, NumericalError, StorageError: as of
             :func:`~diptych.encoders.encode.encode_collection`.
@@ -118,61 +120,64 @@ def stress(
     check_replaceable(folder, MARKER)
     if not (folder / MARKER).is_file():
         write_json(folder / MARKER, {"format": FORMAT, "state": "running"})
-    encoded = encode_collection(
-        encoder, part.encoded, embeddings or folder / "embeddings", split, should_stop=should_stop
-    )
-    relevant = None
-    if relevance is not None:
-        relevant = encode_collection(
-            relevance, part.encoded, folder / "relevance", split, should_stop=should_stop
+    with folder_lock(folder, "stressed"):
+        encoded = encode_collection(
+            encoder, part.encoded, embeddings or folder / "embeddings", split, should_stop=should_stop
         )
-    reads_changed = relevance if compat == "published" else None
-    conditions = Conditions(
-        encoder=encoder,
-        asking=part.asking,
-        sides=askings(part, encoded, relevant),
-        folder=folder / "conditions",
-        seeds=tuple(seeds),
-        measures=tuple(measures),
-        language=language,
-        compat=compat,
-        options=options or {},
-        relevance=reads_changed,
-        content={
-            "encoder": encoded.images.encoder,
-            "data": encoded.about["data"],
-            "asking": list(map(int, part.rows)),
-            "relevance": None if relevant is None else relevant.images.encoder,
-            "relevance of": "changed" if reads_changed is not None else "clean",
-        },
-        should_stop=should_stop,
-    )
-    how: dict[str, Any] = {"samples": samples, "flips": flips, "seed": 0, "confidence": 0.95}
-    protocol = _protocol(part, encoded, relevant, gallery, conditions, about or {})
-    keys = [conditions.key(one, seed) for one in possible for seed in conditions.seeds]
-    key = fingerprint(FORMAT, keys, left_out, how, protocol)
-    made = list(conditions.of(possible))  # also of a finished run: what is missing or damaged is mended
-    finished = _finished(folder, key)
-    if finished is not None:
-        return replace(finished, opened=True)
-    clean = conditions.clean
-    result = StressResult(
-        key=key,
-        model=str(encoded.about["encoder"].get("name", encoder.family)),
-        protocol=protocol,
-        method=drops_line(len(possible) * len(measures), **how),
-        measures=tuple(measures),
-        clean={
-            direction: {name: float(np.mean(values[name])) for name in measures}
-            for direction, values in clean.items()
-        },
-        rows=rows_of(made, clean, conditions.sides, part.asking, measures, how),
-        left_out=left_out,
-        agreement=agreements(made, clean),
-        notes=tuple(part.encoded.notes),
-    )
-    result.save(folder)
-    return StressResult.open(folder)  # the same object as of a later call
+        relevant = None
+        if relevance is not None:
+            relevant = encode_collection(
+                relevance, part.encoded, folder / "relevance", split, should_stop=should_stop
+            )
+        reads_changed = relevance if compat == "published" else None
+        conditions = Conditions(
+            encoder=encoder,
+            asking=part.asking,
+            sides=askings(part, encoded, relevant),
+            folder=folder / "conditions",
+            seeds=tuple(seeds),
+            measures=tuple(measures),
+            language=language,
+            compat=compat,
+            options=options or {},
+            relevance=reads_changed,
+            content={
+                "encoder": encoded.images.encoder,
+                "data": encoded.about["data"],
+                "asking": list(map(int, part.rows)),
+                "relevance": None if relevant is None else relevant.images.encoder,
+                "relevance of": "changed" if reads_changed is not None else "clean",
+            },
+            should_stop=should_stop,
+        )
+        how: dict[str, Any] = {"samples": samples, "flips": flips, "seed": 0, "confidence": 0.95}
+        protocol = _protocol(part, encoded, relevant, gallery, conditions, about or {})
+        keys = [conditions.key(one, seed) for one in possible for seed in conditions.seeds]
+        key = fingerprint(FORMAT, keys, left_out, how, protocol)
+        made = list(conditions.of(possible))  # also of a finished run: what is missing or damaged is mended
+        if not Clean.there(folder, key):
+            Clean.of(key, conditions.sides, conditions.clean).save(folder)
+        finished = _finished(folder, key)
+        if finished is not None:
+            return replace(finished, opened=True)
+        clean = conditions.clean
+        result = StressResult(
+            key=key,
+            model=str(encoded.about["encoder"].get("name", encoder.family)),
+            protocol=protocol,
+            method=drops_line(len(possible) * len(measures), **how),
+            measures=tuple(measures),
+            clean={
+                direction: {name: float(np.mean(values[name])) for name in measures}
+                for direction, values in clean.items()
+            },
+            rows=rows_of(made, clean, conditions.sides, part.asking, measures, how),
+            left_out=left_out,
+            agreement=agreements(made, clean),
+            notes=tuple(part.encoded.notes),
+        )
+        result.save(folder)
+        return StressResult.open(folder)  # the same object as of a later call
 
 
 def _protocol(

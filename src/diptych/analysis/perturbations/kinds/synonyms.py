@@ -28,6 +28,7 @@ from diptych.analysis.perturbations.published_tokens import nltk_tokens
 from diptych.analysis.perturbations.replaced_terms import replaced_terms
 from diptych.analysis.perturbations.terms import Term, adjectives, lemmas_like, nouns, usual_senses
 from diptych.core.draws import Draws
+from diptych.core.errors import UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, PartOfSpeech, Tagger, WordNet
 from diptych.data.language.nltk_tagger import NltkTagger
 
@@ -63,6 +64,8 @@ def _declare(part: str, terms: Callable[[Caption], list[Term]], tags: frozenset[
         return replaced_terms(caption, terms(caption), synonyms, draws, options.k, reasons)
 
     def published(caption: Caption, seed: int, options: SynonymOptions) -> str:
+        if options != SynonymOptions(k=options.k):
+            raise UsageError("compat=published with senses or choice", "the published code has none but k")
         tagger = caption.language.need_tagger(f"synonym-{part}")
         wordnet = caption.language.need_wordnet(f"synonym-{part}")
         tokens = nltk_tokens(caption.text)

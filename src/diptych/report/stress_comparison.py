@@ -1,0 +1,199 @@
+"""Models side by side under stress as a page: verdicts, heat maps of perturbations by models, tables, protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.analysis.perturbations import GROUPS
+from diptych.core.files import write_bytes
+from diptych.report.heat import heat_figure
+from diptych.report.palette import DARK, LIGHT
+from diptych.training.stress import BesideRow, StressComparison, say_beside
+from diptych.training.stress.beside_sayings import blind_to, verdict_of
+from diptych.training.stress.sayings import shown, shown_difference
+
+if TYPE_CHECKING:
+    from diptych.evaluation.drop_differences import DropDifference
+
+__all__ = ["beside_figure", "render_stress_comparison", "write_stress_comparison"]
+
+_DIRECTIONS = {"t2i": "captions ask for pictures", "i2t": "pictures ask for captions"}
+_LABELS = 72  # characters that all columns of a heat map have together
+_MINUS = "−"
+
+
+def render_stress_comparison(found: StressComparison) -> str:
+    """The text of one self-contained HTML page.
+
+    Args:
+        found: models side by side.
+    """
+    from markupsafe import Markup
+
+    from diptych.report.templating import templates
+
+    return (
+        templates()
+        .get_template("stress_comparison.html.j2")
+        .render(
+            found=found,
+            says=say_beside(found),
+            headlines=_headlines(found),
+            figures=[(measure, Markup(beside_figure(found, measure))) for measure in found.measures],
+            tables=[
+                {
+                    "model": model,
+                    "measure": measure,
+                    "groups": _groups(found, measure, model),
+                }
+                for model in found.others
+                for measure in found.measures
+            ],
+            directions=_DIRECTIONS,
+            light=LIGHT,
+            dark=DARK,
+        )
+    )
+
+
+def write_stress_comparison(found: StressComparison, path: Path | str) -> Path:
+    """Write the page as one HTML file, whole or not at all; arguments as of :func:`render_stress_comparison`.
+
+    Raises:
+        StorageError: the file cannot be written; an older one is untouched.
+    """
+    write_bytes(path, render_stress_comparison(found).encode("utf-8", "replace"))
+    return Path(path)
+
+
+def beside_figure(found: StressComparison, measure: str) -> str:
+    """Perturbations × models: what each loses in per cent of its own clean value, and the difference.
+
+    What is significant is bold. Orange is a loss, or a greater one than the baseline's; blue the opposite.
+
+    Args:
+        found: models side by side.
+        measure: one of its measures.
+
+    Returns:
+        An ``<svg>``.
+
+    Raises:
+        UnknownNameError: it was not compared.
+    """
+    rows, others = found.of(measure), found.others
+    columns = [*found.models, *(f"{model} {_MINUS} {found.baseline}" for model in others)]
+    values, strong = [], []
+    for row in rows:
+        own = [row.own(model).relative for model in found.models]
+        differences = [row.differences[model].relative for model in others]
+        values.append([np.nan if part is None else 100 * part for part in (*own, *differences)])
+        verdicts = [bool(row.differences[model].verdict) for model in others]
+        strong.append([False] * len(found.models) + verdicts)
+    room = max(6, _LABELS // len(columns))
+    return heat_figure(
+        f"beside-{found.measures.index(measure)}",
+        [row.name for row in rows],
+        [_shortened(name, room) for name in columns],
+        -np.array(values),
+        [[_percent(value) for value in line] for line in values],
+        np.array(strong),
+        [row.group for row in rows],
+        f"Relative change of {measure} in per cent of each model's own clean value",
+    )
+
+
+def _headlines(found: StressComparison) -> list[dict[str, str]]:
+    """Each model's clean value, and where each other one differs the most from the baseline."""
+    measure = found.measures[0]
+    rows = found.of(measure)
+    heads = []
+    for way, words in _DIRECTIONS.items():
+        some = [row for row in rows if row.direction == way]
+        for model in found.models if some else ():
+            heads.append(
+                {
+                    "label": f"{model}, {words}",
+                    "value": shown(measure, some[0].own(model).clean),
+                    "note": f"{measure}, clean",
+                }
+            )
+    for model in found.others:
+        told = [row for row in rows if row.differences[model].verdict]
+        if told:
+            most = max(told, key=lambda row: abs(row.differences[model].difference))
+            value = shown_difference(measure, most.differences[model].difference)
+            heads.append(
+                {
+                    "label": most.name,
+                    "value": value.replace("-", _MINUS),
+                    "note": f"{verdict_of(most, model)}, by the most",
+                }
+            )
+    return heads
+
+
+def _groups(found: StressComparison, measure: str, model: str) -> list[dict[str, Any]]:
+    """The rows of one table, group by group."""
+    made = []
+    for group, meaning in GROUPS.items():
+        rows = [row for row in found.of(measure) if row.group == group]
+        if rows:
+            made.append(
+                {
+                    "name": group,
+                    "meaning": meaning,
+                    "direction": _DIRECTIONS[rows[0].direction],
+                    "rows": [_table_row(found, row, model) for row in rows],
+                }
+            )
+    return made
+
+
+def _table_row(found: StressComparison, row: BesideRow, model: str) -> dict[str, Any]:
+    one, measure = row.differences[model], row.measure
+    ends = relative_ends = ""
+    if one.low is not None and one.high is not None:
+        ends = f"{shown_difference(measure, one.low)} to {shown_difference(measure, one.high)}"
+    if one.relative_low is not None and one.relative_high is not None:
+        relative_ends = f"{_percent(100 * one.relative_low)} to {_percent(100 * one.relative_high)}"
+    return {
+        "name": row.name,
+        "description": row.description,
+        "options": ", ".join(f"{key} {value}" for key, value in row.options.items()),
+        "models": [_own(row, name) for name in (found.baseline, model)],
+        "difference": shown_difference(measure, one.difference),
+        "ends": ends,
+        "relative": "–" if one.relative is None else _percent(100 * one.relative),
+        "relative_ends": relative_ends,
+        "p": "<0.001" if one.corrected < 0.001 else f"{one.corrected:.3f}",
+        "verdict": one.verdict,
+        "mark": _mark(one),
+    }
+
+
+def _own(row: BesideRow, model: str) -> dict[str, str]:
+    own = row.own(model)
+    return {
+        "clean": shown(row.measure, own.clean),
+        "lost": shown_difference(row.measure, own.difference),
+        "share": "" if own.relative is None or own.difference == 0 else f"{_percent(100 * own.relative)} %",
+        "blind": "not seen" if blind_to(row, model) else "",
+    }
+
+
+def _mark(one: DropDifference) -> str:
+    return {"more robust": "better", "less robust": "worse"}.get(one.verdict, "")
+
+
+def _percent(value: float) -> str:
+    if np.isnan(value):
+        return "–"
+    return "0" if value == 0 else f"{value:+.1f}"
+
+
+def _shortened(name: str, room: int) -> str:
+    return name if len(name) <= room else f"{name[: room - 1]}…"
