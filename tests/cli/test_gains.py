@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,25 @@ def test_gains_by_a_relevance_model(
     assert "same --relevance" in both.err
 
 
+def test_rows_that_python_wrote_are_a_relevance_model(
+    diptych: Command, embedded: Path, tmp_path: Path
+) -> None:
+    rows = shutil.copytree(embedded, tmp_path / "rows")
+    (rows / "origin.json").unlink()  # which only commands write
+    done = diptych("evaluate", embedded, *GAINS, "--samples", 0, "--relevance", rows, "--out", tmp_path / "o")
+    assert done.code == 0, done.err
+    assert "the cosine by tiny" in done.out
+
+
+def test_a_measure_that_does_not_exist_is_refused_before_the_work(diptych: Command, tmp_path: Path) -> None:
+    done = diptych("evaluate", "hf:nobody/nothing", "--data", tmp_path, "--measure", "DCG_CM")
+    assert done.code == 2
+    assert "unknown measure 'DCG_CM'" in done.err
+    assert "did you mean 'DCG_CM@k'" in done.err
+    plain = diptych("evaluate", "hf:nobody/nothing", "--data", tmp_path, "--measure", "DCG_CM@k")
+    assert (plain.code, "for example DCG_CM@10" in plain.err) == (2, True)
+
+
 def test_a_relevance_model_of_other_data_is_refused(
     diptych: Command, embedded: Path, run_folder: Path, tmp_path: Path
 ) -> None:
@@ -81,6 +101,13 @@ def test_a_relevance_model_of_other_data_is_refused(
     assert done.code == 1
     assert "has no row for image" in done.err
     assert "(16 of 16 are missing)" in done.err
+    # The same ids, and other pictures or captions.
+    other = shutil.copytree(embedded, tmp_path / "other")
+    said = json.loads((other / "about.json").read_text())
+    (other / "about.json").write_text(json.dumps({**said, "data": "0123456789abcdef"}))
+    done = diptych("evaluate", embedded, *GAINS, "--relevance", other, "--out", tmp_path / "o")
+    assert done.code == 1
+    assert "other pictures or captions of the same ids: of data 0123456789abcdef" in done.err
     idle = diptych("evaluate", embedded, "--measure", "R@1", "--relevance", embedded)
     assert idle.code == 2
     assert "none of R@1 asks how relevant an item is" in idle.err

@@ -82,6 +82,17 @@ def test_pictures_are_left_out_of_all(diptych: Command, tmp_path: Path) -> None:
     done = diptych("perturb", file, "--perturb", "missing-character, pictures")
     assert done.code == 0, done.err
     assert "left out, for they change pictures: blur" in done.out
+    assert "published form" not in done.out
+
+
+def test_what_was_never_published_is_left_out_of_a_group(diptych: Command, tmp_path: Path) -> None:
+    file = tmp_path / "two words.txt"
+    file.write_text("cat\n", encoding="utf-8")
+    done = diptych("perturb", file, "--perturb", "typos", "--compat", "published")
+    assert done.code == 0, done.err
+    assert "left out, for they have no published form: recognition-errors, typing-errors" in done.out
+    assert f"next: diptych perturb '{file}' --perturb typos --out FOLDER" in done.out
+    assert "left out" not in diptych("perturb", file, "--perturb", "typos").out
 
 
 @pytest.mark.parametrize(
@@ -91,6 +102,8 @@ def test_pictures_are_left_out_of_all(diptych: Command, tmp_path: Path) -> None:
         (("FILE", "--perturb", "character-swop"), "did you mean 'character-swap'?"),
         (("FILE", "--perturb", "blur"), "blur: of pictures, not of captions"),
         (("FILE", "--perturb", "typing-errors", "--compat", "published"), "has no published form"),
+        (("FILE", "--perturb", "typos,typing-errors", "--compat", "published"), "has no published form"),
+        (("FILE", "--perturb", "meaning", "--compat", "published"), "has no published form"),
         (("FILE", "--perturb", "typos", "--set", "edits=2"), "is not NAME.KEY=VALUE"),
         (("FILE", "--perturb", "typos", "--set", "character-swap.edits=0"), "option 'edits'"),
         (("FILE", "--perturb", "typos", "--set", "distraction-true.edits=0"), "was not asked for"),

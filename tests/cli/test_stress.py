@@ -103,7 +103,7 @@ def test_without_out_a_run_holds_its_own(diptych: Command, run_folder: Path) -> 
     [
         (("--perturb", "nonsense"), "unknown perturbation 'nonsense'"),
         (("--perturb", ","), "no perturbation was asked for"),
-        (("--set", "blur=1"), "names no option of a perturbation"),
+        (("--set", "blur=1"), "is not NAME.KEY=VALUE"),
         (("--perturb", "typos", "--set", "blur.radius=1"), "unknown perturbation with options 'blur'"),
         (("--gallery", "none"), "gallery is 'none'"),
         (("--compat", "old"), "compat is 'old'"),

@@ -61,6 +61,7 @@ def test_a_names_number_is_its_own() -> None:
     assert keys_of(["a.jpg", "ü.jpg", ""]).tolist() == [2603921942, zlib.crc32("ü.jpg".encode()), 0]
     assert keys_of(["b", "a.jpg"])[1] == keys_of(["a.jpg"])[0]
     assert keys_of([]).tolist() == []
+    assert keys_of(["\ud800"]).tolist() == [zlib.crc32(b"\xed\xa0\x80")]  # half a character is a name, too
 
 
 def slow_stream(*keys: int) -> Iterator[int]:
@@ -90,24 +91,35 @@ def test_a_stream_is_splitmix_of_its_keys(keys: list[int], limit: int) -> None:
 def test_a_name_is_a_key_by_its_checksum() -> None:
     assert Draws(3, "caption").uniform() == Draws(3, zlib.crc32(b"caption")).uniform()
     assert Draws(3, "caption").uniform() != Draws(3, "captions").uniform()
+    assert Draws(3, "\ud800").uniform() != Draws(3, "\ud801").uniform()
 
 
 def test_every_order_and_every_item_is_as_likely() -> None:
-    orders, chosen, pairs = Counter[str](), Counter[str](), Counter[str]()
+    orders, chosen = Counter[str](), Counter[str]()
     for number in range(24_000):
         draws = Draws(number)
         orders["".join(draws.shuffled("abcd"))] += 1
         chosen[draws.choice("abcdef")] += 1
-        pairs["".join(draws.sample("abcd", 2))] += 1
-    for counts, kinds in ((orders, 24), (chosen, 6), (pairs, 6)):
+    for counts, kinds in ((orders, 24), (chosen, 6)):
         expected = 24_000 / kinds
         assert len(counts) == kinds
         assert max(abs(count - expected) for count in counts.values()) < 5 * expected**0.5
-    assert all(pair == "".join(sorted(pair)) for pair in pairs)
+
+
+def test_seeds_and_names_draw_apart_from_each_other() -> None:
+    """Pairs of draws of neighbouring seeds, ids and purposes are as likely as any other pair."""
+    pairs = {"seeds": Counter[int](), "ids": Counter[int](), "purposes": Counter[int]()}
+    for number in range(18_000):
+        first = 6 * Draws(0, "swap", str(number)).below(6)
+        pairs["seeds"][first + Draws(1, "swap", str(number)).below(6)] += 1
+        pairs["ids"][first + Draws(0, "swap", str(number + 1)).below(6)] += 1
+        pairs["purposes"][first + Draws(0, "miss", str(number)).below(6)] += 1
+    for counts in pairs.values():
+        assert len(counts) == 36
+        assert max(abs(count - 500) for count in counts.values()) < 5 * 500**0.5
 
 
 def test_draws_at_the_edge() -> None:
     assert Draws(0).shuffled([]) == []
-    assert Draws(0).sample([1, 2], 5) == [1, 2]
     with pytest.raises(ValueError, match="a draw below 0"):
         Draws(0).choice([])

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from diptych.core.files import (
     atomic_path,
     check_replaceable,
     create_array,
+    one_at_a_time,
     read_json,
     recover_folder,
     replace_folder,
@@ -116,3 +119,28 @@ def test_a_folder_of_other_things_is_not_replaceable(tmp_path: Path) -> None:
             check_replaceable(target, "marker")
     (tmp_path / "marker").touch()
     check_replaceable(tmp_path, "marker")
+
+
+def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
+    """The lock is of the open file: threads of one process wait for each other as processes do."""
+    pytest.importorskip("fcntl")
+    folder, inside, most = tmp_path / "cache" / "key", 0, 0
+
+    def enter(_: int) -> None:
+        nonlocal inside, most
+        with one_at_a_time(folder):
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.002)
+            inside -= 1
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(enter, range(24)))
+    assert (most, inside) == (1, 0)
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(StorageError, match=r"cannot write .*\.key\.lock") as caught,
+        one_at_a_time(tmp_path / "file" / "key"),
+    ):
+        pytest.fail("the block must not run")
+    assert "DIPTYCH_CACHE" in caught.value.fix

@@ -47,6 +47,7 @@ def test_experts_by_hand(tmp_path: Path) -> None:
     assert found.repeated == 1
     assert found.line() == (
         "flickr8k experts, mean of three ratings (3 pairs; 1 more were repetitions, averaged; "
+        "2 captions by their place: PICTURE#0 is the first of a picture; "
         "not in the collection: 2 captions, 2 pairs)"
     )
     assert said(read(f"flickr8k-expert:{tmp_path}")) == said(found)  # the folder
@@ -66,6 +67,28 @@ def test_captions_are_found_by_their_own_id_first(tmp_path: Path) -> None:
     judged = read_flickr8k_expert(tmp_path / "x.txt")
     numbered = match_judgements(judged, IMAGES, ["x", "b.jpg#0", "20", "21", "30"], HOME)
     assert numbered.captions.tolist() == [1]
+
+
+def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(
+        "a.jpg\tb.jpg#1\t1\t2\t3\na.jpg\tb.jpg#0\t1\t1\t1\na.jpg\ta.jpg#1\t2\t2\t2\n"
+    )
+    judged = read_flickr8k_expert(tmp_path / "x.txt")
+    # Only b's captions 3 and 1 are there, and c's id says that it is of another picture than it belongs to.
+    ids = ["10", "11", "folder/b.webp#3", "folder/b.webp#1", "a.webp#1"]
+    found = match_judgements(judged, IMAGES, ids, HOME)
+    assert said(found) == {(0, 3): 2.0, (0, 1): 2.0}
+    assert (found.by_place, found.missing["captions"]) == (1, 1)
+
+
+def test_places_say_nothing_where_captions_were_drawn(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(EXPERT)
+    judged = read_flickr8k_expert(tmp_path / "x.txt")
+    with pytest.raises(DataError, match=r"none of its 6 pairs .* evaluate with all captions"):
+        match_judgements(judged, IMAGES, CAPTIONS, HOME, in_order=False)
+    found = match_judgements(judged, IMAGES, ["a.webp#1", *CAPTIONS[1:]], HOME, in_order=False)
+    assert said(found) == {(0, 0): 4.0, (1, 0): 2.0}
+    assert found.by_place == 0
 
 
 def test_cxc_as_judgements(tmp_path: Path) -> None:

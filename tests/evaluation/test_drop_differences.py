@@ -240,7 +240,9 @@ def test_bad_input() -> None:
         drop_differences([], correction="sidak")
     with pytest.raises(UsageError, match="flips are 0"):
         drop_differences([(one, one)], flips=0)
-    with pytest.raises(DataError, match=r"'typos', 'R@1', False\) and \('typos', 'R@5', False\) are compared"):
+    with pytest.raises(
+        DataError, match=r"'typos', 'R@1', False\) and \('typos', 'R@5', False\) are compared"
+    ):
         drop_differences([(one, Paired("typos", "R@5", one.clean, one.perturbed, CLUSTER))])
     with pytest.raises(DataError, match="6 queries of 6 and 3 of 3 are not the same ones"):
         drop_differences([(one, paired(zeros[:3], zeros[:3], cluster=CLUSTER[:3]))])

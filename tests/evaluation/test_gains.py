@@ -307,8 +307,24 @@ def test_rows_of_other_lengths_are_compared_by_their_cosine() -> None:
     truth = GroundTruth.from_pairs([], [], 1, 3)
     found = measure_queries(images, texts, truth.i2t, ["DCG_CM@1", "nDCG_CM@1"], query_side="i2t")
     assert {name: value.tolist() for name, value in found.items()} == {"DCG_CM@1": [1.0], "nDCG_CM@1": [1.0]}
-    same = unit_rows(np.eye(2, dtype=np.float32), "image")
-    assert np.array_equal(same, np.eye(2))
+    same = np.vstack([np.eye(2), np.zeros((1, 2))]).astype(np.float32)
+    assert unit_rows(same, "image") is same  # no copy of what has length 1, or none
+    short = np.array([[1.0, 0.0], [0.0, 5e-4], [0.9995, 0.0]], dtype=np.float32)
+    assert unit_rows(short, "image").tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    assert unit_rows(short[2:], "image").tolist() == [[1.0, 0.0]]  # half a thousandth is more than rounding
+
+
+def test_rounding_alone_is_no_more_than_the_best() -> None:
+    mean = sum([0.1] * 3) / 3
+    assert mean > 0.1
+    assert normalised_gain(np.full((1, 3), mean), np.full((1, 3), 0.1)).tolist() == [1.0]
+
+
+def test_the_highest_grade_is_that_of_the_whole_test_set() -> None:
+    given = Grades(np.array([0, 1]), np.array([0, 1]), np.array([5.0, 2.0]))
+    part = given.part(np.array([1]), np.array([1, 2]), 2, 3)
+    assert (part.images.tolist(), part.texts.tolist(), part.values.tolist()) == ([0], [0], [2.0])
+    assert part.highest == 5.0
 
 
 def test_what_is_not_a_number_is_named() -> None:

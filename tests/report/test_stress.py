@@ -13,6 +13,8 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import DataError
+from diptych.report.drawing import BLUE, ORANGE
+from diptych.report.palette import LIGHT
 from diptych.report.stress import render_stress, write_stress_page
 from diptych.report.stress_figures import agreement_figure, drop_figure, length_figure, preference_figure
 from diptych.training.stress import ChangedDrop, StressResult, say_row, sayings, stress
@@ -160,3 +162,53 @@ def test_groups_are_said_once_and_one_alone_is_not_the_most(found: StressResult)
     assert alone[0] == "Of captions, reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
     quiet = drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")
     assert "No significant loss by reversed" in sayings(dataclasses.replace(found, rows=(quiet,)))
+
+
+def test_pairs_without_a_similarity_are_counted(found: StressResult, parse: Callable[[str], Any]) -> None:
+    assert "left out; over all seeds" in parse(render_stress(found)).text
+    some = dataclasses.replace(
+        found.agreement["t2i"], left_out={"decreased": 4, "increased": 1200, "unchanged": 0}
+    )
+    page = parse(render_stress(dataclasses.replace(found, agreement={"t2i": some})))
+    assert "over all seeds: 4 that is decreased, 1,200 that is increased." in page.text
+    none = dataclasses.replace(some, left_out=dict.fromkeys(some.left_out, 0))
+    assert (
+        "left out; over" not in parse(render_stress(dataclasses.replace(found, agreement={"t2i": none}))).text
+    )
+
+
+def test_what_captions_hold_is_no_markup(found: StressResult, parse: Callable[[str], Any]) -> None:
+    row = found.row("reversed")
+    evil = "<script>alert(1)</script> & <img src=x>"
+    one = dataclasses.replace(
+        row.examples[0], clean=f"{evil} b", changed=f"b {evil}", query=evil, first_after=evil
+    )
+    rows = (dataclasses.replace(row, examples=(one,)),)
+    page = render_stress(dataclasses.replace(found, rows=rows, agreement={}))
+    assert "<script" not in page
+    assert "<img" not in page
+    assert evil in parse(page).text
+
+
+def test_what_is_lost_is_orange_and_what_is_gained_blue(found: StressResult) -> None:
+    for relative, colour, other in ((-0.5, ORANGE, BLUE), (0.5, BLUE, ORANGE)):
+        drops = {
+            name: dataclasses.replace(one, relative=relative) for name, one in found.rows[0].drops.items()
+        }
+        row = dataclasses.replace(found.rows[0], drops=drops)
+        drawn = drop_figure(dataclasses.replace(found, rows=(row,))).lower()
+        name, absent = (next(key for key, value in LIGHT.items() if value == one) for one in (colour, other))
+        assert f"--{name}" in drawn or colour.lower() in drawn
+        assert f"--{absent}" not in drawn
+        assert other.lower() not in drawn
+
+
+def test_right_pictures_are_marked_right_and_wrong_ones_wrong(
+    found: StressResult, parse: Callable[[str], Any]
+) -> None:
+    row = found.row("reversed")
+    one = dataclasses.replace(row.examples[0], expected="p1", first_before="p1", first_after="p4")
+    rows = (dataclasses.replace(row, examples=(one,)),)
+    page = parse(render_stress(dataclasses.replace(found, rows=rows, agreement={}), painted()))
+    marks = [frame["class"].split()[-1] for frame in page.all("span", class_="frame")]
+    assert marks == ["right", "right", "wrong"]

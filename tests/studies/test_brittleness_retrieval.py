@@ -74,6 +74,7 @@ def test_the_clean_table_is_what_evaluate_gives(scenes: Collection, tmp_path: Pa
     # Nothing stands beside the right numbers where nobody asked for the published ones.
     assert not [name for name in found.values if name.endswith("|published")]
     assert set(found.values) == {column.name for column in TABLE_5_2.columns}
+    assert "published" not in found.protocol
 
 
 def test_the_published_way_is_counted_beside_the_right_one(
@@ -105,6 +106,7 @@ def test_the_published_way_is_counted_beside_the_right_one(
     assert values["i2t DCG_CM@10|published"] == pytest.approx(gained.sum(axis=1).mean(), abs=2e-3)
     assert values["i2t DCG_CM@10|published"] != pytest.approx(values["i2t DCG_CM@10"], abs=1e-2)
     assert "DCG_CM as published, by" in found.protocol
+    assert "captions found among the first k over min(k, 5), columns rotated" in found.protocol
 
 
 def test_every_picture_of_the_folder_can_be_searched(scenes: Collection, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from diptych.data.judgements import Judged
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection
 from diptych.training.judging import JUDGEMENTS_FILE, judge_encoded
-from diptych.training.testing import evaluate_encoded, relevance_of
+from diptych.training.relevance_rows import relevance_of
+from diptych.training.testing import evaluate_encoded
 
 HOME = np.array([0, 0, 1, 1])
 
@@ -40,6 +41,7 @@ def test_rows_are_matched_by_id() -> None:
     assert same.name == "other other"
     rows = np.vstack([unit(5, 1, 3), other.texts.rows[::-1]])
     turned = replace(other, texts=replace(other.texts, ids=["9", "4", "3", "2", "1"], rows=rows))
+    assert relevance_of(one, turned).name == "other other"  # of the same data, as far as it says
     again = relevance_of(one, turned)
     assert np.array_equal(again.texts, same.texts)
     assert np.array_equal(again.images, same.images)
@@ -47,6 +49,39 @@ def test_rows_are_matched_by_id() -> None:
         relevance_of(one, replace(other, texts=replace(other.texts, ids=["1", "2", "3", "5"])))
     with pytest.raises(MismatchError, match="similarity 'order', which gives penalties"):
         relevance_of(one, encoded(3, similarity="order"))
+
+
+def of_data(one: EncodedCollection, data: str, **encoder: object) -> EncodedCollection:
+    return replace(one, about={**one.about, "data": data, "encoder": {"name": "other", **encoder}})
+
+
+def test_rows_of_other_data_with_the_same_ids_are_refused() -> None:
+    one, other = encoded(0), encoded(10, 3, "other")
+    with pytest.raises(MismatchError, match="the same ids: of data e, and d is evaluated"):
+        relevance_of(one, of_data(other, "e"))
+    larger = replace(
+        of_data(other, "e"),
+        texts=replace(
+            other.texts, ids=["1", "2", "3", "4", "5"], rows=np.vstack([other.texts.rows, unit(5, 1, 3)])
+        ),
+    )
+    assert relevance_of(one, larger).name == "other other (rows of data e)"
+    # Fingerprints of region features and of given rows are never those of pictures: it is said, not refused.
+    regions, given = of_data(other, "e", image={"takes": "regions"}), of_data(other, "e", family="rows")
+    for by in (regions, given):
+        assert relevance_of(one, by).name == "other other (rows of data e)"
+    assert relevance_of(given, of_data(other, "f", family="rows")).name == "other other (rows of data f)"
+    with pytest.raises(MismatchError, match="of data f, and e is evaluated"):
+        relevance_of(regions, of_data(other, "f", image={"takes": "regions"}))
+
+
+def test_numbers_of_captions_say_nothing_where_they_were_drawn() -> None:
+    one = encoded(0)
+    judged = Judged("people", [("a", "1"), ("b", "b#0"), ("b", "2")], [4.0, 3.0, 1.0], 1, 4)
+    for chosen, pairs in (("all", 3), ("first:2", 3), ("random:0", 2)):
+        about = {} if chosen == "all" else {"captions": chosen}
+        result = evaluate_encoded(one, None, ["R@1"], samples=0, about=about)
+        assert judge_encoded(one, result, judged, samples=0).pairs[0].n == pairs
 
 
 def test_kinds_of_gain_and_the_file(tmp_path: Path) -> None:

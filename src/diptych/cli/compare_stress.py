@@ -54,6 +54,7 @@ def compare_stress(
     from diptych.core.files import write_json
     from diptych.report.stress_comparison import write_stress_comparison
     from diptych.training.stress import beside, say_beside
+    from diptych.training.stress.beside_sayings import say_left_out
 
     if test != "randomisation":
         raise UsageError(f"stress runs are compared by randomisation, not by {test}", "leave --test out")
@@ -75,8 +76,8 @@ def compare_stress(
             title = f"{measure}: {model} against {found.baseline}"
             print_table(title, columns, _rows(found, measure, model), numbers=columns[1:5])
     say("clean, what is lost, and that in per cent of clean; a difference above 0: loses less; p corrected")
-    for name, reason in found.left_out.items():
-        say(f"left out {name}: {reason}")
+    for line in say_left_out(found):
+        say(f"left out {line}")
     for line in (*say_beside(found), *found.notes):
         say(line)
     say(found.protocol_line())
@@ -103,17 +104,18 @@ def _rows(found: StressComparison, measure: str, model: str) -> Iterator[tuple[s
 
 
 def _own(row: BesideRow, model: str) -> str:
-    from diptych.training.stress.sayings import shown, shown_difference
+    from diptych.training.stress.beside_sayings import shown_lost
+    from diptych.training.stress.sayings import shown
 
     own: OwnDrop = row.own(model)
     share = "" if own.relative is None or own.difference == 0 else f" ({100 * own.relative:+.1f} %)"
-    return f"{shown(row.measure, own.clean)} {shown_difference(row.measure, own.difference)}{share}"
+    return f"{shown(row.measure, own.clean)} {shown_lost(row.measure, own.difference)}{share}"
 
 
 def _difference(measure: str, one: DropDifference) -> str:
-    from diptych.training.stress.sayings import shown_difference
+    from diptych.training.stress.beside_sayings import shown_lost
 
-    text = shown_difference(measure, one.difference)
+    text = shown_lost(measure, one.difference)
     if one.low is None or one.high is None:
         return text
-    return f"{text} ({shown_difference(measure, one.low)} to {shown_difference(measure, one.high)})"
+    return f"{text} ({shown_lost(measure, one.low)} to {shown_lost(measure, one.high)})"

@@ -148,8 +148,9 @@ def evaluate(
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     stage = SecondStage.asked(rerank, unranked, protocol)
     wanted = measure or DEFAULT_MEASURES
+    plain, _ = resolve(wanted)  # before the work, not after it
     if stage is not None:
-        check_no_gains(resolve(wanted)[0])
+        check_no_gains(plain)
     if relevance is not None and judgements is None:
         check_uses_relevance(relevance, wanted)
     judged = None if judgements is None else read_judgements(judgements)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import Captions, OutFolder, SkipBadImages
+from diptych.cli.options import Captions, LanguageName, NltkData, OutFolder, SkipBadImages, WordNetPath
 from diptych.cli.progress import progress
 from diptych.cli.study_data import DataChoices
 from diptych.core.errors import UsageError
@@ -53,13 +53,9 @@ def granularity(
             "none."
         ),
     ] = "auto",
-    language: Annotated[
-        str, typer.Option(help="Tagger and WordNet: auto, nltk, scenes or none; see diptych resources.")
-    ] = "auto",
-    wordnet: Annotated[
-        Path | None, typer.Option(help="A WordNet's folder or file.", show_default=False)
-    ] = None,
-    nltk_data: Annotated[Path | None, typer.Option(help="An NLTK data folder.", show_default=False)] = None,
+    language: LanguageName = "auto",
+    wordnet: WordNetPath = None,
+    nltk_data: NltkData = None,
     samples: Annotated[
         int, typer.Option(min=0, help="Bootstrap resamples of images for 95 % intervals; 0 for none.")
     ] = 1000,

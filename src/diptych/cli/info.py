@@ -44,6 +44,8 @@ def info(
 def _environment() -> None:
     from importlib import metadata
 
+    from diptych.analysis.granularity import FEATURES
+    from diptych.analysis.perturbations import PERTURBATIONS
     from diptych.data.extended_positives import EXTENDED_POSITIVES
     from diptych.data.judgements import JUDGEMENTS
     from diptych.data.known import KNOWN
@@ -86,6 +88,8 @@ def _environment() -> None:
         ("measures (--measure)", MEASURES),
         ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),
         ("judgements (--judgements NAME:PATH)", JUDGEMENTS),
+        ("perturbations (diptych stress, diptych perturb)", PERTURBATIONS),
+        ("features of granularity (diptych granularity)", FEATURES),
         ("what a protocol leaves open (diptych protocol)", AXES),
         ("index engines (--engine)", ENGINES),
     ):
@@ -117,6 +121,11 @@ def _about(path: Path) -> list[tuple[str, object]]:
             ("encoder", rows_.encoder),
             ("data", rows_.data),
         ]
+    if (path / "stress.json").is_file():
+        from diptych.training.stress import StressResult
+
+        stressed = StressResult.open(path)
+        return [("kind", "stress"), ("protocol", stressed.protocol_line()), ("method", stressed.method)]
     if SparseFolder.is_one(path):
         made = SparseFolder.open(path)
         about = made.sparsifier().describe()

@@ -13,13 +13,17 @@ __all__ = [
     "Captions",
     "Data",
     "Images",
+    "LanguageName",
     "Model",
+    "NltkData",
     "OutFolder",
     "ReaderName",
     "ReaderOptions",
     "SkipBadImages",
     "Source",
     "Split",
+    "WordNetPath",
+    "options_by_name",
     "parse_values",
     "recipe_values",
 ]
@@ -81,6 +85,33 @@ Captions = Annotated[
     ),
 ]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
+LanguageName = Annotated[
+    str,
+    typer.Option("--language", help="Tagger and WordNet: auto, nltk, scenes or none; see diptych resources."),
+]
+WordNetPath = Annotated[
+    Path | None, typer.Option("--wordnet", help="A WordNet's folder or file.", show_default=False)
+]
+NltkData = Annotated[
+    Path | None, typer.Option("--nltk-data", help="An NLTK data folder.", show_default=False)
+]
+
+
+def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
+    """What ``--set NAME.KEY=VALUE`` says of perturbations, by name.
+
+    Raises:
+        UsageError: one without a point or an equals sign.
+    """
+    options: dict[str, dict[str, Any]] = {}
+    for text, value in parse_values(given, "--set").items():
+        name, point, key = text.partition(".")
+        if not point or not key:
+            raise UsageError(
+                f"--set {text}={value} is not NAME.KEY=VALUE", "e.g. --set character-swap.edits=2"
+            )
+        options.setdefault(name, {})[key] = value
+    return options
 
 
 def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import Captions, Images, OutFolder, ReaderName, ReaderOptions, parse_values
+from diptych.cli.options import (
+    Captions,
+    Images,
+    LanguageName,
+    NltkData,
+    OutFolder,
+    ReaderName,
+    ReaderOptions,
+    WordNetPath,
+    options_by_name,
+)
+from diptych.cli.perturb_table import Shown, list_perturbations
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.analysis.perturbations import PerturbedCaptions, TextPerturbation
+    from diptych.analysis.perturbations import TextPerturbation
     from diptych.analysis.perturbations.perturbed_folder import CaptionList
     from diptych.data.collection import Collection
     from diptych.data.language import Language
 
 __all__ = ["perturb"]
-
-_LONG = 160
-"""Characters of a caption that a table shows."""
 
 
 def perturb(
@@ -56,13 +63,9 @@ def perturb(
     compat: Annotated[
         str, typer.Option(help="none, or published: as the thesis's code, faults included.")
     ] = "none",
-    language: Annotated[
-        str, typer.Option(help="Tagger and WordNet, where one is needed: auto, nltk, scenes or none.")
-    ] = "auto",
-    wordnet: Annotated[
-        Path | None, typer.Option(help="A WordNet's folder or file.", show_default=False)
-    ] = None,
-    nltk_data: Annotated[Path | None, typer.Option(help="An NLTK data folder.", show_default=False)] = None,
+    language: LanguageName = "auto",
+    wordnet: WordNetPath = None,
+    nltk_data: NltkData = None,
     split: Annotated[
         str | None,
         typer.Option(help="The part of the data; test where there is one, or all.", show_default=False),
@@ -96,13 +99,13 @@ def perturb(
     )
 
     if list_all:
-        _list()
+        list_perturbations()
         return
     if data is None:
         raise UsageError("no captions given", "give a dataset or a .txt file, or --list")
     asked = [name.strip() for given in names or ["thesis"] for name in given.split(",")]
-    chosen, left_out = _chosen(asked)
-    options = _options(set_options)
+    chosen, left_out = _chosen(asked, compat)
+    options = options_by_name(set_options)
     check_perturbations(chosen, options, compat)
     first = seed if seed is not None else usual_seed(compat)
     with progress():
@@ -113,7 +116,7 @@ def perturb(
         results = perturbed_over(
             whole, chosen, seeds=range(first, first + seeds), options=options, compat=compat, language=known
         )
-        shown, files = _Shown(whole, examples), []
+        shown, files = Shown(whole, examples), []
         if out is None:
             for _ in shown.watch(results):
                 pass
@@ -131,59 +134,31 @@ def perturb(
     said_of = f"{whole.name}{'' if part is None else f', {part}'}: {len(whole.ids):,} captions"
     said_of += "" if compat == "none" else f"; compat {compat}"
     say(said_of if known is None else f"{said_of}; language {known.line()}")
-    if left_out:
-        say(f"left out, for they change pictures: {', '.join(left_out)}")
-    again = shlex.join(part for name in asked for part in ("--perturb", name))
+    for why, which in left_out.items():
+        if which:
+            say(f"left out, for {why}: {', '.join(which)}")
+    place, again = shlex.quote(str(data)), shlex.join(part for name in asked for part in ("--perturb", name))
     if out is None:
-        next_step(f"diptych perturb {data} {again} --out FOLDER")
+        next_step(f"diptych perturb {place} {again} --out FOLDER")
         return
     say(f"written to {out}")
-    next_step(f"less {files[0]}" if collection is None else f"diptych stress MODEL {data} {again}")
+    next_step(f"less {files[0]}" if collection is None else f"diptych stress MODEL {place} {again}")
 
 
-def _list() -> None:
-    from diptych.analysis.perturbations import GROUPS, choose_perturbations
-
-    every = choose_perturbations(["all"])
-    for group, what in GROUPS.items():
-        rows = []
-        for one in every:
-            if one.group == group:
-                defaults = ((key, given.default) for key, given in one.options.model_fields.items())
-                options = " ".join(
-                    f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-                    for key, value in defaults
-                )
-                rows.append((one.name, one.description, "yes" if one.keeps_meaning else "no", options))
-        columns = ("perturbation", "what it changes", "meaning stays", "options")
-        if rows:
-            print_table(f"{group}: {what}", columns, rows)
-    next_step("diptych perturb DATA --perturb NAME --out FOLDER")
-
-
-def _chosen(names: Iterable[str]) -> tuple[list[TextPerturbation], list[str]]:
-    """Those of captions, and the names of those of pictures."""
+def _chosen(names: Sequence[str], compat: str) -> tuple[list[TextPerturbation], dict[str, list[str]]]:
+    """Those that can be done, and of groups' members those that cannot, by the reason why."""
     from diptych.analysis.perturbations import TextPerturbation, choose_perturbations
 
     every = choose_perturbations(names)
     texts = [one for one in every if isinstance(one, TextPerturbation)]
-    others = [one.name for one in every if not isinstance(one, TextPerturbation)]
+    pictures = [one.name for one in every if not isinstance(one, TextPerturbation)]
     if not texts:
-        raise UsageError(f"{', '.join(others)}: of pictures, not of captions", "for example --perturb text")
-    return texts, others
-
-
-def _options(given: list[str] | None) -> dict[str, dict[str, Any]]:
-    """``NAME.KEY=VALUE`` by name."""
-    options: dict[str, dict[str, Any]] = {}
-    for text, value in parse_values(given, "--set").items():
-        name, dot, key = text.partition(".")
-        if not dot or not key:
-            raise UsageError(
-                f"--set {text}={value} is not NAME.KEY=VALUE", "e.g. --set character-swap.edits=2"
-            )
-        options.setdefault(name, {})[key] = value
-    return options
+        raise UsageError(f"{', '.join(pictures)}: of pictures, not of captions", "for example --perturb text")
+    possible = [one for one in texts if compat != "published" or one.published or one.name in names]
+    if not possible:
+        possible = texts  # none has a published form, which is an error
+    unpublished = [one.name for one in texts if one not in possible]
+    return possible, {"they change pictures": pictures, "they have no published form": unpublished}
 
 
 def _captions(
@@ -216,37 +191,3 @@ def _language(
     from diptych.data.language.open import open_language
 
     return open_language(name, wordnet=wordnet, nltk_data=nltk_data, collection=collection)
-
-
-@dataclass
-class _Shown:
-    """What the tables show of results that pass by."""
-
-    whole: CaptionList
-    most: int
-    counts: list[tuple[str, ...]] = field(default_factory=list)
-    examples: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def watch(self, results: Iterable[PerturbedCaptions]) -> Iterator[PerturbedCaptions]:
-        """The same results, each noted before it is given on; examples are of a perturbation's first seed."""
-        for result in results:
-            why = "; ".join(f"{reason} {count:,}" for reason, count in result.reasons.items())
-            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
-            if not any(row[0] == result.name for row in self.counts):
-                rows = result.changed.nonzero()[0][: self.most]
-                self.examples += [
-                    (result.name, *_around_change(self.whole.captions[row], result.texts[row]))
-                    for row in rows
-                ]
-            self.counts.append((result.name, *numbers, why))
-            yield result
-
-
-def _around_change(before: str, after: str) -> tuple[str, str]:
-    """Both texts, or of long ones what stands around the first difference."""
-    short = min(len(before), len(after))
-    first = next((place for place in range(short) if before[place] != after[place]), short)
-    start = max(0, first - _LONG // 3) if max(len(before), len(after)) > _LONG else 0
-    shown = slice(start, start + _LONG)
-    lead, tails = "…" * (start > 0), ["…" * (len(text) > shown.stop) for text in (before, after)]
-    return lead + before[shown] + tails[0], lead + after[shown] + tails[1]

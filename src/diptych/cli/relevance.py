@@ -43,8 +43,8 @@ def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folde
     """The relevance model called ``name``.
 
     Args:
-        name: a folder that ``diptych embed`` wrote of the same data, or a run or encoder, whose rows are made
-            now and kept beside ``folder``.
+        name: a folder of rows, as ``diptych embed`` writes it, of the same data, or a run or encoder, whose rows
+            are made now and kept beside ``folder``.
         encoded: what is evaluated.
         origin: where it came from.
         folder: where its rows are.
@@ -53,9 +53,9 @@ def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folde
         MismatchError: the rows are of other pictures or captions, or are compared by a penalty.
     """
     from diptych.encoders.encode import EncodedCollection
-    from diptych.training.testing import relevance_of
+    from diptych.training.relevance_rows import relevance_of
 
-    if Origin.read(Path(name)) is not None:
+    if all((Path(name) / file).is_file() for file in ("about.json", "caption_image.npy")):
         return relevance_of(encoded, EncodedCollection.open(name))
     encoder, _ = encoder_of(name)
     home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")

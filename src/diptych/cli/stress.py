@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import next_step, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import (
     Captions,
     Data,
     Images,
+    LanguageName,
     Model,
+    NltkData,
     OutFolder,
     ReaderName,
     ReaderOptions,
     SkipBadImages,
     Split,
-    parse_values,
+    WordNetPath,
+    options_by_name,
 )
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoder_of
+from diptych.cli.stress_table import show_stress
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
     from diptych.training.run import Run
-    from diptych.training.stress import StressResult, StressRow
 
 __all__ = ["stress", "stressed_collection"]
 
@@ -84,13 +86,9 @@ def stress(
     compat: Annotated[
         str, typer.Option(help="none, or published: perturbations as the thesis's published code made them.")
     ] = "none",
-    language: Annotated[
-        str, typer.Option(help="auto, nltk, scenes or none; see diptych resources.")
-    ] = "auto",
-    wordnet: Annotated[
-        Path | None, typer.Option(help="Folder or file of a WordNet.", show_default=False)
-    ] = None,
-    nltk_data: Annotated[Path | None, typer.Option(help="Folder of NLTK data.", show_default=False)] = None,
+    language: LanguageName = "auto",
+    wordnet: WordNetPath = None,
+    nltk_data: NltkData = None,
     samples: Annotated[
         int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
     ] = 1000,
@@ -128,7 +126,7 @@ def stress(
         raise UsageError(f"both {collection} and --data {data} are given", "give one of them")
     names = [name for text in perturb or ["all"] for name in text.split(",") if name]
     chosen = choose_perturbations(names)
-    options = _options(set_)
+    options = options_by_name(set_)
     choice = DataChoice(data or collection, images, reader, reader_option, skip_bad_images, captions)
     embedded = Origin.read(Path(model))
     if embedded is not None:
@@ -162,7 +160,7 @@ def stress(
         )
         write_json(folder / "origin.json", origin.to_dict())
         page = write_stress_page(found, folder / "report.html", whole)
-    _show(found)
+    show_stress(found)
     if found.opened:
         say(f"{folder} held this run, finished, of the same content: opened, not run again")
     say(f"everything in {folder}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
@@ -209,83 +207,3 @@ def _embeddings(
 def _named(names: list[str], chosen: list[Perturbation]) -> set[str]:
     """Perturbations that were asked for by their own names: these are not left out."""
     return {one.name for one in chosen} & set(names)
-
-
-def _options(given: list[str] | None) -> dict[str, dict[str, Any]]:
-    """``NAME.OPTION=VALUE`` to options per perturbation.
-
-    Raises:
-        UsageError: one without a point.
-    """
-    options: dict[str, dict[str, Any]] = {}
-    for key, value in parse_values(given, "--set").items():
-        name, point, option = key.partition(".")
-        if not point or not option:
-            raise UsageError(f"--set {key} names no option of a perturbation", "e.g. --set blur.severity=5")
-        options.setdefault(name, {})[option] = value
-    return options
-
-
-def _show(found: StressResult) -> None:
-    from diptych.analysis.perturbations import GROUPS
-    from diptych.training.stress import sayings
-
-    gains = [name for name in found.measures if name.startswith("DCG")][:1]
-    first = "rsum" if "rsum" in found.measures else found.measures[0]
-    columns = (
-        "perturbation",
-        "changed",
-        first,
-        "perturbed",
-        "difference (95 %)",
-        "%",
-        "of changed",
-        *gains,
-        "p",
-        "",
-    )
-    for group, meaning in GROUPS.items():
-        rows = [row for row in found.rows if row.group == group]
-        if rows:
-            print_table(f"{group}: {meaning}", columns, _rows(rows, first, gains), numbers=columns[1:-1])
-    say("rsum: R@1 + R@5 + R@10 of the direction, 300 at most; p corrected over everything tested")
-    say(
-        "of changed: the difference over the changed queries alone; ±: over seeds, none where all do the same"
-    )
-    for name, reason in found.left_out.items():
-        say(f"left out {name}: {reason}")
-    for line in sayings(found):
-        say(line)
-    say(found.protocol_line())
-    say(found.method)
-
-
-def _rows(rows: list[StressRow], first: str, gains: list[str]) -> Iterator[tuple[str, ...]]:
-    from diptych.training.stress.sayings import shown, shown_difference
-
-    for row in rows:
-        drop = row.drop(first)
-        ends = ""
-        if drop.low is not None and drop.high is not None:
-            ends = f" ({shown_difference(first, drop.low)} to {shown_difference(first, drop.high)})"
-        perturbed = shown(first, drop.perturbed)
-        if drop.spread is not None and row.draws > 1:
-            perturbed += f" ± {shown(first, drop.spread)}"
-        yield (
-            row.name,
-            f"{100 * row.changed_share:.0f} %",
-            shown(first, drop.clean),
-            perturbed,
-            f"{shown_difference(first, drop.difference)}{ends}",
-            _relative(drop.relative),
-            shown_difference(first, row.changed_drops[first].difference) if row.changed_drops else "–",
-            *(shown_difference(gain, row.drop(gain).difference) for gain in gains),
-            "<0.001" if drop.corrected < 0.001 else f"{drop.corrected:.3f}",
-            drop.verdict,
-        )
-
-
-def _relative(share: float | None) -> str:
-    if share is None:
-        return "–"
-    return "0" if share == 0 else f"{100 * share:+.1f}"

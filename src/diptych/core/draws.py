@@ -108,11 +108,6 @@ class Draws:
             order[last], order[other] = order[other], order[last]
         return order
 
-    def sample(self, items: Sequence[T], k: int) -> list[T]:
-        """At most ``k`` of ``items``, drawn without replacement, in their own order."""
-        chosen = sorted(self.shuffled(range(len(items)))[:k])
-        return [items[place] for place in chosen]
-
 
 def _mixed_number(key: int) -> int:
     """:func:`_mixed` of one number, in plain Python: no array is made for it."""

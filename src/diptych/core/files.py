@@ -23,6 +23,7 @@ __all__ = [
     "cache_root",
     "check_replaceable",
     "create_array",
+    "one_at_a_time",
     "read_json",
     "recover_folder",
     "replace_folder",
@@ -113,6 +114,35 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let one process at a time into the block, where the system can say so; for folders of the cache.
+
+    Without it two that make the same folder would take each other's half of it for what a kill left.
+
+    Raises:
+        StorageError: the lock, beside the folder, cannot be written.
+    """
+    try:
+        import fcntl
+    except ImportError:  # no such locks on Windows: both write, the last stays
+        yield
+        return
+    lock = folder.with_name(f".{folder.name}.lock")
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        handle = open(lock, "w")  # noqa: SIM115
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {lock}: {error.strerror}", "name another cache folder with DIPTYCH_CACHE"
+        ) from None
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        for left in folder.parent.glob(f".{folder.name}.*.tmp"):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        yield
 
 
 def check_replaceable(target: Path | str, marker: str) -> None:

@@ -31,7 +31,9 @@ def fingerprint(*values: Any) -> str:
         if isinstance(value, Iterator):
             _update_list(hasher, value)
         else:
-            hasher.update(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode(errors=_HALVES))
+            hasher.update(
+                json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode(errors=_HALVES)
+            )
         hasher.update(b"\0")
     return str(hasher.hexdigest())
 

@@ -7,9 +7,8 @@ It lies in the cache folder under a name made of everything it depends on; half 
 from __future__ import annotations
 
 import logging
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_folder, cache_root, read_json, write_json
+from diptych.core.files import atomic_folder, cache_root, one_at_a_time, read_json, write_json
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.columns import Labels
 from diptych.data.positioned import NumberTable
@@ -193,7 +192,7 @@ def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: 
     found = _opened(folder, texts)
     if found is not None:  # also from a cache that this process may not write to
         return found
-    with _alone(folder):
+    with one_at_a_time(folder):
         found = _opened(folder, texts)  # somebody may have written it meanwhile
         if found is not None:
             return found
@@ -213,26 +212,3 @@ def _opened(folder: Path, texts: Sequence[str]) -> Stored | None:
         logger.warning("%s is damaged and written again: %s", folder, error)
         return None
     return found
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time, where the system can say so."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on Windows: both write, the last stays
-        yield
-        return
-    lock = folder.with_name(f".{folder.name}.lock")
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = open(lock, "w")  # noqa: SIM115
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {lock}: {error.strerror}", "name another cache folder with DIPTYCH_CACHE"
-        ) from None
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        for left in folder.parent.glob(f".{folder.name}.*.tmp"):  # of a process that was killed
-            shutil.rmtree(left, ignore_errors=True)
-        yield

@@ -182,7 +182,7 @@ def _both(first: Paired, second: Paired) -> _Both:
         raise DataError(f"{names[0]} and {names[1]} are compared", "a condition and a measure in common")
     one, other = asked_of(first), asked_of(second)
     asked = [~np.isnan(np.asarray(pair.clean, dtype=np.float64)) for pair in (first, second)]
-    if not np.array_equal(*asked) or not np.array_equal(one.cluster, other.cluster):
+    if not np.array_equal(asked[0], asked[1]) or not np.array_equal(one.cluster, other.cluster):
         raise DataError(
             f"{first.condition}, {first.measure}: {len(one.clean):,} queries of {len(asked[0]):,} and "
             f"{len(other.clean):,} of {len(asked[1]):,} are not the same ones",
@@ -190,7 +190,9 @@ def _both(first: Paired, second: Paired) -> _Both:
         )
     differences = other.differences - one.differences
     # Equal drops from unequal heights: 0.3 - 0.2 is not 0.2 - 0.1 in binary, and must be no difference.
-    values = np.abs(np.concatenate([part for each in (one, other) for part in (each.clean[None], each.seeds)]))
+    values = np.abs(
+        np.concatenate([part for each in (one, other) for part in (each.clean[None], each.seeds)])
+    )
     differences[np.abs(differences) <= _ROUNDING * values.max(axis=0)] = 0.0
     return _Both(one, other, differences)
 
@@ -222,7 +224,8 @@ def _resampled(
     )
 
     def share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-        return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
+        found: np.ndarray = np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
+        return found
 
     relative = share(also_lost, also_clean) - share(lost, clean)
     # Columns of one matrix product may be added up in different orders; of equals nothing may stay.

@@ -189,6 +189,9 @@ def _agreements(result: StressResult) -> list[dict[str, Any]]:
                     for group in CHANGE_GROUPS
                 },
                 "pairs": len(agreement.pairs),
+                "left_out": ", ".join(
+                    f"{count:,} that is {group}" for group, count in agreement.left_out.items() if count
+                ),
                 "figure": Markup(agreement_figure(agreement, names, "decreased", f"agreement-{way}")),
             }
         )

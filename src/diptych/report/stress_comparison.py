@@ -12,8 +12,8 @@ from diptych.core.files import write_bytes
 from diptych.report.heat import heat_figure
 from diptych.report.palette import DARK, LIGHT
 from diptych.training.stress import BesideRow, StressComparison, say_beside
-from diptych.training.stress.beside_sayings import blind_to, verdict_of
-from diptych.training.stress.sayings import shown, shown_difference
+from diptych.training.stress.beside_sayings import blind_to, say_left_out, shown_lost, verdict_of
+from diptych.training.stress.sayings import shown
 
 if TYPE_CHECKING:
     from diptych.evaluation.drop_differences import DropDifference
@@ -41,6 +41,7 @@ def render_stress_comparison(found: StressComparison) -> str:
         .render(
             found=found,
             says=say_beside(found),
+            left_out=say_left_out(found),
             headlines=_headlines(found),
             figures=[(measure, Markup(beside_figure(found, measure))) for measure in found.measures],
             tables=[
@@ -125,7 +126,7 @@ def _headlines(found: StressComparison) -> list[dict[str, str]]:
         told = [row for row in rows if row.differences[model].verdict]
         if told:
             most = max(told, key=lambda row: abs(row.differences[model].difference))
-            value = shown_difference(measure, most.differences[model].difference)
+            value = shown_lost(measure, most.differences[model].difference)
             heads.append(
                 {
                     "label": most.name,
@@ -157,7 +158,7 @@ def _table_row(found: StressComparison, row: BesideRow, model: str) -> dict[str,
     one, measure = row.differences[model], row.measure
     ends = relative_ends = ""
     if one.low is not None and one.high is not None:
-        ends = f"{shown_difference(measure, one.low)} to {shown_difference(measure, one.high)}"
+        ends = f"{shown_lost(measure, one.low)} to {shown_lost(measure, one.high)}"
     if one.relative_low is not None and one.relative_high is not None:
         relative_ends = f"{_percent(100 * one.relative_low)} to {_percent(100 * one.relative_high)}"
     return {
@@ -165,7 +166,7 @@ def _table_row(found: StressComparison, row: BesideRow, model: str) -> dict[str,
         "description": row.description,
         "options": ", ".join(f"{key} {value}" for key, value in row.options.items()),
         "models": [_own(row, name) for name in (found.baseline, model)],
-        "difference": shown_difference(measure, one.difference),
+        "difference": shown_lost(measure, one.difference),
         "ends": ends,
         "relative": "–" if one.relative is None else _percent(100 * one.relative),
         "relative_ends": relative_ends,
@@ -179,7 +180,7 @@ def _own(row: BesideRow, model: str) -> dict[str, str]:
     own = row.own(model)
     return {
         "clean": shown(row.measure, own.clean),
-        "lost": shown_difference(row.measure, own.difference),
+        "lost": shown_lost(row.measure, own.difference),
         "share": "" if own.relative is None or own.difference == 0 else f"{_percent(100 * own.relative)} %",
         "blind": "not seen" if blind_to(row, model) else "",
     }

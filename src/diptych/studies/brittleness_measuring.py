@@ -121,7 +121,16 @@ class Suite:
     @property
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the encoder and the person's choices."""
-        return {"kind": "brittleness, suite", "table": self.table, "perturbations": list(THIRTEEN)}
+        from diptych.analysis.perturbations import PERTURBATIONS
+        from diptych.training.stress.result import FORMAT
+
+        versions = {name: PERTURBATIONS.get(name).version for name in THIRTEEN}
+        return {
+            "kind": "brittleness, suite",
+            "table": self.table,
+            "format": FORMAT,
+            "perturbations": versions,
+        }
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Run the suite, or find it there; the values of every query are kept in its folder."""

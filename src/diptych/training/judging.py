@@ -50,7 +50,14 @@ def judge_encoded(
     Raises:
         DataError: nothing of the collection was judged.
     """
-    found = match_judgements(judged, encoded.images.ids, encoded.texts.ids, encoded.caption_image)
+    chosen = str(result.protocol.about.get("captions", "all"))
+    found = match_judgements(
+        judged,
+        encoded.images.ids,
+        encoded.texts.ids,
+        encoded.caption_image,
+        in_order=not chosen.startswith("random"),
+    )
     pairs = JudgedPairs(found.images, found.captions, found.ratings, found.lowest, found.line())
     truth = ground_truth_of(encoded, positives)
     images, texts = encoded.images.rows, encoded.texts.rows

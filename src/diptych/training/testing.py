@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encode import EncodedCollection, encode_collection
 from diptych.evaluation import (
     DEFAULT_MEASURES,
@@ -32,7 +29,6 @@ __all__ = [
     "grades_of",
     "ground_truth_of",
     "positives_of",
-    "relevance_of",
     "said_of",
     "trec_ids",
     "truth_of",
@@ -71,44 +67,6 @@ def grades_of(positives: ExtendedPositives | None) -> Grades | None:
     if positives is None or positives.grades is None:
         return None
     return Grades(*positives.grades, what=positives.what.split(",")[0])
-
-
-def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:
-    """How relevant an item is by another model's rows of the same pictures and captions.
-
-    Args:
-        encoded: what is evaluated.
-        by: the relevance model's rows; more pictures and captions, in another order, will do.
-
-    Raises:
-        MismatchError: a picture or caption has no row there, or the model's rows are
-            compared by a penalty.
-    """
-    if by.similarity != "cosine":
-        raise MismatchError(
-            f"the relevance model compares by similarity {by.similarity!r}, which gives penalties and no gains",
-            "name a model of cosines, for example hf:openai/clip-vit-base-patch32",
-        )
-    encoder = by.about.get("encoder", {})
-    name = f"{encoder.get('name', encoder.get('family', 'relevance model'))} {by.images.encoder}"
-    images = _rows_of(encoded.images, by.images, name)
-    texts = _rows_of(encoded.texts, by.texts, name)
-    return Relevance(images, texts, name)
-
-
-def _rows_of(wanted: Embeddings, there: Embeddings, name: str) -> np.ndarray:
-    if list(wanted.ids) == list(there.ids):
-        return there.rows
-    place = {one: row for row, one in enumerate(there.ids)}
-    missing = [one for one in wanted.ids if one not in place]
-    if missing:
-        raise MismatchError(
-            f"relevance model {name} has no row for {wanted.kind} {missing[0]!r} ({len(missing):,} of "
-            f"{len(wanted):,} are missing)",
-            "embed the same data and split with it",
-        )
-    rows: np.ndarray = there.rows[[place[one] for one in wanted.ids]]
-    return rows
 
 
 def truth_of(
@@ -171,7 +129,7 @@ def evaluate_encoded(
         protocol: ``full``, ``coco-1k``, ``coco-5k`` or ``folds(n)``.
         ties: the tie rule.
         relevance: the model that says how relevant an item without a label is to DCG_CM and its like, as
-            :func:`relevance_of` makes it; the evaluated one by default.
+            :func:`~diptych.training.relevance_rows.relevance_of` makes it; the evaluated one by default.
         samples: bootstrap resamples for the intervals; 0 for none.
         trec: whether to write the TREC files (only of the full gallery).
         about: what else the numbers depend on.

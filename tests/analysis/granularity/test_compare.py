@@ -144,6 +144,24 @@ def test_a_collection_against_itself() -> None:
         assert one.verdict == ""
 
 
+def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say() -> None:
+    random = np.random.default_rng(0)
+    counts = random.integers(1, 6, (2, 40))
+    sides = []
+    for name, numbers, more in (("first", counts[0], 0.0), ("second", counts[1], 1.0)):
+        images = np.repeat(np.arange(40), numbers).tolist()
+        one = measured(["dog"] * len(images), images, name, features=["words"])
+        sides.append(replace(one, values=random.normal(10 + more, 1, (len(images), 1))))
+    first, second = sides
+    (found,) = compare_granularity(first, second).differences
+    assert found.difference.low is not None
+    assert found.difference.low > 0
+    assert found.p == pytest.approx(1 / 10_001)
+    # Where values begin to count does not matter.
+    far = [replace(one, values=np.asarray(one.values) + 1000) for one in sides]
+    assert compare_granularity(*far).differences[0].p == found.p
+
+
 def test_intervals_are_those_of_resampled_images() -> None:
     """The interval of δ, made of placements, against the δ of every resample."""
     random = np.random.default_rng(0)

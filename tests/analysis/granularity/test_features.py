@@ -6,6 +6,7 @@ import math
 
 import pytest
 from counted_language import counted, tagged
+from everyday_language import DictWordNet
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from diptych.analysis.granularity.declaration import ORDER
 from diptych.analysis.granularity.lexicon import Lexicon
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.data.language import Language
+from diptych.data.language import Language, PartOfSpeech
 
 LANGUAGE = counted()
 LEXICON = Lexicon(LANGUAGE)
@@ -71,6 +72,21 @@ def test_a_full_stop_hides_the_last_word_from_the_published_definitions() -> Non
     assert value("concept-diversity", "dogs.", "published") == 0
 
 
+class Looked(DictWordNet):
+    """A WordNet whose forms NLTK looks up by fewer lemmas than there are."""
+
+    def morphy(self, word: str, part: PartOfSpeech) -> list[str]:
+        return {"boys": ["boys"], "players": []}.get(word, [word] if self.senses(word, part) else [])
+
+
+def test_published_words_are_looked_up_as_nltk_does_it() -> None:
+    members = {"boys.n": ["boys", "lads"], "boy.n": ["boy", "male child"], "player.n": ["player"]}
+    lexicon = Lexicon(Language("looked", None, Looked(members, {})))
+    assert lexicon.synonyms("boys") == {"boys", "lads"}
+    assert lexicon.usual_sense("boys", "noun") is not None
+    assert lexicon.synonyms("players") == {"player"}  # a form that only a list has: base forms stand in
+
+
 def test_a_caption_without_a_noun_has_no_depth() -> None:
     with pytest.raises(Unmeasured, match="no noun that the WordNet has"):
         value("concept-depth", "running red")
@@ -84,6 +100,25 @@ def test_an_auxiliary_names_no_concept() -> None:
 def test_words_that_a_mark_parts_are_no_one_noun() -> None:
     assert value("concept-diversity", "a hot dog") == 1
     assert value("concept-diversity", "a hot, dog") == 2
+
+
+def test_a_noun_of_three_words_is_one_concept_and_ends_with_a_noun() -> None:
+    members = {"pick up truck.n": ["pick up truck"], "truck.n": ["truck"], "do.n": ["do"], "do.v": ["do"]}
+    language = Language("trucks", None, DictWordNet(members, {}))
+    lexicon, content = Lexicon(language), frozenset({"noun", "verb"})
+
+    def concepts(text: str, tags: str) -> list[str]:
+        return lexicon.concepts(Caption(text, tags=tags.split(), language=language), content)
+
+    assert concepts("a pick up truck", "DT NN IN NN") == ["pick up truck.n"]
+    assert concepts("they pick up truck", "PRP VBP RP VB") == []
+    assert concepts("a do", "DT NN") == ["do.n"]  # it carries tense only as a verb
+    assert concepts("they do", "PRP VBP") == []
+
+
+def test_a_letter_is_no_article() -> None:
+    caption = Caption("a letter A", tags=["DT", "NN", "NNP"], language=LANGUAGE)
+    assert FEATURES.get("articles").count(caption, LEXICON) == 1
 
 
 ODD = (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
+from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import (
     GROUPS,
@@ -14,6 +16,7 @@ from diptych.analysis.perturbations import (
     TextPerturbation,
     Unchanged,
     choose_perturbations,
+    perturb_caption,
     perturb_captions,
 )
 from diptych.analysis.perturbations.perturb import SAME
@@ -68,6 +71,8 @@ def test_a_caption_s_words_are_replaced_and_reordered_where_they_stand() -> None
 def test_what_is_not_declared_is_not_there() -> None:
     with pytest.raises(UsageError, match="without tags"):
         _ = Caption("a").tags
+    with pytest.raises(DataError, match=r"caption 'x' has 2 words and 1 tags: 'a dog'"):
+        _ = Caption("a dog", "x", tags=["DT"]).tags
     with pytest.raises(UsageError, match="without a language"):
         _ = Caption("a").language
 
@@ -155,3 +160,36 @@ def test_perturbations_are_chosen_by_name_group_and_set() -> None:
         choose_perturbations(["typo"])
     with pytest.raises(UsageError, match="no perturbation was asked for"):
         choose_perturbations([])
+
+
+def test_one_caption_by_a_name() -> None:
+    text = "Two small dogs run across wet grass"
+    assert (
+        perturb_caption(text, "character-swap", compat="published") == "Two small dogs run across wet grsas"
+    )
+    swap = PERTURBATIONS.get("character-swap")
+    assert isinstance(swap, TextPerturbation)
+    for id, seed, edits in (("", 0, 1), ("x", 0, 1), ("x", 7, 3)):
+        options = {"edits": edits}
+        expected = perturb_captions(swap, [text], [id], seed=seed, options=options).texts[0]
+        assert perturb_caption(text, "character-swap", id=id, seed=seed, options=options) == expected
+    assert perturb_caption("🎉", "character-swap") == "🎉"
+    with pytest.raises(UnknownNameError, match="did you mean 'character-swap'"):
+        perturb_caption(text, "char-swap")
+    with pytest.raises(UsageError, match="blur changes pictures"):
+        perturb_caption(text, "blur")
+
+
+def test_one_caption_takes_the_language_that_is_given_or_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nltk")
+    name = "shuffle-nouns-and-adjectives"
+    assert perturb_caption("a dog, a pig", name, language=Language("t", ByEnding())) == "a pig, a dog"
+    monkeypatch.setenv("NLTK_DATA", str(write_tagger(tmp_path / "data")))
+    assert perturb_caption("the dog, the cat", name) == "the cat, the dog"
+
+
+def test_half_a_character_is_a_character() -> None:
+    found = perturb_captions(SHOUT, ["a\ud800b"] * 2, ["\ud800", "\ud801"])
+    assert {text.lower() for text in found.texts} == {"a\ud800b"}

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from diptych.analysis.perturbations import PERTURBATIONS, TextPerturbation, perturb_captions
+from diptych.analysis.perturbations import (
+    PERTURBATIONS,
+    TextPerturbation,
+    choose_perturbations,
+    perturb_captions,
+)
 from diptych.analysis.perturbations.perturbed_folder import (
     CaptionList,
     check_perturbations,
@@ -100,6 +105,20 @@ def test_what_cannot_be_is_said_before_anything_is_done() -> None:
         check_perturbations(chosen, {"typing-errors": {"rate": 2}}, "none")
     with pytest.raises(UsageError, match="needs a part-of-speech tagger"):
         list(perturbed_over(CAPTIONS, kinds("shuffle-nouns-and-adjectives")))
+    tagger, thirteen = CountingTagger(), choose_perturbations(["thesis"])
+    with pytest.raises(UsageError, match="synonym-adjective needs a WordNet"):
+        next(perturbed_over(CAPTIONS, kinds(*(one.name for one in thirteen)), language=Language("t", tagger)))
+    assert tagger.calls == 0
+
+
+def test_half_a_character_is_written_and_read_back(tmp_path: Path) -> None:
+    odd = CaptionList("odd", ["a \ud800 dog"], ["\udc00"])
+    (file,) = write_perturbed(tmp_path / "out", odd, perturbed_over(odd, kinds("distraction-true")))
+    assert file.read_bytes().isascii()
+    assert file.read_bytes().endswith(b"}\n")
+    line = json.loads(file.read_text(encoding="utf-8"))
+    assert (line["id"], line["caption"]) == ("\udc00", "a \ud800 dog")
+    assert line["perturbed"] == "a \ud800 dog and true is true"
 
 
 @pytest.mark.parametrize(

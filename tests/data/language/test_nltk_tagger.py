@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from tiny_tagger import CLASSES, TAGDICT, WEIGHTS, write_tagger
 
 from diptych.core.errors import MissingExtraError, StorageError, UsageError
-from diptych.data.language import words_of
+from diptych.data.language import nltk_folder, words_of
 from diptych.data.language.nltk_folder import data_folders, find_resource
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
 
@@ -64,6 +65,17 @@ def test_it_is_nltks_tagger_on_those_pieces(tmp_path: Path) -> None:
         assert tags(tagger, text) == [expected[first] for first in firsts]
 
 
+def test_tokens_are_tagged_as_they_stand_where_that_is_asked(tmp_path: Path) -> None:
+    perceptron = pytest.importorskip("nltk.tag.perceptron")
+    tagger = NltkTagger(write_tagger(tmp_path))
+    plain = perceptron.PerceptronTagger(load=False)
+    plain.decode_json_params((WEIGHTS, TAGDICT, CLASSES))
+    sentences = [["Young", "dog", "'s", "ATV", '"', "isn't", "."], [], ["TWO", "Cats"]]
+    given = tagger.tag_as_given(sentences)
+    assert given == [[tag for _, tag in plain.tag(tokens)] for tokens in sentences]
+    assert given[0][0] == "NNP" != tagger.tag(sentences)[0][0]
+
+
 def test_nothing_to_tag(tmp_path: Path) -> None:
     tagger = NltkTagger(write_tagger(tmp_path))
     assert tagger.tag([]) == []
@@ -81,8 +93,10 @@ def test_content_names_it_not_its_place(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no taggers/averaged_perceptron_tagger_eng"):
+    with pytest.raises(UsageError, match="nowhere does not exist"):
         NltkTagger(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match=r"holds no taggers/averaged_perceptron_tagger_eng"):
+        NltkTagger(tmp_path)
     folder = write_tagger(tmp_path / "a")
     (folder / TAGGER / "averaged_perceptron_tagger_eng.weights.json").write_text('{"bias": ')
     with pytest.raises(StorageError, match="is not JSON") as caught:
@@ -95,6 +109,23 @@ def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
     zipped.write_bytes(zipped.read_bytes()[:-30])
     with pytest.raises(StorageError, match="cannot be read"):
         NltkTagger(tmp_path / "b")
+
+
+def test_a_zip_that_unpacks_to_too_much_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zipped = write_tagger(tmp_path, zipped=True) / f"{TAGGER}.zip"
+    monkeypatch.setattr(nltk_folder, "_MOST", 40)
+    with pytest.raises(StorageError, match=r"weights\.json cannot be read.* bytes unpacked, more than 40"):
+        NltkTagger(tmp_path)
+    monkeypatch.undo()
+    with ZipFile(zipped, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(f"{zipped.stem}/{zipped.stem}.weights.json", "a" * 5000)
+    packed = zipped.read_bytes()
+    start = packed.index(b".json") + len(b".json")
+    zipped.write_bytes(packed[:start] + b"\xff" * 8 + packed[start + 8 :])
+    with pytest.raises(StorageError, match=r"weights\.json cannot be read: Error -3 while decompressing"):
+        NltkTagger(tmp_path)
 
 
 def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import zipfile
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from diptych.data.language import PartOfSpeech
 from diptych.data.language.open_wordnet import open_wordnet
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import wordnet_files
+from diptych.data.language.wordnet_tables import WordNetTables
 
 FORMS = ["database", "JSON lines", "JSON", "WN-LMF"]
 
@@ -117,17 +120,28 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
     assert len({net.fingerprint for net in names.values()}) == 4
 
 
-def test_nltk_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nltk_reads_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """Names, order, words, what is above and below, depths and forms, by NLTK's reader of the same files."""
     reader = pytest.importorskip("nltk.corpus.reader.wordnet")
     data = pytest.importorskip("nltk.data")
     folder = write_database(tmp_path / "corpora" / "wordnet")
     with (folder / "noun.exc").open("a") as file:
-        file.write("hounds pet dog canid\ncanid wolf\n")  # out of the alphabet's order; a form that is a lemma
+        file.write(
+            "hounds pet dog canid\ncanid wolf\n"
+        )  # out of the alphabet's order; a form that is a lemma
     for path in (tmp_path, *tmp_path.rglob("*")):  # NLTK reads nothing that others may write
         path.chmod(0o700 if path.is_dir() else 0o600)
     monkeypatch.setattr(data, "path", [str(tmp_path)])
-    theirs = reader.WordNetCorpusReader(data.FileSystemPathPointer(str(folder)), object())
+    left_open = ExitStack()  # NLTK leaves its files open until they are collected
+    request.addfinalizer(left_open.close)
+
+    class Reader(reader.WordNetCorpusReader):  # type: ignore[misc, name-defined]
+        def open(self, file: str) -> object:
+            return left_open.enter_context(super().open(file))
+
+    theirs = Reader(data.FileSystemPathPointer(str(folder)), object())
     ours = open_wordnet(folder)
     letters: dict[PartOfSpeech, str] = {"noun": "n", "verb": "v", "adjective": "a", "adverb": "r"}
     compared = 0
@@ -147,7 +161,9 @@ def test_nltk_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for form in ("dogs", "wolves", "cities", "dogged", "pets"):
         for part, letter in letters.items():
             assert theirs.morphy(form, letter) == next(iter(ours.base_forms(form, part)), None)
-    forms = "dog dogs Dogs hounds wolves red redder reddest cities dogged dogging citys pets reds wolfs cat _ ''"
+    forms = (
+        "dog dogs Dogs hounds wolves red redder reddest cities dogged dogging citys pets reds wolfs cat _ ''"
+    )
     for word in [lemma for made in SYNSETS.values() for lemma in made.lemmas] + forms.split():
         found = [
             synset
@@ -158,7 +174,11 @@ def test_nltk_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert found == [one.name() for one in theirs.synsets(word.replace(" ", "_"))], word
     assert ours.senses("hounds") == []
     assert list(ours.morphy("hounds", "noun")) == ["pet", "dog", "canid"]
-    assert list(ours.morphy("canid", "noun")) == ["canid", "wolf"] == list(ours.base_forms("canid", "noun"))[::-1]
+    assert (
+        list(ours.morphy("canid", "noun"))
+        == ["canid", "wolf"]
+        == list(ours.base_forms("canid", "noun"))[::-1]
+    )
     assert list(ours.morphy("dogging", "verb")) == [] != list(ours.base_forms("dogging", "verb"))
 
 
@@ -184,7 +204,31 @@ def test_the_cache_is_keyed_by_content(tmp_path: Path, cache: Path, form: str) -
     first = open_wordnet(in_all_forms(tmp_path / "a")[form])
     moved = open_wordnet(in_all_forms(tmp_path / "b")[form])
     assert moved.fingerprint == first.fingerprint
-    assert len([path for path in cache.iterdir() if path.is_dir()]) == 1
+    assert len(folders(cache)) == 1
+
+
+def folders(cache: Path) -> list[Path]:
+    """Of tables; locks lie beside them."""
+    return [path for path in cache.iterdir() if path.is_dir()]
+
+
+def test_who_opens_it_while_another_writes_its_tables_waits(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_json(tmp_path / "json")
+    save, others = WordNetTables.save, ThreadPoolExecutor(1)
+    waiting: list[Future[TableWordNet]] = []
+
+    def slow_save(tables: WordNetTables, folder: Path) -> None:
+        waiting.append(others.submit(open_wordnet, path))
+        assert wait(waiting, timeout=0.2).not_done
+        save(tables, folder)
+
+    monkeypatch.setattr(WordNetTables, "save", slow_save)
+    with others:
+        made = open_wordnet(path)
+        assert waiting[0].result().senses("dog") == made.senses("dog") != []
+    assert len(waiting) == len(folders(cache)) == 1
 
 
 @pytest.mark.parametrize("damage", ["arrays.npz", "lemmas.utf8", "senses"])
@@ -193,7 +237,7 @@ def test_damaged_tables_are_made_again(
 ) -> None:
     path = write_json(tmp_path / "json")
     senses = open_wordnet(path).senses("dog")
-    (folder,) = cache.iterdir()
+    (folder,) = folders(cache)
     if damage == "senses":
         (folder / "arrays.npz").unlink()
     else:
@@ -235,7 +279,7 @@ def test_files_that_are_damaged(tmp_path: Path, cache: Path) -> None:
     for path in (*paths.values(), zipped):
         with pytest.raises(StorageError, match="cannot be read"):
             open_wordnet(path)
-    assert not cache.exists()
+    assert folders(cache) == []
 
 
 def test_files_of_something_else(tmp_path: Path) -> None:

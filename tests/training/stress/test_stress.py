@@ -18,6 +18,7 @@ from diptych.core.errors import Interrupted, MismatchError, StorageError, Unknow
 from diptych.core.files import read_json
 from diptych.data.language import Language
 from diptych.evaluation import GroundTruth, evaluate
+from diptych.training.lock import LOCK
 from diptych.training.stress import Condition, StressResult, stress
 
 SMALL: dict[str, Any] = {"samples": 50, "flips": 99, "split": "test"}
@@ -515,3 +516,53 @@ def test_strange_captions_survive_everything(tmp_path: Path) -> None:
         assert row.changed[0] + sum(row.reasons.values()) == 18
     page = render_stress(found, strange)
     assert page.count("<h2>") == 7
+
+
+def test_order_embeddings_are_stressed_without_gains(tmp_path: Path) -> None:
+    class Ordered(Reader):
+        similarity = "order"
+
+    some: dict[str, Any] = {"perturbations": [REVERSED], "seeds": (0,), **SMALL}
+    found = stress(Ordered("letters"), painted(), tmp_path / "out", **some)
+    assert list(found.measures) == ["R@1", "R@5", "R@10", "rsum"]
+    part, encoder = painted().split("test"), Ordered("letters")
+    images, texts = encoder.encode_images(part.images()), encoder.encode_texts(list(part.captions))
+    # Vendrov et al.: the less of a caption goes beyond its picture, the better.
+    penalty = np.sum(np.maximum(0.0, images[None] - texts[:, None].astype(np.float64)) ** 2, axis=2)
+    other = np.sum(np.maximum(0.0, texts[:, None].astype(np.float64) - images[None]) ** 2, axis=2)
+    own = part.caption_image[:, None]
+    hits = [
+        float(np.mean(np.sum(one < np.take_along_axis(one, own, 1), axis=1) < 1)) for one in (penalty, other)
+    ]
+    assert hits[0] != hits[1]
+    assert found.clean["t2i"]["R@1"] == pytest.approx(hits[1])
+
+
+def test_pictures_without_captions_count_and_are_said(tmp_path: Path) -> None:
+    whole = painted()
+    kept = np.flatnonzero(whole.caption_image != 2)
+    some = dataclasses.replace(
+        whole,
+        captions=[whole.captions[row] for row in kept],
+        caption_ids=[whole.caption_ids[row] for row in kept],
+        caption_image=whole.caption_image[kept],
+    )
+    found = stress(
+        Reader("letters"), some, tmp_path / "out", perturbations=[REVERSED, *PICTURES], seeds=(0,), **SMALL
+    )
+    said = found.protocol["pictures asking"]
+    assert said == "6 over a gallery of 15 captions, 1 without a caption of their own, which count as 0"
+    assert found.clean["i2t"]["R@10"] <= 5 / 6
+    assert found.row("reversed").queries == 15
+
+
+def test_two_processes_do_not_stress_in_one_folder(tmp_path: Path) -> None:
+    some: dict[str, Any] = {"perturbations": [REVERSED], **SMALL}
+    out = tmp_path / "out"
+    first = stress(Reader("letters"), painted(), out, **some)
+    assert not (out / LOCK).exists()
+    (out / LOCK).write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
+    with pytest.raises(UsageError, match="is being stressed by process 1 of elsewhere"):
+        stress(Reader("letters"), painted(), out, **some)
+    (out / LOCK).unlink()
+    assert stress(Reader("letters"), painted(), out, **some) == first

@@ -93,12 +93,16 @@ class Lexicon:
         return None
 
     def _every_sense(self, word: str) -> list[str]:
-        """All synsets of a word or its base forms, of all parts of speech."""
+        """All synsets that NLTK gives for a word, of all parts of speech.
+
+        WordNet lists forms such as ``sitting``, for which NLTK has no rule; base forms stand in for the lists
+        that a WordNet came without.
+        """
         return list(
             dict.fromkeys(
                 sense
                 for part in _PARTS
-                for lemma in self.wordnet.base_forms(word, part)
+                for lemma in self.wordnet.morphy(word, part) or self.wordnet.base_forms(word, part)
                 for sense in self.wordnet.senses(lemma, part)
             )
         )

@@ -15,11 +15,19 @@ __all__ = ["paired_p", "unpaired_p"]
 
 
 def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]:
-    """By sign flips: an image's values of both collections are swapped or not."""
+    """By sign flips: an image's values of both collections are swapped or not.
+
+    Values count from the mean of both collections: an image with more captions in one than in the other would
+    else seem to differ by as much as they are long.
+    """
     tables = [side.gathered() for side in sides]
     totals = [table.counts.sum(axis=0) for table in tables]
     known = (totals[0] > 0) & (totals[1] > 0)
-    parts = divided(tables[1].sums, totals[1]) - divided(tables[0].sums, totals[0])
+    mean = divided(sum(table.sums.sum(axis=0) for table in tables), totals[0] + totals[1])
+    before, after = (
+        divided(table.sums - mean * table.counts, total) for table, total in zip(tables, totals, strict=True)
+    )
+    parts = after - before
     p = randomisation_tests(np.nan_to_num(parts), flips, seed)
     return [float(one) if there else None for one, there in zip(p, known, strict=True)]
 

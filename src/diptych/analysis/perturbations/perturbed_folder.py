@@ -115,13 +115,15 @@ def perturbed_over(
     """
     options = options or {}
     check_perturbations(perturbations, options, compat)
-    tags = None
+    known, tags = language or Language("none"), None
+    for one in perturbations:  # all that is missing is said before anything takes its time
+        if "wordnet" in one.needs:
+            known.need_wordnet(one.name)
     in_need = [one.name for one in perturbations if "tags" in one.needs]
     if in_need:
         from diptych.data.language.tagged import tag_captions
 
-        tagger = (language or Language("none")).need_tagger(in_need[0])
-        tags = tag_captions(captions.captions, tagger)
+        tags = tag_captions(captions.captions, known.need_tagger(in_need[0]))
     for perturbation in perturbations:
         for seed in seeds:
             yield perturb_captions(

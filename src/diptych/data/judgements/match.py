@@ -15,6 +15,7 @@ from diptych.data.rows_by_id import RowsById, caption_name, image_name
 __all__ = ["MatchedJudgements", "match_judgements"]
 
 _COUNTED = re.compile(r"(?P<image>.+)#(?P<number>[0-9]+)")
+_ALL = "PICTURE#NUMBER says nothing where captions were drawn: evaluate with all captions"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class MatchedJudgements:
         highest: where it ends.
         missing: what the file names and the collection does not hold: images, captions, and pairs.
         repeated: how many of the file's pairs were there before.
+        by_place: how many of its captions were found as the first, second, … of their picture.
     """
 
     what: str
@@ -40,12 +42,15 @@ class MatchedJudgements:
     highest: float
     missing: dict[str, int]
     repeated: int = 0
+    by_place: int = 0
 
     def line(self) -> str:
         """What a protocol says: how many pairs, and how many were not found."""
         parts = [f"{len(self.ratings):,} pairs"]
         if self.repeated:
             parts.append(f"{self.repeated:,} more were repetitions, averaged")
+        if self.by_place:
+            parts.append(f"{self.by_place:,} captions by their place: PICTURE#0 is the first of a picture")
         lost = [f"{count:,} {what}" for what, count in self.missing.items() if count]
         if lost:
             parts.append(f"not in the collection: {', '.join(lost)}")
@@ -53,13 +58,24 @@ class MatchedJudgements:
 
 
 class _Captions:
-    """Rows of captions by id, or by their picture's name and number: ``PICTURE#0`` is its first."""
+    """Rows of captions by id, or by their picture's name and number.
 
-    def __init__(self, ids: Sequence[str], images: RowsById, caption_image: np.ndarray) -> None:
-        self._by_id, self._images = RowsById(ids, caption_name), images
+    ``PICTURE#0`` is the caption of such an id, whatever folder and suffix its picture's name has; else, where
+    the captions of each picture begin with its first one (``in_order``), the first of that picture.
+    """
+
+    def __init__(
+        self, ids: Sequence[str], images: RowsById, caption_image: np.ndarray, in_order: bool
+    ) -> None:
+        self._by_id, self._images, self._in_order = RowsById(ids, caption_name), images, in_order
         self._of: dict[int, list[int]] = {}
-        for caption, image in enumerate(np.asarray(caption_image).tolist()):
+        self._numbered: dict[int, dict[int, int]] = {}
+        for caption, (name, image) in enumerate(zip(ids, np.asarray(caption_image).tolist(), strict=True)):
             self._of.setdefault(image, []).append(caption)
+            counted = _COUNTED.fullmatch(name)
+            if counted is not None and images.of(counted["image"]) == image:
+                self._numbered.setdefault(image, {})[int(counted["number"])] = caption
+        self.by_place: set[str] = set()
 
     def of(self, name: str) -> int:
         """The row, -1 for none."""
@@ -67,13 +83,23 @@ class _Captions:
         counted = _COUNTED.fullmatch(name)
         if row >= 0 or counted is None:
             return row
-        captions = self._of.get(self._images.of(counted["image"]), [])
-        number = int(counted["number"])
-        return captions[number] if number < len(captions) else -1
+        image, number = self._images.of(counted["image"]), int(counted["number"])
+        if image in self._numbered:
+            return self._numbered[image].get(number, -1)
+        captions = self._of.get(image, []) if self._in_order else []
+        if number >= len(captions):
+            return -1
+        self.by_place.add(name)
+        return captions[number]
 
 
 def match_judgements(
-    judged: Judged, image_ids: Sequence[str], caption_ids: Sequence[str], caption_image: np.ndarray
+    judged: Judged,
+    image_ids: Sequence[str],
+    caption_ids: Sequence[str],
+    caption_image: np.ndarray,
+    *,
+    in_order: bool = True,
 ) -> MatchedJudgements:
     """What a file says of one collection.
 
@@ -81,14 +107,17 @@ def match_judgements(
         judged: the file's words.
         image_ids: the collection's (or of its embeddings); names are compared without folders and suffixes
             where need be.
-        caption_ids: the collection's; ``PICTURE#2`` also means the third caption of a picture.
+        caption_ids: the collection's; ``PICTURE#2`` also means the third caption of a picture, of whose name
+            folder and suffix need not agree.
         caption_image: (n_captions,) the picture of each caption.
+        in_order: whether a picture's captions are the first of its captions, in order. If not (one was drawn
+            at random, say), ``PICTURE#2`` is found only where a caption has such an id.
 
     Raises:
         DataError: no pair of the file is in the collection.
     """
     images = RowsById(image_ids, image_name)
-    captions = _Captions(caption_ids, images, caption_image)
+    captions = _Captions(caption_ids, images, caption_image, in_order)
     image_row = {name: images.of(name) for name, _ in judged.pairs}
     caption_row = {name: captions.of(name) for _, name in judged.pairs}
     rows = np.array(
@@ -102,7 +131,7 @@ def match_judgements(
             f"{judged.what}: none of its {len(judged.pairs):,} pairs is in the collection of "
             f"{len(image_ids):,} images and {len(caption_ids):,} captions: it names {example[0]!r} and "
             f"{example[1]!r}, the collection {theirs}",
-            "give the judgements of this very data set and split",
+            "give the judgements of this very data set and split" if in_order else _ALL,
         )
     pairs, which = np.unique(rows[found], axis=0, return_inverse=True)
     ratings = np.asarray(judged.ratings, dtype=np.float64)[found]
@@ -120,4 +149,5 @@ def match_judgements(
             "pairs": int(np.sum(~found)),
         },
         repeated=int(found.sum()) - len(pairs),
+        by_place=len(captions.by_place),
     )

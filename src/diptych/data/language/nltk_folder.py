@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -19,6 +20,8 @@ EXTRA = "language"
 
 DOWNLOAD = "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
 """What brings the data."""
+
+_MOST = 1 << 28  # the largest file that is read is a sixteenth of it
 
 
 def how_to_get() -> str:
@@ -54,8 +57,12 @@ def read_member(resource: Path, name: str) -> bytes:
         if resource.suffix != ".zip":
             return (resource / name).read_bytes()
         with zipfile.ZipFile(resource) as archive:
-            return archive.read(f"{resource.stem}/{name}")
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
+            member = archive.getinfo(f"{resource.stem}/{name}")
+            if member.file_size > _MOST:
+                raise zipfile.BadZipFile(f"{member.file_size:,} bytes unpacked, more than {_MOST:,}")
+            return archive.read(member)
+    # RuntimeError: a zip with a password, or packed in a way that Python does not know.
+    except (OSError, KeyError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         raise StorageError(
             f"{resource}: {name} cannot be read: {error}", f"get it again: {DOWNLOAD}"
         ) from None

@@ -51,7 +51,8 @@ class NltkTagger:
     def __init__(self, folder: Path | str) -> None:
         found = find_resource([Path(folder)], TAGGER)
         if found is None:
-            raise UsageError(f"{folder} holds no {TAGGER}", f"run: {DOWNLOAD}")
+            wrong = f"holds no {TAGGER}" if Path(folder).exists() else "does not exist"
+            raise UsageError(f"{folder} {wrong}", f"run: {DOWNLOAD}")
         self.path = found
         self._contents = [
             read_member(found, f"averaged_perceptron_tagger_eng.{part}.json") for part in _PARTS

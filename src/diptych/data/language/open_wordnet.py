@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_folder, cache_root
+from diptych.core.files import atomic_folder, cache_root, one_at_a_time
 from diptych.core.fingerprint import fingerprint
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import WordNetFiles, wordnet_files
@@ -40,12 +40,24 @@ def open_wordnet(path: Path | str) -> TableWordNet:
 
 def _tables(files: WordNetFiles, key: str) -> WordNetTables:
     folder = cache_root() / "wordnet" / key
-    if folder.is_dir():
-        try:
-            return WordNetTables.open(folder)
-        except StorageError as error:
-            logger.warning("%s is damaged and made again: %s", folder, error)
-    tables = WordNetTables.of(files.read())
-    with atomic_folder(folder) as temporary:
-        tables.save(temporary)
-    return tables
+    found = _opened(folder)
+    if found is not None:  # also from a cache that this process may not write to
+        return found
+    with one_at_a_time(folder):
+        found = _opened(folder)  # another process may have been quicker
+        if found is None:
+            found = WordNetTables.of(files.read())
+            with atomic_folder(folder) as temporary:
+                found.save(temporary)
+    return found
+
+
+def _opened(folder: Path) -> WordNetTables | None:
+    """What is there; None where nothing is, or it is damaged."""
+    if not folder.is_dir():
+        return None
+    try:
+        return WordNetTables.open(folder)
+    except StorageError as error:
+        logger.warning("%s is damaged and made again: %s", folder, error)
+        return None

@@ -5,21 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from diptych.training.stress.beside import BesideRow, StressComparison
+from diptych.training.stress.sayings import shown_difference
 
-__all__ = ["blind_to", "say_beside", "verdict_of"]
+__all__ = ["blind_to", "say_beside", "say_left_out", "shown_lost", "verdict_of"]
 
 _WHOSE = {"t2i": "captions", "i2t": "pictures"}
 
 
 def verdict_of(row: BesideRow, model: str) -> str:
-    """``B more robust``, ``B less robust``, or nothing, with the model's name."""
+    """``B more robust``, ``B less robust``, or nothing; and who does not see the change at all."""
     verdict = row.differences[model].verdict
-    return f"{model} {verdict}" if verdict else ""
+    if not verdict:
+        return ""
+    baseline = next(name for name in row.unseen if name not in row.differences)
+    blind = [name for name in (model, baseline) if blind_to(row, name)]
+    return f"{model} {verdict}" + (f", {_listed(blind)} blind to it" if blind else "")
 
 
 def blind_to(row: BesideRow, model: str) -> bool:
     """Whether a model gives every changed query the very row of the clean one."""
     return row.unseen[model] == 1
+
+
+def shown_lost(measure: str, value: float) -> str:
+    """A drop, or how two differ; of gains with one decimal more, for they differ by little."""
+    return shown_difference(measure, value, digits=4)
+
+
+def say_left_out(found: StressComparison) -> list[str]:
+    """What is left out, those of one reason together."""
+    return [
+        f"{_listed([name for name, one in found.left_out.items() if one == reason])} ({reason})"
+        for reason in dict.fromkeys(found.left_out.values())
+    ]
 
 
 def say_beside(found: StressComparison) -> list[str]:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class Clean:
             "queries": dict(self.queries),
             "measures": {way: list(given) for way, given in self.values.items()},
         }
-        arrays = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
+        arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
         for way, given in self.values.items():
             arrays[f"{way}.values"] = np.stack(list(given.values()))
             arrays[f"{way}.cluster"] = self.cluster[way]

@@ -79,7 +79,7 @@ class StressResult:
         if given.get("format") != FORMAT:
             raise StorageError(
                 f"a stress run of format {given.get('format')}, this version reads format {FORMAT}",
-                "run diptych stress again",
+                "give the command that made it once more",
             )
         if given.get("state") != "finished":
             raise StorageError("the stress run is not finished", "give the command that began it once more")
@@ -89,7 +89,9 @@ class StressResult:
             kept["agreement"] = {way: Agreement(**one) for way, one in given["agreement"].items()}
             return cls(**kept)
         except (KeyError, TypeError) as error:
-            raise StorageError(f"not a stress run: {error}", "run diptych stress again") from None
+            raise StorageError(
+                f"not a stress run: {error}", "give the command that made it once more"
+            ) from None
 
     def save(self, folder: Path | str) -> Path:
         """Write ``stress.json``."""
@@ -105,5 +107,7 @@ class StressResult:
         """
         given = read_json(Path(folder) / MARKER)
         if not isinstance(given, dict):
-            raise StorageError(f"{Path(folder) / MARKER} holds no stress run", "run diptych stress again")
+            raise StorageError(
+                f"{Path(folder) / MARKER} holds no stress run", "give the command that made it once more"
+            )
         return cls.from_dict(given)

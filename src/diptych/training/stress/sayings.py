@@ -14,7 +14,7 @@ from diptych.training.stress.rows import Preference, StressRow
 
 __all__ = ["NEARLY_ALL", "p_text", "say_preference", "say_row", "sayings", "shown", "shown_difference"]
 
-NEARLY_ALL = 0.95
+NEARLY_ALL = 0.9
 """Where this share of queries or more was changed, the drop over all of them is as good as that over those."""
 
 _OF = {"t2i": "captions", "i2t": "pictures"}
@@ -26,12 +26,18 @@ def shown(name: str, value: float) -> str:
     return f"{value:.3f}" if kind == "gain" else f"{100 * value if kind == 'share' else value:.1f}"
 
 
-def shown_difference(name: str, value: float) -> str:
-    """A difference of two values, signed, in the unit of :func:`shown`; ``0`` where it is exactly that."""
+def shown_difference(name: str, value: float, digits: int = 3) -> str:
+    """A difference of two values, signed, in the unit of :func:`shown`; ``0`` where it is exactly that.
+
+    Args:
+        name: of the measure.
+        value: the difference.
+        digits: decimals of gains.
+    """
     if value == 0:
         return "0"
     kind = _kind(name)
-    return f"{value:+.3f}" if kind == "gain" else f"{100 * value if kind == 'share' else value:+.1f}"
+    return f"{value:+.{digits}f}" if kind == "gain" else f"{100 * value if kind == 'share' else value:+.1f}"
 
 
 def p_text(value: float) -> str:
@@ -115,6 +121,9 @@ def _side(rows: Sequence[StressRow], whose: str) -> list[str]:
         some = list(members)
         if len(some) > 1:
             said.append(f"{group.capitalize()}: {_range(some)}")
+    thinned = [_thinned(row) for row in worse if row.changed_share < NEARLY_ALL]
+    if thinned:
+        said.append(f"Over what they changed alone: {_listed(thinned)}")
     blind = [row.name for row in rest if row.same_share == 1]
     nothing = [row.name for row in rest if row.same_share < 1]
     if nothing:
@@ -127,6 +136,14 @@ def _side(rows: Sequence[StressRow], whose: str) -> list[str]:
     if unchanged:
         said.append(f"Nothing to change was found by {_listed(unchanged)}")
     return said
+
+
+def _thinned(row: StressRow) -> str:
+    """A drop over the changed queries alone, in brief."""
+    one = row.changed_drops[RSUM]
+    return (
+        f"{row.name} costs {-one.difference:.1f} of {one.clean:.1f} ({100 * row.changed_share:.0f} % changed)"
+    )
 
 
 def _place(row: StressRow) -> int:

@@ -155,10 +155,10 @@ def stress(
         keys = [conditions.key(one, seed) for one in possible for seed in conditions.seeds]
         key = fingerprint(FORMAT, keys, left_out, how, protocol)
         made = list(conditions.of(possible))  # also of a finished run: what is missing or damaged is mended
-        if not Clean.there(folder, key):
-            Clean.of(key, conditions.sides, conditions.clean).save(folder)
         finished = _finished(folder, key)
         if finished is not None:
+            if not Clean.there(folder, key):
+                Clean.of(key, conditions.sides, conditions.clean).save(folder)
             return replace(finished, opened=True)
         clean = conditions.clean
         result = StressResult(
@@ -176,6 +176,7 @@ def stress(
             agreement=agreements(made, clean),
             notes=tuple(part.encoded.notes),
         )
+        Clean.of(key, conditions.sides, clean).save(folder)
         result.save(folder)
         return StressResult.open(folder)  # the same object as of a later call
 
@@ -198,11 +199,13 @@ def _protocol(
         gain = f"similarity to the {query} query by {relevant.about['encoder'].get('name', '')} "
         gain += relevant.images.encoder
     seeds = ", ".join(map(str, conditions.seeds))
+    without = asking.n_images - len(np.unique(asking.caption_image))
+    counted = f", {without:,} without a caption of their own, which count as 0" if without else ""
     return {
         "dataset": asking.name,
         "split": encoded.about["split"] or "all",
         "captions asking": f"{asking.n_captions:,} over a gallery of {pictures:,} pictures {which}",
-        "pictures asking": f"{asking.n_images:,} over a gallery of {asking.n_captions:,} captions",
+        "pictures asking": f"{asking.n_images:,} over a gallery of {asking.n_captions:,} captions{counted}",
         "seeds": seeds,
         "compat": conditions.compat,
         "language": conditions.language.line(),

@@ -1,4 +1,4 @@
-"""From conditions to the rows of a result: drops, preferences, who is changed, the worst hit."""
+"""From conditions to the rows of a result: what they cost, who is changed, the worst hit."""
 
 from __future__ import annotations
 
@@ -8,28 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.perturbations import Perturbation
 from diptych.data.collection import Collection
 from diptych.data.language import words_of
 from diptych.evaluation import Direction
 from diptych.evaluation.changes import CHANGE_GROUPS, change_groups, jaccard_over
-from diptych.evaluation.drops import Drop, Paired, drops
 from diptych.training.stress.asking import RANK, RSUM, Asking
 from diptych.training.stress.condition import Condition
 from diptych.training.stress.conditions import direction_of
-from diptych.training.stress.rows import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
+from diptych.training.stress.costs import Clean, Made, changed_drops_of, drops_of, preferences_of
+from diptych.training.stress.rows import Agreement, Example, LengthBin, StressRow
 
-__all__ = ["Made", "agreements", "rows_of"]
-
-Made = Sequence[tuple[Perturbation, Sequence[Condition]]]
-"""Perturbations with their conditions, one per seed."""
-
-Clean = Mapping[Direction, Mapping[str, np.ndarray]]
-"""Values of clean queries per direction and measure."""
+__all__ = ["agreements", "rows_of"]
 
 _EXAMPLES = 5
 _BINS = 4
-_PREFERENCE = "preference"
 
 
 def rows_of(
@@ -50,8 +42,8 @@ def rows_of(
         measures: what is reported.
         how: of :func:`diptych.evaluation.drops.drops`: samples, flips, seed, confidence.
     """
-    found = _drops(made, clean, sides, measures, how)
-    preferences = _preferences(made, sides, how)
+    found = drops_of(made, clean, sides, measures, how)
+    preferences = preferences_of(made, sides, how)
     words = np.array([len(words_of(caption)) for caption in collection.captions], dtype=np.int64)
     rows = []
     for perturbation, conditions in made:
@@ -73,7 +65,7 @@ def rows_of(
                 draws=len({one.content for one in conditions}),
                 reasons=dict(sum((Counter(one.reasons) for one in conditions), Counter()).most_common()),
                 drops={measure: found[name, measure] for measure in measures},
-                changed_drops=_changed_drops(name, conditions, before, side, measures, how),
+                changed_drops=changed_drops_of(name, conditions, before, side, measures, how),
                 sizes={group: float(np.mean(groups == number)) for group, number in CHANGE_GROUPS.items()},
                 preference=preferences.get(name),
                 lengths=_lengths(conditions, before, groups, words) if direction == "t2i" else (),
@@ -106,94 +98,6 @@ def agreements(made: Made, clean: Clean) -> dict[str, Agreement]:
             left_out={group: sum(one.left_out[group] for one in each) for group in CHANGE_GROUPS},
         )
     return found
-
-
-def _drops(
-    made: Made,
-    clean: Clean,
-    sides: Mapping[Direction, Asking],
-    measures: Sequence[str],
-    how: Mapping[str, Any],
-) -> dict[tuple[str, str], Drop]:
-    pairs = [
-        Paired(
-            one.name,
-            measure,
-            clean[direction_of(one)][measure],
-            np.stack([condition.values[measure] for condition in conditions]),
-            sides[direction_of(one)].cluster,
-        )
-        for one, conditions in made
-        for measure in measures
-    ]
-    return {(drop.condition, drop.measure): drop for drop in drops(pairs, **how)}
-
-
-def _changed_drops(
-    name: str,
-    conditions: Sequence[Condition],
-    clean: Mapping[str, np.ndarray],
-    side: Asking,
-    measures: Sequence[str],
-    how: Mapping[str, Any],
-) -> dict[str, ChangedDrop]:
-    """Drops over the queries that one perturbation changed, a query of another seed being another one."""
-    changed = np.stack([condition.changed for condition in conditions])
-    if not changed.any():
-        return {}
-    cluster = np.tile(side.cluster, len(conditions))
-    pairs = [
-        Paired(
-            name,
-            measure,
-            np.where(changed, clean[measure], np.nan).reshape(-1),
-            np.concatenate([condition.values[measure] for condition in conditions]),
-            cluster,
-        )
-        for measure in measures
-    ]
-    found = drops(pairs, **{**how, "flips": 1})  # p-values are those of all queries
-    return {
-        drop.measure: ChangedDrop(
-            drop.clean, drop.perturbed, drop.difference, drop.low, drop.high, drop.relative
-        )
-        for drop in found
-    }
-
-
-def _preferences(
-    made: Made, sides: Mapping[Direction, Asking], how: Mapping[str, Any]
-) -> dict[str, Preference]:
-    """Of perturbations after which a good model should prefer the clean caption, where any was changed."""
-    pairs, ties = [], {}
-    for one, conditions in made:
-        if direction_of(one) != "t2i" or (one.keeps_meaning and one.group != "word order"):
-            continue
-        each = np.stack([condition.preference for condition in conditions])
-        there = ~np.isnan(each)
-        asked = there.any(axis=0)
-        if not asked.any():
-            continue
-        mean = np.divide(
-            np.where(there, each, 0.0).sum(axis=0),
-            there.sum(axis=0),
-            out=np.full(len(asked), 0.5),
-            where=asked,
-        )
-        blind = np.where(asked, 0.5, np.nan)
-        ties[one.name] = float(np.mean(each[there] == 0.5))
-        pairs.append(Paired(one.name, _PREFERENCE, blind, mean, sides["t2i"].cluster))
-    return {
-        drop.condition: Preference(
-            captions=int((~np.isnan(pair.clean)).sum()),
-            share=drop.perturbed,
-            ties=ties[drop.condition],
-            low=None if drop.low is None else 0.5 + drop.low,
-            high=None if drop.high is None else 0.5 + drop.high,
-            corrected=drop.corrected,
-        )
-        for pair, drop in zip(pairs, drops(pairs, **how), strict=True)
-    }
 
 
 def _groups(conditions: Sequence[Condition], clean: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
-from everyday_language import everyday
+from everyday_language import DictTagger, DictWordNet, everyday
+from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import (
     PERTURBATIONS,
@@ -15,6 +17,8 @@ from diptych.analysis.perturbations import (
     perturb_captions,
 )
 from diptych.core.errors import UsageError
+from diptych.data.language import Language
+from diptych.data.language.nltk_tagger import NltkTagger
 
 LANGUAGE = everyday()
 
@@ -143,3 +147,37 @@ def test_published_does_not_depend_on_the_seed() -> None:
         perturbed("synonym-noun", "A dog and a man.", compat="published", seed=seed).texts for seed in (1, 2)
     )
     assert one == other == ["A domestic dog and a man ."]
+
+
+def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tmp_path: Path) -> None:
+    pytest.importorskip("nltk")
+    weights = {"bias": {"RB": 1.0}, "i pref1 O": {"NNP": 5.0}}  # what is no name is an adverb
+    tagger = NltkTagger(write_tagger(tmp_path, weights))
+    kind = PERTURBATIONS.get("synonym-noun")
+    assert isinstance(kind, TextPerturbation)
+    language = Language("x", tagger, LANGUAGE.wordnet)
+    done = {
+        compat: perturb_captions(kind, ["Old dog"], ["0"], compat=compat, language=language).texts[0]
+        for compat in ("none", "published")
+    }
+    assert done == {"none": "Old domestic dog", "published": "aged dog"}
+
+
+def test_as_published_forms_are_those_of_wordnets_rules() -> None:
+    pytest.importorskip("nltk")
+    members = {"hit.v": ["hit", "strike"], "dogs.n": ["dogs", "feet"], "dog.n": ["dog", "domestic dog"]}
+    language = Language("x", DictTagger(), DictWordNet(members))
+    kind = PERTURBATIONS.get("synonym-noun")
+    assert isinstance(kind, TextPerturbation)
+    # no rule of WordNet's doubles a letter; a word comes before what it may be a form of
+    texts = perturb_captions(kind, ["hitting", "hits", "dogs"], "012", compat="published", language=language)
+    assert texts.texts == ["hitting", "hit", "feet"]
+
+
+def test_as_published_k_is_the_one_option() -> None:
+    pytest.importorskip("nltk")
+    both = perturbed("synonym-noun", "a dog and a man", compat="published", k=2)
+    assert both.texts == ["a domestic dog and a adult male"]
+    for options in ({"senses": 2}, {"choice": "any"}):
+        with pytest.raises(UsageError, match="compat=published with senses or choice"):
+            perturbed("synonym-noun", "a dog", compat="published", **options)

@@ -1,7 +1,7 @@
 """What is named: how specific the things are, and how many different ones there are.
 
-Thesis Table 5.1 takes every word between two blanks, in whatever part of speech a WordNet has it: a full stop at
-the end of a caption hides its last word, and ``a`` is the vitamin and the ångström too.
+Thesis Table 5.1 takes every word between two blanks, in whatever part of speech NLTK's WordNet gives it: a full
+stop at the end of a caption hides its last word, and ``a`` is the vitamin and the ångström too.
 """
 
 from __future__ import annotations

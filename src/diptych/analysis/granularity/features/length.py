@@ -2,8 +2,8 @@
 
 The thesis defines "caption length" as the count of characters and, two sentences on, as that of words; the numbers
 of its Table 5.1 are characters, those of the file with blanks and marks. Its words lie between single blanks: a
-blank at the end of a caption, which every seventh of COCO's has, counts as one more word, and so does the blank
-before a full stop in Flickr30k's.
+blank at the end of a caption, which every seventh of COCO's must have had for the printed 10.59, counts as one more
+word, and so does the blank before a full stop in Flickr30k's.
 """
 
 from __future__ import annotations
