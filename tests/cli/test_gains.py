@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import Command
 
+from diptych.cli.evaluation_table import coefficient
+from diptych.cli.relevance import gains_beside
 from diptych.encoders.encode import EncodedCollection
 from diptych.evaluation import Result
+from diptych.evaluation.correlation import Coefficient
+from diptych.training.relevance_rows import relevance_of
 
 GAINS = ("--measure", "R@1", "--measure", "DCG_CM@10", "--measure", "nDCG_CM@10", "--measure", "nDCG@10")
 
@@ -111,6 +116,23 @@ def test_a_relevance_model_of_other_data_is_refused(
     idle = diptych("evaluate", embedded, "--measure", "R@1", "--relevance", embedded)
     assert idle.code == 2
     assert "none of R@1 asks how relevant an item is" in idle.err
+    graded = diptych("evaluate", embedded, "--measure", "nDCG@10", "--relevance", embedded)
+    assert "none of nDCG@10 asks how relevant an item is" in graded.err
+
+
+def test_penalties_have_no_gains_beside_judgements(embedded: Path) -> None:
+    cosines = EncodedCollection.open(embedded)
+    sides = [replace(side, similarity="order") for side in (cosines.images, cosines.texts)]
+    penalties = replace(cosines, images=sides[0], texts=sides[1])
+    assert gains_beside(cosines, None) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
+    assert gains_beside(penalties, None) == ("nDCG@10",)
+    judge = relevance_of(penalties, cosines)
+    assert gains_beside(penalties, judge) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
+
+
+def test_a_negative_correlation_has_a_minus_that_is_no_dash() -> None:
+    assert coefficient(Coefficient(-0.5, -0.6, 0.1)) == "−0.500 (−0.600–0.100)"
+    assert (coefficient(Coefficient(None)), coefficient(Coefficient(0.25))) == ("–", "0.250")
 
 
 def test_what_people_said(diptych: Command, embedded: Path, judgements: Path, tmp_path: Path) -> None:

@@ -79,6 +79,10 @@ def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
     found = match_judgements(judged, IMAGES, ids, HOME)
     assert said(found) == {(0, 3): 2.0, (0, 1): 2.0}
     assert (found.by_place, found.missing["captions"]) == (1, 1)
+    (tmp_path / "y.txt").write_text("a.jpg\tc.jpg#0\t1\t1\t1\n")
+    assert said(match_judgements(read_flickr8k_expert(tmp_path / "y.txt"), IMAGES, ids, HOME)) == {
+        (0, 4): 1.0
+    }
 
 
 def test_places_say_nothing_where_captions_were_drawn(tmp_path: Path) -> None:

@@ -182,6 +182,8 @@ def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, n
         evaluate_sparse(*(csr_array(np.abs(side)) for side in rows), TRUTH, ["nDCG_CM@5"])
     with pytest.raises(UsageError, match="the given scores lie between 0 and 7"):
         evaluate_scores(np.full((24, 48), 7.0), TRUTH, ["DCG_CM@5"])
+    with pytest.raises(UsageError, match="the given scores lie between -3 and 0"):
+        evaluate_scores(np.full((24, 48), -3.0), TRUTH, ["DCG_CM@5"])
     assert evaluate(*rows, TRUTH, ["nDCG@5"], similarity="order").value("nDCG@5", "i2t") > 0
     assert evaluate(*rows, TRUTH, ["DCG_CM@5"], similarity="order", relevance=OTHER).value("DCG_CM@5", "i2t")
     with pytest.raises(DataError, match="model of 3: 23 image rows where 24"):
@@ -205,3 +207,9 @@ def test_queries_that_are_not_asked_play_no_part(rows: tuple[np.ndarray, np.ndar
     values = part.per_query["i2t"]["DCG_CM@5"]
     assert np.flatnonzero(~np.isnan(values)).tolist() == [3, 4]
     assert part.value("DCG_CM@5", "i2t") == whole.per_query["i2t"]["DCG_CM@5"][3:5].mean()
+    # Chance is that of the two, too.
+    gains = np.clip(rows[0][3:5].astype(float) @ rows[1].T.astype(float), 0, 1)
+    for image in (3, 4):
+        gains[image - 3, TRUTH.i2t.of(image)] = 1
+    expected = gains.mean(axis=1).mean() * np.sum(1 / np.log2(np.arange(2, 7)))
+    assert part.score("DCG_CM@5", "i2t").chance == pytest.approx(expected, abs=1e-6)

@@ -96,6 +96,12 @@ def test_kinds_of_gain_and_the_file(tmp_path: Path) -> None:
     # Labelled are a and 1, b and its first caption (3): people liked these best.
     label = found.pairs[0].coefficients["pearson"].value
     assert label == pytest.approx(np.corrcoef([1, 0, 1, 0], [4, 2, 3, 1])[0, 1])
+    pairs = [(0, 2), (1, 1)]
+    near = [
+        max(0.0, float(one.images.rows[i].astype(float) @ one.texts.rows[t].astype(float))) for i, t in pairs
+    ]
+    worth = found.pairs[1].coefficients["pearson"].value
+    assert worth == pytest.approx(np.corrcoef([1, near[0], 1, near[1]], [4, 2, 3, 1])[0, 1])
     written = json.loads((tmp_path / "e" / JUDGEMENTS_FILE).read_text())
     assert written == json.loads(json.dumps(found.to_dict()))
     by_other = judge_encoded(one, result, JUDGED, relevance=other, samples=0)

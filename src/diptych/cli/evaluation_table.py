@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from diptych.evaluation.judgements import Agreement, HumanAgreement
     from diptych.training.shortcut_testing import BothConditions
 
-__all__ = ["show_agreement", "show_conditions", "show_result"]
+__all__ = ["coefficient", "show_agreement", "show_conditions", "show_result"]
 
 
 def show_agreement(found: HumanAgreement) -> None:
@@ -30,13 +30,14 @@ def show_agreement(found: HumanAgreement) -> None:
 def _correlations(title: str, what: str, rows: Sequence[Agreement]) -> None:
     columns = (what, "over", "n", "τ_b", "τ_c", "Spearman", "Pearson")
     table = [
-        (one.what, one.over, f"{one.n:,}", *(_coefficient(value) for value in one.coefficients.values()))
+        (one.what, one.over, f"{one.n:,}", *(coefficient(value) for value in one.coefficients.values()))
         for one in rows
     ]
     print_table(title, columns, table, numbers=columns[2:], caption="–: one of the two is constant")
 
 
-def _coefficient(one: Coefficient) -> str:
+def coefficient(one: Coefficient) -> str:
+    """As a cell of a table: with its interval, where there is one; a dash for what is not defined."""
     if one.value is None:
         return "–"
     ends = "" if one.low is None or one.high is None else f" ({one.low:.3f}–{one.high:.3f})"

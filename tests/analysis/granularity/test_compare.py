@@ -162,6 +162,31 @@ def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say() -> N
     assert compare_granularity(*far).differences[0].p == found.p
 
 
+def test_images_are_paired_by_id_and_not_by_place() -> None:
+    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
+    turned = measured(FINE[2:] + FINE[:2], IMAGES, "fine", ["1.png", "2.png", "0.png"])
+    assert compare_granularity(coarse, turned) == compare_granularity(coarse, fine)
+
+
+def test_an_image_without_captions_is_no_pair() -> None:
+    coarse = measured(COARSE, IMAGES, "coarse")
+    fine = measured(FINE[:4], IMAGES[:4], "fine")
+    some = replace(fine, image_ids=[*fine.image_ids, "2.png"])  # there, and nobody describes it
+    found = compare_granularity(coarse, some)
+    assert found.paired == 2
+    assert found.notes[:2] == compare_granularity(coarse, fine).notes[:2]
+
+
+def test_collections_that_are_not_paired_are_drawn_apart() -> None:
+    one = measured(COARSE, IMAGES, "coarse")
+    words = next(
+        x for x in compare_granularity(one, one, pairing="none").differences if x.name == "characters"
+    )
+    assert words.difference.value == 0
+    assert words.difference.low is not None
+    assert words.difference.low < 0
+
+
 def test_intervals_are_those_of_resampled_images() -> None:
     """The interval of δ, made of placements, against the δ of every resample."""
     random = np.random.default_rng(0)

@@ -116,6 +116,12 @@ def test_a_noun_of_three_words_is_one_concept_and_ends_with_a_noun() -> None:
     assert concepts("they do", "PRP VBP") == []
 
 
+def test_an_adverb_quantifies_nothing() -> None:
+    for tag, expected in (("RBR", 0), ("JJR", 1)):
+        caption = Caption("more happy dogs", tags=[tag, "JJ", "NNS"], language=LANGUAGE)
+        assert FEATURES.get("quantifiers").count(caption, LEXICON) == expected
+
+
 def test_a_letter_is_no_article() -> None:
     caption = Caption("a letter A", tags=["DT", "NN", "NNP"], language=LANGUAGE)
     assert FEATURES.get("articles").count(caption, LEXICON) == 1

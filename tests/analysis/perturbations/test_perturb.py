@@ -71,8 +71,9 @@ def test_a_caption_s_words_are_replaced_and_reordered_where_they_stand() -> None
 def test_what_is_not_declared_is_not_there() -> None:
     with pytest.raises(UsageError, match="without tags"):
         _ = Caption("a").tags
-    with pytest.raises(DataError, match=r"caption 'x' has 2 words and 1 tags: 'a dog'"):
-        _ = Caption("a dog", "x", tags=["DT"]).tags
+    for tags in (["DT"], ["DT"] * 3):
+        with pytest.raises(DataError, match=rf"caption 'x' has 2 words and {len(tags)} tags: 'a dog'"):
+            _ = Caption("a dog", "x", tags=tags).tags
     with pytest.raises(UsageError, match="without a language"):
         _ = Caption("a").language
 

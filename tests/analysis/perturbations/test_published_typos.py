@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from diptych.analysis.perturbations.published_typos import (
     swapped_characters,
 )
 from diptych.core.errors import UsageError
+from diptych.core.fingerprint import fingerprint
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "golden" / "typos_distraction.json").read_text(encoding="utf-8")
@@ -60,6 +62,19 @@ def test_what_the_published_code_gave(published: str) -> None:
 )
 def test_corners(change: Callable[[str, int], str], text: str, expected: str) -> None:
     assert change(text, 42) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "given"),
+    [(nearby_character, "efa756b92454e2bb"), (extra_character, "e88931a3708ad06f")],
+)
+def test_every_key_has_the_neighbours_that_the_package_gives_it(
+    change: Callable[[str, int], str], given: str
+) -> None:
+    """The fingerprints are of what typo 0.1.7 gave: ``StrErrer(character, seed=seed).nearby_char().result``."""
+    characters = string.ascii_letters + string.digits
+    assert fingerprint([change(one, seed) for seed in range(100) for one in characters]) == given
+    assert {change("9", seed) for seed in range(100)} >= {"10" if change is nearby_character else "109"}
 
 
 def test_one_of_ten_words_gets_a_letter() -> None:

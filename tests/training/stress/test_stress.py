@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,26 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stressed import LAST_WORD, REVERSED, THINGS, Reader, painted
+from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
 
 from diptych.analysis.perturbations import TextPerturbation, choose_perturbations, perturb_captions
-from diptych.core.errors import Interrupted, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import read_json
 from diptych.data.language import Language
 from diptych.evaluation import GroundTruth, evaluate
-from diptych.training.lock import LOCK
 from diptych.training.stress import Condition, StressResult, stress
 
 SMALL: dict[str, Any] = {"samples": 50, "flips": 99, "split": "test"}
 PICTURES = choose_perturbations(["brightness", "occlusion"])
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_a_bag_of_words_is_exactly_indifferent_to_order(tmp_path: Path) -> None:
@@ -129,96 +119,6 @@ def test_only_what_changed_is_encoded_and_every_text_once(tmp_path: Path) -> Non
     assert encoder.pictures == 6
 
 
-def test_seeds_that_draw_the_same_are_one_experiment(tmp_path: Path) -> None:
-    encoder = Reader("letters")
-    stress(encoder, painted(), tmp_path / "out", perturbations=[REVERSED, *PICTURES], seeds=(0, 1), **SMALL)
-    assert max(encoder.texts.values()) == 1
-    one, other = (Condition.open(tmp_path / "out" / "conditions", "reversed", seed) for seed in (0, 1))
-    assert (one.seed, other.seed) == (0, 1)
-    assert one.key != other.key
-    assert one.content == other.content
-    assert all(np.array_equal(values, other.values[name]) for name, values in one.values.items())
-
-
-@pytest.mark.parametrize("stops", range(1, 9))
-def test_a_kill_at_every_moment_loses_nothing_finished(tmp_path: Path, stops: int) -> None:
-    some: dict[str, Any] = {"perturbations": [LAST_WORD, REVERSED, *PICTURES], "seeds": (0, 1), **SMALL}
-    whole = stress(Reader("letters"), painted(), tmp_path / "whole", **some)
-    asked = 0
-
-    def should_stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > stops
-
-    broken = tmp_path / "broken"
-    with pytest.raises(Interrupted):
-        stress(Reader("letters"), painted(), broken, should_stop=should_stop, **some)
-    with pytest.raises(StorageError, match="not finished"):
-        StressResult.open(broken)
-    kept = files_of(broken)
-    again = stress(Reader("letters"), painted(), broken, **some)
-    assert again == whole
-    after = files_of(broken)
-    assert after == files_of(tmp_path / "whole")
-    conditions = {name: content for name, content in kept.items() if name.startswith("conditions")}
-    assert all(after[name] == content for name, content in conditions.items())
-
-
-def test_what_is_finished_is_opened(tmp_path: Path) -> None:
-    some: dict[str, Any] = {"perturbations": [LAST_WORD, *PICTURES], **SMALL}
-    first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
-    encoder = Reader("letters")
-    assert stress(encoder, painted(), tmp_path / "out", **some) == first
-    assert (encoder.texts, encoder.pictures) == ({}, 0)
-    # one perturbation more: only that one is made
-    more = stress(encoder, painted(), tmp_path / "out", **{**some, "perturbations": [LAST_WORD, REVERSED]})
-    assert [row.name for row in more.rows] == ["last-word", "reversed"]
-    assert sum(encoder.texts.values()) == 18
-    # another encoder: nothing of the first is taken
-    other = Reader("words")
-    stress(other, painted(), tmp_path / "out", **some)
-    assert sum(other.texts.values()) > 18
-
-
-def test_a_damaged_condition_is_made_again(tmp_path: Path) -> None:
-    some: dict[str, Any] = {"perturbations": [LAST_WORD], "seeds": (0, 1), **SMALL}
-    first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
-    files = files_of(tmp_path / "out")
-    (tmp_path / "out" / "conditions" / "last-word-0.npz").write_bytes(b"PK\x03\x04 damaged")
-    (tmp_path / "out" / "stress.json").write_text("{")
-    assert stress(Reader("letters"), painted(), tmp_path / "out", **some) == first
-    assert files_of(tmp_path / "out") == files
-
-
-def test_what_is_missing_from_a_finished_run_is_mended(tmp_path: Path) -> None:
-    some: dict[str, Any] = {"perturbations": [LAST_WORD], "seeds": (0, 1), **SMALL}
-    first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
-    assert not first.opened
-    files = files_of(tmp_path / "out")
-    (tmp_path / "out" / "conditions" / "last-word-0.npz").write_bytes(b"PK")
-    (tmp_path / "out" / "conditions" / "last-word-1.jsonl.gz").unlink()
-    again = stress(Reader("letters"), painted(), tmp_path / "out", **some)
-    assert again == first
-    assert again.opened
-    assert files_of(tmp_path / "out") == files
-
-
-def test_another_version_of_a_perturbation_is_another_experiment(tmp_path: Path) -> None:
-    encoder = Reader("letters")
-    some: dict[str, Any] = {"seeds": (0,), **SMALL}
-    stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD, REVERSED], **some)
-    before = encoder.texts.total()
-    forth = dataclasses.replace(REVERSED, version=2, apply=lambda caption, draws, options: caption.text[::-1])
-    found = stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD, forth], **some)
-    assert not found.opened
-    assert encoder.texts.total() == before + 18  # the changed one's, and nothing of the other
-    texts = gzip.decompress((tmp_path / "out" / "conditions" / "reversed-0.jsonl.gz").read_bytes()).decode()
-    assert [json.loads(line)["text"] for line in texts.splitlines()] == [
-        text[::-1] for text in painted().split("test").captions
-    ]
-
-
 def test_drops_over_what_was_changed_alone(tmp_path: Path) -> None:
     perturbations = [LAST_WORD, *choose_perturbations(["letter-change"])]
     found = stress(Reader("letters"), painted(), tmp_path / "out", perturbations=perturbations, **SMALL)
@@ -288,15 +188,6 @@ def test_what_needs_a_language_is_left_out_or_refused(tmp_path: Path) -> None:
             Reader(), painted(), tmp_path / "b", perturbations=choose_perturbations(["synonym-noun"]), **SMALL
         )
     assert not (tmp_path / "b").exists()
-
-
-class Tags:
-    """Things are nouns, everything else is not."""
-
-    name = fingerprint = "tags by hand"
-
-    def tag(self, sentences: Any) -> list[list[str]]:
-        return [["NN" if word in THINGS else "IN" for word in words] for words in sentences]
 
 
 def test_captions_are_tagged_once_and_the_tagger_is_of_the_key(tmp_path: Path) -> None:
@@ -556,13 +447,24 @@ def test_pictures_without_captions_count_and_are_said(tmp_path: Path) -> None:
     assert found.row("reversed").queries == 15
 
 
-def test_two_processes_do_not_stress_in_one_folder(tmp_path: Path) -> None:
-    some: dict[str, Any] = {"perturbations": [REVERSED], **SMALL}
-    out = tmp_path / "out"
-    first = stress(Reader("letters"), painted(), out, **some)
-    assert not (out / LOCK).exists()
-    (out / LOCK).write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
-    with pytest.raises(UsageError, match="is being stressed by process 1 of elsewhere"):
-        stress(Reader("letters"), painted(), out, **some)
-    (out / LOCK).unlink()
-    assert stress(Reader("letters"), painted(), out, **some) == first
+def test_a_gallery_of_all_is_asked_by_pictures_in_its_middle(tmp_path: Path) -> None:
+    """The last two pictures ask: their rows in the gallery are not the first."""
+    encoder, whole = Reader("letters"), painted()
+    some: dict[str, Any] = {"perturbations": [REVERSED, *PICTURES], "seeds": (0,), **SMALL, "split": "train"}
+    found = stress(encoder, whole, tmp_path / "out", gallery="all", **some)
+    part = whole.split("train")
+    gallery = encoder.encode_images(whole.images())
+    home = np.repeat([6, 7], 3)
+    texts = encoder.encode_texts(list(part.captions))
+    assert found.clean["t2i"]["R@1"] == slow_recall(texts, gallery, home, 1).mean()
+    scores = encoder.encode_images(part.images()).astype(np.float64) @ texts.T
+    own = np.repeat([0, 1], 3)
+    hits = [own[np.argmax(scores[row])] == row for row in range(2)]
+    assert found.clean["i2t"]["R@1"] == np.mean(hits)
+    for direction, right in (("t2i", {"p6", "p7"}), ("i2t", set(part.caption_ids))):
+        for row in found.rows:
+            if row.direction == direction:
+                assert {one.expected for one in row.examples} <= right
+    again = stress(encoder, whole, tmp_path / "split", **some)
+    assert found.clean["i2t"] == pytest.approx(again.clean["i2t"])
+    assert found.clean["t2i"]["R@1"] <= again.clean["t2i"]["R@1"]

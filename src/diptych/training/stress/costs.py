@@ -96,7 +96,7 @@ def preferences_of(
     """Of perturbations after which a good model should prefer the clean caption, where any was changed."""
     pairs, ties = [], {}
     for one, conditions in made:
-        if direction_of(one) != "t2i" or (one.keeps_meaning and one.group != "word order"):
+        if direction_of(one) != "t2i" or one.keeps_meaning:
             continue
         each = np.stack([condition.preference for condition in conditions])
         there = ~np.isnan(each)

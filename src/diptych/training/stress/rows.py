@@ -119,7 +119,7 @@ class StressRow:
         drops: per measure, what it costs, over all queries.
         changed_drops: per measure, what it costs over those that it changed; empty where it changed none.
         sizes: share of queries that decreased, increased and are unchanged in R@1 + R@5 + R@10.
-        preference: of perturbations that change the meaning or the order of words; else None.
+        preference: of captions that no longer say what they said, in words or by their order; else None.
         lengths: what it costs captions of like length, the shortest first; none for pictures.
         examples: the worst hit.
     """

@@ -90,7 +90,7 @@ def test_every_place_is_reached_evenly(name: str, text: str, expected: set[str])
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("character-swap", "aa A b-b 🎉", "no two different letters side by side"),
+        ("character-swap", "aa A b-c d’e 🎉", "no two different letters side by side"),
         ("missing-character", "a b c", "no word of two letters"),
         ("extra-character", "кот שלום", "no letter of the qwerty keyboard"),
         ("nearby-character", "", "no letter of the qwerty keyboard"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.analysis.perturbations import PERTURBATIONS, TextPerturbation, perturb_captions
+from diptych.analysis.perturbations import PERTURBATIONS, TextPerturbation, perturb_caption, perturb_captions
 
 
 def distracted(text: str, truth: str = "true") -> tuple[str, dict[str, int]]:
@@ -35,6 +35,19 @@ def test_false_is_false() -> None:
     assert distracted("cat!", "false")[0] == "cat and false is false!"
 
 
-@pytest.mark.parametrize("text", ["", "  ", "...", " ?! "])
+@pytest.mark.parametrize("text", ["", "  ", "...", " ?! ", "\u2003.", "\u2003"])
 def test_nothing_to_add_to(text: str) -> None:
     assert distracted(text) == (text, {"nothing is said": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("...A dog.", "A dog and true it true."),  # full stops go at both ends
+        ("A dog. ", "A dog.  and true it true."),  # but not before a blank
+        ("A dog!", "A dog! and true it true."),
+        ("", " and true it true."),
+    ],
+)
+def test_as_published(text: str, expected: str) -> None:
+    assert perturb_caption(text, "distraction-true", compat="published") == expected
