@@ -18,6 +18,7 @@ _HOMES = {
     "GroundTruth": "diptych.evaluation",
     "Index": "diptych.index",
     "OBJECTIVES": "diptych.objectives",
+    "PERTURBATIONS": "diptych.analysis.perturbations",
     "Recipe": "diptych.training.recipe",
     "Run": "diptych.training.run",
     "STUDIES": "diptych.studies",
@@ -35,10 +36,13 @@ _HOMES = {
     "infonce": "diptych.objectives",
     "load_recipe": "diptych.training.recipe",
     "open_index": "diptych.index",
+    "perturb_caption": "diptych.analysis.perturbations",
+    "perturb_captions": "diptych.analysis.perturbations",
     "read_collection": "diptych.data",
     "run_study": "diptych.studies",
     "siglip": "diptych.objectives",
     "smoothap": "diptych.objectives",
+    "stress": "diptych.training.stress",
     "triplet": "diptych.objectives",
 }
 
@@ -46,6 +50,7 @@ __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
     from diptych.analysis import gradient_weights
+    from diptych.analysis.perturbations import PERTURBATIONS, perturb_caption, perturb_captions
     from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
     from diptych.core.errors import DiptychError
     from diptych.data import read_collection
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
     from diptych.training.fit import fit
     from diptych.training.recipe import Recipe, load_recipe
     from diptych.training.run import Run
+    from diptych.training.stress import stress
     from diptych.training.testing import evaluate_encoder
 
 

@@ -119,6 +119,9 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     assert said(found) == {(1, 3): 3.5, (0, 0): -1.0}
     assert (found.lowest, found.highest) == (-1, 3.5)
     assert found.what == "judgements of mine.csv"
+    file.write_text("image,caption,rating\na.webp,10,2\nb.webp,20,5\n")
+    found = read(f"csv:{file}")
+    assert (found.lowest, found.highest) == (0, 5)  # a scale without zeros begins at 0 all the same
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,16 @@ def test_checks_can_fail() -> None:
     assert [one.holds for one in unchanged("words", 0.1)(Evidence())] == [None]
 
 
+def test_printed_gains_stand_beside_those_of_the_same_collections(folder: Path) -> None:
+    measured = sorted(file.parent for file in folder.rglob("granularity.json"))
+    coarse, fine = (next(one for one in measured if ("-fg" in one.name) == finer) for finer in (False, True))
+    for names, expected in ((("coco", "coco-fg"), ("+38.2", "+27.6")), (("shop", "shop-fg"), ("", ""))):
+        kept = {f"{name} {ROW}": (one,) for name, one in zip(names, (coarse, fine), strict=True)}
+        table = granularity_tables(Evidence({}, kept=kept, centric=dict.fromkeys(names, "")))[0]
+        place = table.header.index("printed %")
+        assert tuple(row[place] for row in table.rows[:2]) == expected
+
+
 def test_without_pairs_there_are_definitions_alone() -> None:
     assert [one.title for one in granularity_tables(Evidence(centric={"shop": ""}))] == ["What is counted"]
 

@@ -147,6 +147,8 @@ def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None
     few = asked(measures=["R@1"])
     assert (list(few.measures), few.opened) == (["R@1"], False)
     assert asked(measures=["R@1"]).opened
+    assert asked() == first  # more measures than the conditions there hold
+    assert not asked(measures=["R@1"]).opened
     other = asked(measures=["R@1"], samples=20, flips=50)
     assert not other.opened
     assert "20 resamples" in other.method
