@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.data.language import PartOfSpeech
-from diptych.data.language.morphy import IRREGULAR, base_forms
+from diptych.data.language.morphy import IRREGULAR, base_forms, morphy
 
 LEMMAS = {
     "noun": "dog box church dish fly fireman wolf leaf leave potato quiz knife bus hand hands glass glasses",
@@ -88,3 +88,26 @@ def test_any_text_has_known_lemmas_in_lower_case_once(text: str, part: PartOfSpe
     assert len(set(lemmas)) == len(lemmas)
     assert all(lemma == lemma.lower() and lemma for lemma in lemmas)
     assert not base_forms(text, part, IRREGULAR[part], lambda word: False)
+
+
+def test_a_letter_goes_only_where_it_is_doubled() -> None:
+    known = {"ru", "run"}.__contains__
+    assert base_forms("running", "verb", {}, known) == ["run"]
+    assert base_forms("ruxing", "verb", {}, known) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "lemmas"),
+    [
+        ("Dogs", ["dogs", "dog"]),  # itself first
+        ("men", ["men", "man"]),
+        ("axes", ["axe", "axis"]),  # of an irregular form no rule is asked, and its order counts
+        ("boxes", ["box"]),
+        ("cat", []),
+    ],
+)
+def test_as_nltk_looks_up(word: str, lemmas: list[str]) -> None:
+    known = {"dogs", "dog", "men", "man", "axe", "axis", "ax", "box"}.__contains__
+    irregular = {"men": ("man",), "axes": ("axe", "axis")}
+    assert morphy(word, "noun", irregular, known) == lemmas
+    assert morphy("running", "verb", {}, {"run"}.__contains__) == []

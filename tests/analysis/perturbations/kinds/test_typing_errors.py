@@ -98,3 +98,9 @@ def test_words_stay_words(text: str) -> None:
     done = mistyped([text], rate=0.5)
     assert len(done.texts[0].split()) == len(text.split())
     assert mistyped([text], rate=0.5).texts == done.texts
+
+
+def test_a_word_keeps_a_letter_however_many_are_hit() -> None:
+    options = NO_KIND | {"omission": 1.0, "first_letter": 1.0, "rate": 0.5}
+    after = {text for text in mistyped(["ab,cd"] * 200, **options).texts}
+    assert after == {"ab,cd", "a,cd", "b,cd", "ab,c", "ab,d", "a,c", "a,d", "b,c", "b,d"}
