@@ -19,6 +19,7 @@ from diptych.cli.explain import explain
 from diptych.cli.granularity import granularity
 from diptych.cli.index import index
 from diptych.cli.info import info
+from diptych.cli.intent import intent
 from diptych.cli.perturb import perturb
 from diptych.cli.protocol import protocol
 from diptych.cli.report import report
@@ -74,6 +75,7 @@ for verb in (
     app.command(verb.__name__)(verb)
 app.add_typer(study)
 app.add_typer(data)
+app.add_typer(intent)
 
 
 def main() -> None:

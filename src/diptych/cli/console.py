@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ __all__ = ["FILE_WIDTH", "console", "fail", "is_main_process", "next_step", "pri
 
 FILE_WIDTH = 160
 """Characters per line of a table that goes to a file or another program."""
+
+
+_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal would obey rather than show, or could not print: names out of data may hold it."""
 
 
 def is_main_process() -> bool:
@@ -34,14 +39,14 @@ def console(stderr: bool = False) -> Console:
 
 def say(text: str) -> None:
     """Print one line."""
-    console().print(text, markup=False)
+    console().print(_harmless(text), markup=False)
 
 
 def next_step(command: str) -> None:
     """Say in one line what to do next."""
     from rich.text import Text
 
-    console().print(Text("next: ", style="dim").append(command, style="not dim"))
+    console().print(Text("next: ", style="dim").append(_harmless(command), style="not dim"))
 
 
 def fail(error: DiptychError) -> int:
@@ -49,11 +54,11 @@ def fail(error: DiptychError) -> int:
     if is_main_process():
         from rich.text import Text
 
-        line = Text("error: ", style="bold red").append(error.message, style="not bold default")
+        line = Text("error: ", style="bold red").append(_harmless(error.message), style="not bold default")
         console(stderr=True).print(line)
         if error.fix:
             console(stderr=True).print(
-                Text("  fix: ", style="bold").append(error.fix, style="not bold default")
+                Text("  fix: ", style="bold").append(_harmless(error.fix), style="not bold default")
             )
     return error.exit_code
 
@@ -71,12 +76,16 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=Text(_harmless(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         is_number = column in numbers  # never broken in two: words make room for it
         table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(_harmless(cell)) for cell in row))
     console().print(table)
     if caption:
-        console().print(Text(caption, style="dim"))
+        console().print(Text(_harmless(caption), style="dim"))
+
+
+def _harmless(text: str) -> str:
+    return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

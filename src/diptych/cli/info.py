@@ -46,9 +46,15 @@ def _environment() -> None:
 
     from diptych.analysis.granularity import FEATURES
     from diptych.analysis.perturbations import PERTURBATIONS
+    from diptych.commerce.purchase_intent.auditing import CHECKS
+    from diptych.commerce.purchase_intent.features import FEATURES as INTENT_FEATURES
+    from diptych.commerce.purchase_intent.models import MODELS
+    from diptych.commerce.purchase_intent.splits import SPLITS
+    from diptych.commerce.purchase_intent.statistics import STATISTICS
     from diptych.data.extended_positives import EXTENDED_POSITIVES
     from diptych.data.judgements import JUDGEMENTS
     from diptych.data.known import KNOWN
+    from diptych.data.logs import LOG_FORMATS
     from diptych.data.readers import READERS
     from diptych.encoders.family import FAMILIES
     from diptych.evaluation import MEASURES
@@ -84,6 +90,12 @@ def _environment() -> None:
     for title, registry in (
         ("known datasets (diptych data NAME)", KNOWN),
         ("readers (--reader)", READERS),
+        ("formats of shop logs (diptych intent ingest --format)", LOG_FORMATS),
+        ("statistics of sessions (diptych intent describe)", STATISTICS),
+        ("features of a session (diptych intent features)", INTENT_FEATURES),
+        ("models of purchase intent (diptych intent evaluate, train --model)", MODELS),
+        ("splits of sessions (diptych intent evaluate --split)", SPLITS),
+        ("checks for leaks (diptych intent audit --check)", CHECKS),
         ("objectives (objective.name)", OBJECTIVES),
         ("measures (--measure)", MEASURES),
         ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),
@@ -163,6 +175,8 @@ def _about(path: Path) -> list[tuple[str, object]]:
         return [("kind", "index"), ("contents", index.describe()), *index.options.items()]
     if (path / "reranked.json").is_file():
         return _about_reranked(path)
+    if (path / "log.json").is_file():
+        return _about_log(path)
     if path.is_file() and path.suffix in (".th", ".pth", ".pt", ".bin", ".safetensors"):
         return _about_checkpoint(path)
     from diptych.encoders.family import FAMILIES
@@ -197,6 +211,22 @@ def _about_reranked(path: Path) -> list[tuple[str, object]]:
         *((name, f"the best {one.k:,} of each of {len(one.items):,} {what}") for name, what, one in sizes),
         ("final score", "matching + contrastive" if made.adds_contrastive else "matching"),
         *made.about.items(),
+    ]
+
+
+def _about_log(path: Path) -> list[tuple[str, object]]:
+    from diptych.data.logs import Log
+
+    log = Log.open(path)
+    dropped = sum(rule["dropped"] for rule in log.about["rules"])
+    return [
+        ("kind", "shop log"),
+        ("contents", log.describe()),
+        ("format", log.about["importer"]),
+        ("rows read", f"{log.about['rows_read']:,}, of which {dropped:,} were dropped"),
+        *((what, f"{log.about[what]:,}") for what in ("clients", "visitors", "purchases")),
+        ("buckets", log.about["buckets"]),
+        *(("note", note) for note in log.about["notes"]),
     ]
 
 

@@ -72,7 +72,8 @@ def show(name: Name) -> None:
     say_claims([(claim, None, printed) for claim, printed in judged_in_the_paper(one)])
     for note in notes_of(one):
         say(f"note: {note}")
-    next_step(f"diptych study run {name} --quick, or: diptych study run {name} --data DATASET")
+    data = "" if one.without_data else f" --data {'LOG' if one.of_logs else 'DATASET'}"
+    next_step(f"diptych study run {name} --quick, or: diptych study run {name}{data}")
 
 
 def _apart(row: Row) -> str:
@@ -100,7 +101,8 @@ def run(
         list[str] | None,
         typer.Option(
             "--data",
-            help="A dataset: folder or file. Studies of several take --data NAME=DATASET, repeated.",
+            help="A dataset: folder or file. Studies of several take --data NAME=DATASET, repeated; those of a shop's "
+            "log take LOG, or raw events.",
             show_default=False,
         ),
     ] = None,
@@ -185,6 +187,8 @@ def run(
 
       [bold]diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2[/bold]
 
+      [bold]diptych study run intent.table-6.4 --data LOG[/bold]
+
       [bold]diptych study run reproducibility.table-2.1 --data coco=COCO --data flickr30k=F30K --set x-vlm=MODEL[/bold]
     """
     from diptych.studies import STUDIES, Choices, run_study
@@ -193,16 +197,18 @@ def run(
     if quick and setting not in (None, "quick"):
         raise UsageError(f"--quick and --setting {setting}", "give one of them")
     chosen = "quick" if quick else setting
-    if not data and chosen != "quick":
+    if not data and chosen != "quick" and not one.without_data:
+        what = "a log" if one.of_logs else "a dataset"
         raise UsageError(
-            f"no data given for {name}", "give a dataset with --data, or --quick for generated scenes"
+            f"no data given for {name}", f"give {what} with --data, or --quick for generated scenes"
         )
     choice = DataChoices(data or (), images or (), reader or (), reader_option or (), skip_bad_images)
     folder = out or Path("studies") / name
     choices = Choices(
         setting=chosen,  # type: ignore[arg-type]
-        data=None if one.several else choice.one(),
+        data=None if one.several or one.of_logs else choice.one(),
         collections=choice.several() if one.several else (),
+        log=choice.log(name) if one.of_logs else None,
         regions=None if regions is None else str(regions.resolve()),
         targets=targets,
         values=recipe_values(set_),

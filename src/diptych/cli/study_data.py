@@ -1,4 +1,4 @@
-"""The collections that a study is run on, as they are named on the command line.
+"""The collections, or the shop's log, that a study is run on, as they are named on the command line.
 
 ``--data NAME=DATASET`` is repeated for each; ``--images NAME=FOLDER``, ``--reader NAME=READER`` and
 ``--reader-option NAME.KEY=VALUE`` are about one of them, and about all without a name.
@@ -11,10 +11,14 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from diptych.cli.options import parse_values
 from diptych.cli.sources import DataChoice
 from diptych.core.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from diptych.studies import LogSource
 
 __all__ = ["DataChoices", "command_of"]
 
@@ -52,6 +56,27 @@ class DataChoices:
             self.reader_option,
             self,
         )
+
+    def log(self, name: str) -> LogSource | None:
+        """The log of study ``name``; None where none is named.
+
+        Raises:
+            UsageError: several, or what only pictures have.
+        """
+        from diptych.studies import LogSource
+
+        if self.images or self.skip_bad_images:
+            flag = "--images" if self.images else "--skip-bad-images"
+            raise UsageError(f"{flag}: {name} is of a shop's log", f"leave {flag} out")
+        for flag, given in (("--data", self.data), ("--reader", self.reader)):
+            if len(given) > 1:
+                raise UsageError(
+                    f"{flag} is given {len(given)} times: {', '.join(given)}", f"{name} is of one log"
+                )
+        if not self.data:
+            return None
+        options = parse_values(list(self.reader_option), "--reader-option")
+        return LogSource(Path(self.data[0]), next(iter(self.reader), None), options)
 
     def several(self) -> tuple[tuple[str, dict[str, Any]], ...]:
         """A name (empty: the collection's own) and a data section for each collection.

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from diptych.studies.compare import Block, ComparedCell, ComparedRow
     from diptych.studies.published import EvaluatedOn
 
-__all__ = ["say_claims", "say_comparison", "say_further", "say_published"]
+__all__ = ["say_claims", "say_commands", "say_comparison", "say_further", "say_published"]
 
 
 WIDE = 120
 """Characters per line that a table of ten columns with spreads and labels takes."""
 
+_MILLION = 1_000_000  # from here on digits are grouped: a log has that many
 _GAP = 3  # between columns
 _LABEL = 12  # characters that a row's name has at least
 _MANY = 6  # columns of a table of words; one of more has numbers, which are not broken
@@ -44,13 +45,16 @@ def say_published(study: Study) -> None:
                 )
                 cells.append(printed or "–")
             rows.append((row.row, row.label, *cells) if wide else (row.row, *cells))
-            legend.append(f"{row.row}  {row.label}")
+            legend += [f"{row.row}  {row.label}"] if row.label else []
         title = f"{table.paper.key} {table.name}: {table.title}"
         first = ("row", "") if wide else ("row",)
         labels = {on.key: [row.label or row.row for row in table.rows if row.on == on] for on in evaluated}
         each = [f"{', '.join(labels[on.key])}: " if len(evaluated) > 1 else "" for on in evaluated]
         caption = "; ".join(label + on.describe() for label, on in zip(each, evaluated, strict=True))
         caption = f"by {key[1]}: {caption}" if key[1] else caption
+        if not any(row.cells for row in table.rows if row.on in evaluated):
+            say(f"{title}: no number is printed ({caption})")
+            continue
         _print_numbers(title, first, headers, rows, caption, "row")
         for line in () if wide else legend:
             say(line)
@@ -77,12 +81,18 @@ def say_comparison(comparison: Comparison) -> None:
         caption = f"{'printed' if block.is_printed else 'measured on'}: {block.describe()}"
         if block.differences:
             caption += f"; ours: {'; '.join(block.differences)}"
-        caption += "; mean"
-        caption += " ± sample standard deviation over seeds" if wide else f"s; spreads from {WIDE} columns on"
+        if not study.of_logs:
+            caption += "; mean"
+            caption += (
+                " ± sample standard deviation over seeds" if wide else f"s; spreads from {WIDE} columns on"
+            )
         if wide and study.published[0].spread == "variance":
             caption += " (printed: variance)"
         _print_numbers(study.name, ("row", ""), headers, rows, caption)
-        say_protocols(block, each=study.several)
+        if study.of_logs:
+            say_commands(block)
+        else:
+            say_protocols(block, each=study.several)
     for further in comparison.tables:
         say_further(further)
     for remark in comparison.remarks:
@@ -125,6 +135,14 @@ def say_protocols(block: Block, each: bool = False) -> None:
     protocols = [(row.row.name, row.protocol) for row in block.rows if row.protocol]
     for name, protocol in protocols if each else protocols[:1]:
         say(f"protocol of {name if each else 'the first'}: {protocol}")
+
+
+def say_commands(block: Block) -> None:
+    """What rows of a log depend on and the commands that give them, each once."""
+    for line in dict.fromkeys(row.protocol for row in block.rows if row.protocol):
+        say(f"protocol: {line}")
+    for command in dict.fromkeys(command for row in block.rows for command in row.commands):
+        say(f"by hand: {command}")
 
 
 def say_claims(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judgement]]]) -> None:
@@ -215,7 +233,8 @@ def _wide() -> bool:
 
 
 def _number(mean: float, sd: float | None, decimals: int) -> str:
-    return f"{mean:.{decimals}f}" + ("" if sd is None else f"±{sd:.{max(decimals, 1)}f}")
+    grouped = "," if abs(mean) >= _MILLION else ""
+    return f"{mean:{grouped}.{decimals}f}" + ("" if sd is None else f"±{sd:.{max(decimals, 1)}f}")
 
 
 def _figure(figure: Figure | None, decimals: int, wide: bool) -> str:
@@ -228,7 +247,7 @@ def _lines(row: ComparedRow, study: Study, reproduces: bool, wide: bool) -> list
     decimals = [column.decimals for column in study.columns]
     cells: list[tuple[ComparedCell, int]] = list(zip(row.cells, decimals, strict=True))
     lines: list[tuple[str, ...]] = []
-    if row.printed is not None:
+    if row.printed is not None and row.printed.cells:
         printed = [
             "–"
             if cell.published is None

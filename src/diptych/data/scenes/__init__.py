@@ -5,6 +5,8 @@
 ``read`` reads that as a Collection; ``finer`` tells more of the same scenes. The first four take a generator
 and nothing else from outside, so another kind of dataset can be made of the same objects and pictures beside
 this one.
+
+``shop_log`` is another world: visitors of a shop, what they do in sessions, and which of these end in a purchase.
 """
 
 from diptych.data.scenes.facts import (
@@ -19,6 +21,7 @@ from diptych.data.scenes.facts import (
 from diptych.data.scenes.finer import finer
 from diptych.data.scenes.make import VERSION, make_scenes
 from diptych.data.scenes.read import read_scenes, scenes
+from diptych.data.scenes.shop_log import make_shop_log
 
 __all__ = [
     "DESCRIBABLE",
@@ -31,6 +34,7 @@ __all__ = [
     "described",
     "finer",
     "make_scenes",
+    "make_shop_log",
     "read_scenes",
     "scenes",
 ]

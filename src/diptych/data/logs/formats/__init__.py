@@ -1,0 +1,1 @@
+"""One file per format of logs; each adds its declaration to ``LOG_FORMATS``."""

@@ -1,0 +1,1 @@
+"""One file per reason; each adds its declaration to ``RULES``."""

@@ -1,0 +1,80 @@
+"""How a log writes times: ISO 8601, seconds since 1970, or a format of its own; SQL of whole microseconds.
+
+A time that names no zone is in the zone the database was opened with. In the hour that a change of the clocks
+repeats, such a time is taken as the later one, and a note counts them; one that the clocks skipped is taken as it
+would have gone on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.data.logs.schema import SECOND
+from diptych.data.logs.sql import literal
+
+if TYPE_CHECKING:
+    from diptych.data.logs.database import Database
+
+__all__ = ["EARLIEST", "LATEST", "TIME_FORMATS", "check_time_format", "read_time", "typed_time"]
+
+EARLIEST = 86_400 * SECOND
+"""Times are later than the first day of 1970: a clock that shows it has been reset."""
+
+LATEST = 7_258_118_400 * SECOND
+"""Times are before the year 2200."""
+
+TIME_FORMATS = {
+    "auto": "a number is seconds, milli-, micro- or nanoseconds since 1970, by its size; all else is iso",
+    "iso": "ISO 8601, also with a blank in the middle, with an offset, Z, UTC, GMT or no zone",
+    "unix": "seconds since 1970, with or without a fraction",
+    "unix-ms": "milliseconds since 1970",
+    "unix-us": "microseconds since 1970",
+}
+"""By name. Anything with a ``%`` in it is a format of ``strptime``."""
+
+# A number below the first is seconds (to the year 5138), below the second milliseconds (from 1973), and so on.
+_MILLI, _MICRO, _NANO = "1e11", "1e14", "1e17"
+
+
+def read_time(text: str, time_format: str = "auto") -> str:
+    """SQL of microseconds since 1970 UTC, from SQL of a text; NULL where it is no time.
+
+    Raises:
+        UsageError: an unknown format.
+    """
+    if time_format == "iso":
+        return f"iso_us({text})"
+    factors = {"unix": "1e6", "unix-ms": "1e3", "unix-us": "1e0"}
+    if time_format in factors:
+        return f"unix_us({text}, {factors[time_format]})"
+    if time_format == "auto":
+        size = f"abs(TRY_CAST({text} AS DOUBLE))"
+        return (
+            f"CASE WHEN {size} IS NULL THEN iso_us({text}) WHEN {size} < {_MILLI} THEN unix_us({text}, 1e6) "
+            f"WHEN {size} < {_MICRO} THEN unix_us({text}, 1e3) WHEN {size} < {_NANO} THEN unix_us({text}, 1e0) "
+            f"ELSE nano_us({text}) END"
+        )
+    if "%" in time_format:
+        return f"epoch_us(CAST(TRY_STRPTIME({text}, {literal(time_format)}) AS TIMESTAMPTZ))"
+    raise UsageError(
+        f"there is no time format {time_format!r}",
+        f"{', '.join(TIME_FORMATS)}, or one of strptime such as '%d/%m/%Y %H:%M'",
+    )
+
+
+def typed_time(column: str) -> str:
+    """SQL of microseconds since 1970 UTC, from SQL of a column of dates or timestamps."""
+    return f"epoch_us(CAST({column} AS TIMESTAMPTZ))"
+
+
+def check_time_format(database: Database, time_format: str) -> None:
+    """See that a format is one.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        database.rows(f"SELECT {read_time(literal(''), time_format)}")
+    except StorageError as error:
+        raise UsageError(f"{time_format!r} is no format of times: {error.message}") from None
