@@ -121,6 +121,19 @@ def test_a_folder_of_other_things_is_not_replaceable(tmp_path: Path) -> None:
     check_replaceable(tmp_path, "marker")
 
 
+def test_two_that_write_the_same_folder_leave_each_other_alone(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    (tmp_path / ".out.killed.tmp").mkdir()
+    with atomic_folder(tmp_path / "out") as first:
+        (first / "a").write_text("first")
+        with atomic_folder(tmp_path / "out") as second:
+            (second / "a").write_text("second")
+        assert (tmp_path / "out" / "a").read_text() == "second"
+        assert (first / "a").exists()
+    assert (tmp_path / "out" / "a").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
     """The lock is of the open file: threads of one process wait for each other as processes do."""
     pytest.importorskip("fcntl")

@@ -90,7 +90,9 @@ def test_chunks_have_the_gradients_of_the_whole_batch(
     assert (losses.reconstruction > 0) == (section is not None)
     assert whole.keys() == parts.keys()
     for name, gradient in whole.items():
-        torch.testing.assert_close(parts[name], gradient, rtol=1e-3, atol=1e-5, msg=name)
+        # Rounding is of the size of a sum's terms: an element near 0 beside others of 200 is a sum of such terms.
+        least = 1e-5 * max(1.0, float(gradient.abs().max()))
+        torch.testing.assert_close(parts[name], gradient, rtol=1e-3, atol=least, msg=name)
 
 
 @pytest.mark.parametrize("bits", ["bf16-mixed", "16-mixed"])

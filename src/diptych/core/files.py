@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.alone import lock_folder
 from diptych.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -105,15 +106,27 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
     except OSError as error:
         raise _storage_error(target, error) from error
     try:
-        yield temporary
-        temporary.chmod(0o755)
-        replace_folder(temporary, target)
+        with _in_use(temporary):
+            yield temporary
+            temporary.chmod(0o755)
+            replace_folder(temporary, target)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise _storage_error(target, error) from error
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+@contextmanager
+def _in_use(folder: Path) -> Iterator[None]:
+    """Mark a folder as somebody's who is alive: the system takes the mark off when the process ends, however."""
+    handle = lock_folder(folder)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 @contextmanager
@@ -180,13 +193,17 @@ def replace_folder(source: Path | str, target: Path | str) -> None:
 
 def recover_folder(target: Path | str) -> None:
     """Put right what a kill inside :func:`atomic_folder` can leave: the old version under ``.NAME.old``,
-    half-written ones under ``.NAME.*.tmp``."""
+    half-written ones under ``.NAME.*.tmp``. Those that another process is filling at this moment stay."""
     target = Path(target)
     old = target.with_name(f".{target.name}.old")
     if old.exists() and not target.exists():
         old.rename(target)
     for leftover in target.parent.glob(f".{target.name}.*.tmp"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        try:
+            with _in_use(leftover):
+                shutil.rmtree(leftover, ignore_errors=True)
+        except BlockingIOError:
+            continue
 
 
 def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -4,6 +4,7 @@ from diptych.studies.claims import Claim, Finding, Judgement, judge
 from diptych.studies.collect import collect
 from diptych.studies.compare import Comparison, compare, judged_in_the_paper
 from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.log_source import LogSource
 from diptych.studies.published import published_papers, published_table
 from diptych.studies.results import Entry, Results
 from diptych.studies.rows import Choices, recipe_of
@@ -23,6 +24,7 @@ __all__ = [
     "Finding",
     "FurtherTable",
     "Judgement",
+    "LogSource",
     "Measurement",
     "Results",
     "Row",

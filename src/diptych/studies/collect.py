@@ -1,4 +1,4 @@
-"""Finding what studies have measured: in study folders, and in single runs that studies trained."""
+"""A study's folder: whose it is, and what was measured in it; the same of single runs that studies trained."""
 
 from __future__ import annotations
 
@@ -8,15 +8,35 @@ from dataclasses import replace
 from pathlib import Path
 
 from diptych.core.errors import UsageError
-from diptych.core.files import read_json
+from diptych.core.files import read_json, write_json
 from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import run_folder
-from diptych.studies.study import STUDIES, Study
+from diptych.studies.study import STUDIES, SettingName, Study
 
-__all__ = ["STUDY", "collect", "entries_of"]
+__all__ = ["STUDY", "claim_folder", "collect", "entries_of"]
 
 STUDY = "study.json"
 """Marks a study's folder: which study and setting it is of, and the command that began it."""
+
+
+def claim_folder(folder: Path, study: Study, setting: SettingName, command: str) -> None:
+    """Write study.json, or see that the one there is of the same study and setting.
+
+    Raises:
+        UsageError: it is of another.
+    """
+    about = {"study": study.name, "setting": setting}
+    file = folder / STUDY
+    if file.is_file():
+        there = read_json(file)
+        for key, value in about.items():
+            if there.get(key) != value:
+                stay = f", or stay with --setting {there.get(key)}" if key == "setting" else ""
+                raise UsageError(
+                    f"{folder} holds {key} {there.get(key)!r}, not {value!r}",
+                    f"choose another folder with --out{stay}",
+                )
+    write_json(file, {**about, "command": command})
 
 
 def entries_of(study: Study, folder: Path) -> Iterator[Entry]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from diptych.studies.claims import Claim, Judgement, judge, missing
 from diptych.studies.comparison import OWN, Block, ComparedCell, ComparedRow, Comparison
 from diptych.studies.evidence import Evidence, Figure, printed_by, printed_evidence
-from diptych.studies.label import changed_training, given_start, label_of, label_of_several
+from diptych.studies.label import changed_training, given_start, label_of, label_of_log, label_of_several
 from diptych.studies.published import EvaluatedOn
 from diptych.studies.results import Results
 from diptych.studies.study import PUBLISHED, Row, Study
@@ -78,7 +78,10 @@ def _compare_one(study: Study, results: Results) -> Comparison:
         (claim, _judged(claim, keys, evidence) if is_the_papers else judge(claim, evidence), in_paper)
         for claim, in_paper in printed
     )
-    label = label_of(study, results, blocks[0], changed, as_published)
+    if study.of_logs:
+        label = label_of_log(study, results, blocks[0], as_published)
+    else:
+        label = label_of(study, results, blocks[0], changed, as_published)
     remarks = () if study.remarks is None else tuple(study.remarks(evidence))
     tables = () if study.tables is None else tuple(study.tables(evidence))
     return Comparison(study, results, label, reproduces, blocks, claims, remarks, tables)
@@ -120,8 +123,16 @@ def _as_printed(own: Measured | None) -> EvaluatedOn:
     """What ours were measured on, in the words of printed numbers."""
     if own is None:
         return EvaluatedOn(OWN, "nothing", "none", 0, (0,))
+    sessions = (own.sessions,) if own.sessions else ()
     return EvaluatedOn(
-        OWN, own.dataset, own.split, own.images, (own.captions,), own.protocol, chosen=own.chosen
+        OWN,
+        own.dataset,
+        own.split,
+        own.images,
+        (own.captions,),
+        own.protocol,
+        chosen=own.chosen,
+        sessions=sessions,
     )
 
 

@@ -66,8 +66,14 @@ class ComparedRow:
 
     @property
     def name(self) -> str:
-        """The paper's number and the label."""
-        return self.row.label if self.printed is None else f"{self.printed.row}  {self.row.label}"
+        """The paper's number and the label, once where they are the same."""
+        return f"{self.number}  {self.row.label}" if self.number else self.row.label
+
+    @property
+    def number(self) -> str:
+        """The paper's number or words; empty where it prints no number, or where the label says the same."""
+        printed = "" if self.printed is None or not self.printed.cells else self.printed.row
+        return "" if printed.lower() == self.row.label.lower() else printed
 
 
 @dataclass(frozen=True)

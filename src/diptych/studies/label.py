@@ -11,7 +11,7 @@ from diptych.studies.study import Study
 if TYPE_CHECKING:
     from diptych.studies.compare import Block
 
-__all__ = ["changed_training", "given_start", "label_of", "label_of_several"]
+__all__ = ["changed_training", "given_start", "label_of", "label_of_log", "label_of_several"]
 
 _OF_THE_MACHINE = (
     "model.image.weights",
@@ -82,6 +82,32 @@ def label_of(study: Study, results: Results, block: Block, changed: list[str], i
         )
     return (
         f"Not a reproduction: on the paper's data, but {how}. The paper's numbers stand beside ours for "
+        "orientation, and only the claims are judged."
+    )
+
+
+def label_of_log(study: Study, results: Results, block: Block, is_the_papers: bool) -> str:
+    """The sentence for a study of a log, for which nothing is trained but what predicts.
+
+    Args:
+        study: which.
+        results: what was measured.
+        block: its table.
+        is_the_papers: whether log and setting are the paper's.
+    """
+    if not results.entries:
+        return "Nothing has been run."
+    entry = results.entries[0]
+    how = f"on {entry.data}; as the setting {entry.setting!r} says ({study.settings[entry.setting].description})"
+    changed = sorted({key for one in results.entries for key in one.changed})
+    if changed:
+        how += f", with changes of {', '.join(changed)}"
+    if study.without_data:
+        return f"Held against the paper: {study.settings[entry.setting].description}."
+    if is_the_papers:
+        return f"A reproduction: {how}."
+    return (
+        f"Not a reproduction: {how}. The paper's numbers are of {block.on.describe()}; they stand beside ours for "
         "orientation, and only the claims are judged."
     )
 

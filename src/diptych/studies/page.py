@@ -47,7 +47,8 @@ def render_study(comparison: Comparison, command: str = "") -> str:
     study = comparison.study
     columns = [column.name for column in study.columns]
     on_log = [column.name for column in study.columns if column.logarithmic]
-    drawn = comparison_figure(comparison.blocks[0], columns, on_log=on_log) if not study.several else None
+    alone = study.several or study.of_logs  # they have figures of their own
+    drawn = None if alone else comparison_figure(comparison.blocks[0], columns, on_log=on_log)
     panels: list[str] = []
     if study.figure is not None:
         labels = {row.name: row.label for row in study.rows}
@@ -89,7 +90,13 @@ def notes_of(study: Study) -> list[str]:
 
 
 def _detailed(comparison: Comparison) -> list[tuple[str, Any]]:
-    """Names and rows that were measured: once each, or once per collection of several."""
+    """Names and rows that were measured: once each, once per collection of several, of a log once per command."""
+    if comparison.study.of_logs:
+        each: dict[tuple[str, ...], Any] = {}
+        for row in comparison.blocks[0].rows:
+            if row.seeds:
+                each.setdefault((*row.commands, row.protocol), row)
+        return [(row.name if len(each) > 1 else "all rows", row) for row in each.values()]
     if not comparison.study.several:
         return [(row.name, row) for row in comparison.blocks[0].rows if row.seeds]
     once: dict[tuple[str, str], tuple[str, Any]] = {}

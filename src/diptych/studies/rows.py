@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
 from diptych.studies.alone import leaves_alone
+from diptych.studies.log_source import LogSource
 from diptych.studies.study import Row, Setting, SettingName, Study
 from diptych.studies.ways import missing_library, not_of_recipes, way_of
 
@@ -60,6 +61,7 @@ class Choices:
         positives: further judgements to measure by, ``NAME:PATH``.
         collections: a name (empty: the collection's own) and a recipe's data section for each, of studies
             of several collections; the setting's own when empty.
+        log: a shop's log, of studies of logs; the setting's own when not given.
     """
 
     setting: SettingName | None = None
@@ -69,6 +71,7 @@ class Choices:
     values: Mapping[str, Any] = field(default_factory=dict)
     positives: str | None = None
     collections: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    log: LogSource | None = None
 
 
 DEFAULT = Choices()
@@ -106,7 +109,7 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
     if row.name in chosen.left_out:
         return chosen.left_out[row.name]
     way = way_of(row, choices.values)
-    if way in ("given", "captions"):
+    if way in ("given", "captions", "log"):
         return None
     if way in ("head", "search", "adapted"):
         # It can be made of whatever its base is, where its engine is there.

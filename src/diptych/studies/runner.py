@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from diptych.core.errors import Interrupted, UsageError
-from diptych.core.files import cache_root, read_json, write_json
+from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.studies.chosen import chosen_for
-from diptych.studies.collect import STUDY, entries_of
+from diptych.studies.collect import claim_folder, entries_of
 from diptych.studies.kept import is_kept
 from diptych.studies.making import Made, Wanted, check, make
 from diptych.studies.results import Entry, Results, entry_file
@@ -103,7 +103,8 @@ def run_study(
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Results:
-    """Train and measure a study's rows; what is there already is used.
+    """Train and measure a study's rows; what is there already is used. One of a shop's log trains nothing: see
+    :mod:`diptych.studies.log_runner`.
 
     Args:
         study: what is run.
@@ -124,6 +125,12 @@ def run_study(
         Interrupted: ``should_stop`` said so; the same call goes on.
         UsageError: the folder holds another study, or runs of other recipes; no row can be run.
     """
+    if study.of_logs:
+        from diptych.studies.log_runner import run_log_study
+
+        return run_log_study(
+            study, folder, choices, rows=rows, command=command, should_stop=should_stop, tell=tell
+        )
     folder = Path(folder)
     machine = Machine(features_root or cache_root() / "features", accelerator, should_stop, tell)
     choices, setting, named = chosen_for(study, choices)
@@ -143,7 +150,7 @@ def run_study(
         study.check_measuring(measuring_of(choices.values, study.measured_by), named)
     for _, wanted in plan:
         check(wanted)
-    _claim(folder, study, setting, command)
+    claim_folder(folder, study, setting, command)
     for job, wanted in plan:
         with task(f"{job.place}: {job.row.name}", 1, "trainings") as bar:
             _do(wanted, job.shown, collections, machine)
@@ -155,22 +162,6 @@ def run_study(
     results = Results(study.name, tuple(entries_of(study, folder)), left_out, study.several)
     results.save(folder / "results.json")
     return results
-
-
-def _claim(folder: Path, study: Study, setting: SettingName, command: str) -> None:
-    """Write study.json, or see that the one there is of the same study and setting."""
-    about = {"study": study.name, "setting": setting}
-    file = folder / STUDY
-    if file.is_file():
-        there = read_json(file)
-        for key, value in about.items():
-            if there.get(key) != value:
-                stay = f", or stay with --setting {there.get(key)}" if key == "setting" else ""
-                raise UsageError(
-                    f"{folder} holds {key} {there.get(key)!r}, not {value!r}",
-                    f"choose another folder with --out{stay}",
-                )
-    write_json(file, {**about, "command": command})
 
 
 def _do(wanted: Wanted, shown: bool, collections: Collections, machine: Machine) -> None:

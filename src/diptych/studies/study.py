@@ -69,6 +69,7 @@ class Row:
         pretrained: whether nothing is trained, in the paper: the row is a published encoder, which a person
             gives or which the setting names, and its numbers are held against those printed of it.
         captions_alone: whether there is nothing to make: what is measured are the captions themselves.
+        log_alone: whether there is nothing to make and no collection: what is measured is a shop's log.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Row:
     adapt: Mapping[str, Any] | None = None
     pretrained: bool = False
     captions_alone: bool = False
+    log_alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ class Setting:
         given: what is taken for a row that a person may give and has not given: its key → an encoder.
         collections: what is measured on when nobody says: a name → a recipe's data section, for studies of
             several collections.
-        measure: how it is measured when nobody says (``--set measure.KEY=VALUE``), for studies of several.
+        measure: how it is measured when nobody says (``--set measure.KEY=VALUE``), for studies of several
+            collections and of logs.
+        log: options of the shop's log that is generated when nobody gives one, for studies of logs.
     """
 
     description: str
@@ -124,6 +128,7 @@ class Setting:
     given: Mapping[str, str] = field(default_factory=dict)
     collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     measure: Mapping[str, Any] = field(default_factory=dict)
+    log: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -162,10 +167,12 @@ class Study:
         remarks: what a table does not say of the numbers at hand, e.g. which of several rows was chosen.
         several: whether its rows are measured on several collections side by side: evidence then has a
             column ``COLLECTION COLUMN`` for each, and the paper's numbers are told apart by who measured.
-        measured_by: what a person may set about measuring (``--set measure.KEY=VALUE``), of studies of several.
+        measured_by: what a person may set about measuring (``--set measure.KEY=VALUE``), of studies of several
+            collections and of logs.
         check_measuring: sees that what is set about measuring is possible on the collections, before anything
             is made.
         tables: what is made of the numbers besides, for the terminal and the report.
+        without_data: of studies of logs, whether it looks at nothing but what this package declares.
     """
 
     name: str
@@ -184,11 +191,17 @@ class Study:
     measured_by: tuple[str, ...] = ()
     check_measuring: Callable[[Mapping[str, Any], Mapping[str, Collection]], None] | None = None
     tables: Callable[[Evidence], list[FurtherTable]] | None = None
+    without_data: bool = False
 
     @property
     def description(self) -> str:
         """For the registry: what it asks."""
         return self.asks
+
+    @property
+    def of_logs(self) -> bool:
+        """Whether it is of a shop's log instead of collections: nothing is trained on pictures or captions."""
+        return all(row.log_alone for row in self.rows)
 
     @property
     def paper(self) -> Paper:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from diptych.core.errors import NumericalError, UsageError
-from diptych.studies.published import Cell, EvaluatedOn
+from diptych.studies.published import Cell, EvaluatedOn, either, extent_of
 
 __all__ = [
     "CLOSE",
@@ -59,32 +59,35 @@ class Measured:
     """What a number was measured on, to be held against :class:`EvaluatedOn`.
 
     Attributes:
-        dataset, split: of the collection.
-        images, captions: how many.
-        protocol: how they were cut into galleries.
+        dataset, split: of the collection, or of the log.
+        images, captions: how many; 0 of a log.
+        protocol: how they were cut into galleries, or a log into sessions.
         positives: whose judgements.
         chosen: which captions of each image, as of :class:`EvaluatedOn`.
         reranked: how many candidates per query a matching head scored again; 0 for none.
         unranked: what became of the others; empty where there is nothing to become.
         centric: what the pictures show; empty where nobody said.
+        sessions: of a log, how many; 0 of a collection.
     """
 
     dataset: str
     split: str
-    images: int
-    captions: int
+    images: int = 0
+    captions: int = 0
     protocol: str = "full"
     positives: str = "own"
     chosen: str = "all"
     reranked: int = 0
     unranked: str = ""
     centric: str = ""
+    sessions: int = 0
 
     @property
     def task(self) -> str:
         """What was asked, whoever answered."""
         which = "" if self.chosen == "all" else f" ({self.chosen})"
-        return f"{self.split}, {self.images:,} images, {self.captions:,} captions{which}, {self.protocol}"
+        extent = extent_of(self.images, (self.captions,), (self.sessions,)).removesuffix(", ")
+        return ", ".join(part for part in (self.split, f"{extent}{which}", self.protocol) if part)
 
 
 def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
@@ -101,9 +104,12 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
             differences.append(f"{what} {have}, not {want}")
     if measured.images != printed.images:
         differences.append(f"{measured.images:,} images, not {printed.images:,}")
-    if measured.captions not in printed.captions:
-        wanted = " or ".join(f"{count:,}" for count in printed.captions)
-        differences.append(f"{measured.captions:,} captions, not {wanted}")
+    for counted, count, known in (
+        ("captions", measured.captions, printed.captions),
+        ("sessions", measured.sessions, printed.sessions),
+    ):
+        if count not in (known or (0,)):
+            differences.append(f"{count:,} {counted}, not {either(known) or 'none'}")
     if measured.reranked not in (printed.reranked or (0,)):
         wanted = " or ".join(map(str, printed.reranked)) or "none"
         differences.append(f"{measured.reranked or 'no'} candidates re-ranked, not {wanted}")

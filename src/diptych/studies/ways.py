@@ -1,5 +1,5 @@
 """How a row is made: by a recipe, from what a person gives, as a head on its base's rows, as a search of them,
-as its base adapted; or not at all, where the captions themselves are measured.
+as its base adapted; or not at all, where the captions themselves are measured, or a log.
 
 What a person sets for one way has no meaning for the others: ``--set sparsify.training.epochs=40`` reaches the
 heads of a study, ``--set search.items=20000`` its searches, ``--set adapt.epochs=9`` what is adapted, ``--set
@@ -30,7 +30,7 @@ __all__ = [
     "way_of",
 ]
 
-Way = Literal["recipe", "given", "head", "search", "adapted", "captions"]
+Way = Literal["recipe", "given", "head", "search", "adapted", "captions", "log"]
 Section = Literal["sparsify", "search", "adapt"]
 
 SECTIONS: tuple[Section, ...] = ("sparsify", "search", "adapt")
@@ -46,8 +46,8 @@ _HEADS_BY = ("words",)
 
 def way_of(row: Row, values: Mapping[str, Any]) -> Way:
     """How a row is made, with what a person has set."""
-    if row.captions_alone:
-        return "captions"
+    if row.captions_alone or row.log_alone:
+        return "captions" if row.captions_alone else "log"
     if row.search is not None:
         return "search"
     if row.sparsify is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -23,6 +24,8 @@ __all__ = [
     "Paper",
     "PublishedRow",
     "PublishedTable",
+    "either",
+    "extent_of",
     "published_papers",
     "published_table",
     "published_tables",
@@ -33,7 +36,7 @@ TOLERANCE = 0.05
 
 _ABSENT = ("-", "?")
 _CHOSEN = {"first": "the first of each image", "random": "one of each image at random"}
-_SEVERAL = ("captions", "reranked")
+_SEVERAL = ("captions", "reranked", "sessions")
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,11 @@ class EvaluatedOn:
 
     Attributes:
         key: what the file calls it.
-        dataset: name of the collection.
+        dataset: name of the collection, or of the log.
         split: part of it.
-        images: how many.
-        captions: how many; several where a paper leaves open which.
-        protocol: how the part was cut into galleries.
+        images: how many; 0 of a log.
+        captions: how many; several where a paper leaves open which, empty of a log.
+        protocol: how the part was cut into galleries, or a log into sessions.
         positives: ``own``, a collection's captions, or the name of further judgements (``cxc``).
         encoder: the encoder whose rows were measured, where a table has several; empty else.
         by: who measured, where a table quotes others' numbers beside its own; empty else.
@@ -73,13 +76,14 @@ class EvaluatedOn:
         unranked: what became of the others, as :mod:`diptych.evaluation.candidate_ranks` calls it; empty
             where so many were scored again that it makes no difference.
         centric: what the pictures show, as the paper says: ``scene``, ``object``, or nothing.
+        sessions: of a log, how many; several where a paper leaves open which, empty of a collection.
     """
 
     key: str
     dataset: str
     split: str
-    images: int
-    captions: tuple[int, ...]
+    images: int = 0
+    captions: tuple[int, ...] = ()
     protocol: str = "full"
     positives: str = "own"
     encoder: str = ""
@@ -88,18 +92,29 @@ class EvaluatedOn:
     reranked: tuple[int, ...] = ()
     unranked: str = ""
     centric: str = ""
+    sessions: tuple[int, ...] = ()
 
     def describe(self) -> str:
         """One line."""
-        captions = " or ".join(f"{count:,}" for count in self.captions)
         more = "" if self.positives == "own" else f", positives {self.positives}"
         more += f", rows of {self.encoder}" if self.encoder else ""
         more += "" if self.chosen == "all" else f", {_CHOSEN[self.chosen]}"
         more += f", {' or '.join(map(str, self.reranked))} candidates re-ranked" if self.reranked else ""
         more += f" (unranked: {self.unranked})" if self.unranked else ""
-        return (
-            f"{self.dataset} {self.split}: {self.images:,} images, {captions} captions, {self.protocol}{more}"
-        )
+        extent = extent_of(self.images, self.captions, self.sessions)
+        return f"{self.dataset} {self.split}: {extent}{self.protocol}{more}"
+
+
+def extent_of(images: int, captions: Sequence[int], sessions: Sequence[int]) -> str:
+    """How much was measured, as the beginning of a phrase: pictures and captions, sessions of a log, or nothing."""
+    if any(sessions):
+        return f"{either(sessions)} sessions, "
+    return f"{images:,} images, {either(captions)} captions, " if images or any(captions) else ""
+
+
+def either(counts: Sequence[int]) -> str:
+    """``"25,000 or 25,010"``."""
+    return " or ".join(f"{count:,}" for count in counts)
 
 
 @dataclass(frozen=True)

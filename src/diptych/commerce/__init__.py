@@ -1,0 +1,1 @@
+"""Shops: purchase intent from logs."""

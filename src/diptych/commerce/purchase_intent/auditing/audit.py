@@ -1,0 +1,149 @@
+"""A leak audit: every check on a table of features, kept as a folder.
+
+::
+
+    AUDIT/
+      audit.json      of what, how, all findings
+      findings.csv    the same findings as a table
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, AuditOptions, Finding
+from diptych.commerce.purchase_intent.evaluation.plan import split_input
+from diptych.commerce.purchase_intent.scoring.slices import slices_of
+from diptych.core.errors import DataError, StorageError, UnknownNameError
+from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.progress import track
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.features.table import FeatureTable
+    from diptych.data.logs.log import Log
+
+__all__ = ["MARKER", "LeakAudit", "audit"]
+
+MARKER = "audit.json"
+_TABLE = "findings.csv"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class LeakAudit:
+    """What the checks found.
+
+    Attributes:
+        features: fingerprint of the table.
+        about: one line about it, the parts, and the options.
+        checks: name → description of those that ran.
+        findings: of all of them, in order.
+    """
+
+    features: str
+    about: dict[str, Any]
+    checks: dict[str, str]
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def alarms(self) -> list[Finding]:
+        """Findings that somebody has to look at before any number is believed."""
+        return [finding for finding in self.findings if finding.alarm]
+
+    def line(self) -> str:
+        """One line."""
+        return (
+            f"{self.about['line']}: {len(self.findings)} findings of {len(self.checks)} checks, "
+            f"{len(self.alarms)} alarm{'s' * (len(self.alarms) != 1)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "format": _FORMAT,
+            "features": self.features,
+            "about": self.about,
+            "checks": self.checks,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def save(self, folder: Path | str) -> None:
+        """Write the folder.
+
+        Raises:
+            UsageError: it holds other things.
+            StorageError: it cannot be written.
+        """
+        with atomic_folder(folder, MARKER) as inside:
+            with open(inside / _TABLE, "w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, [one.name for one in fields(Finding)], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(finding.to_dict() for finding in self.findings)
+            write_json(inside / MARKER, self.to_dict())
+
+    @classmethod
+    def open(cls, folder: Path | str) -> LeakAudit:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            DataError: no folder of an audit.
+            StorageError: of another version.
+        """
+        folder = Path(folder)
+        if not (folder / MARKER).is_file():
+            raise DataError(
+                f"{folder} holds no audit (no {MARKER})", "make it: diptych intent audit FEATURES"
+            )
+        said = read_json(folder / MARKER)
+        if said.get("format") != _FORMAT:
+            raise StorageError(
+                f"{folder} is an audit of format {said.get('format')}, this version reads {_FORMAT}",
+                "audit again: diptych intent audit",
+            )
+        findings = tuple(Finding(**one) for one in said["findings"])
+        return cls(said["features"], said["about"], said["checks"], findings)
+
+
+def audit(
+    features: FeatureTable,
+    log: Log | None = None,
+    *,
+    options: AuditOptions | None = None,
+    checks: Sequence[str] | None = None,
+) -> LeakAudit:
+    """Run checks on a table of features.
+
+    Args:
+        features: the table.
+        log: that it was made of; without it the shift test cannot run, and says so.
+        options: how.
+        checks: names; all when None.
+
+    Raises:
+        UnknownNameError: no such check, feature set, model or step.
+        MismatchError: the table was not made of this log.
+    """
+    options = options or AuditOptions()
+    for step in options.steps or ():
+        if step not in features.steps:
+            raise UnknownNameError("step", str(step), map(str, features.steps))
+    if not features.is_whole and options.feature_set not in features.sets:
+        raise UnknownNameError("feature set", options.feature_set, features.sets)
+    chosen = sorted(CHECKS if checks is None else map(CHECKS.get, checks), key=lambda check: check.order)
+    given = AuditInput(features, log, slices_of(split_input(features), seed=options.seed), options)
+    findings = [finding for check in track(chosen, "checks", unit="checks") for finding in check.run(given)]
+    return LeakAudit(
+        features.fingerprint,
+        {
+            "line": features.describe(),
+            "log": None if log is None else log.name,
+            "parts": given.slices.note,
+            "options": {**asdict(options), "steps": None if options.steps is None else list(options.steps)},
+        },
+        {check.name: check.description for check in chosen},
+        tuple(findings),
+    )

@@ -1,0 +1,189 @@
+"""The work of one fold: features fitted on its training part alone, then model after model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.evaluation.calibration import fit_platt, log_odds
+from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
+from diptych.commerce.purchase_intent.evaluation.importance import importance_of
+from diptych.commerce.purchase_intent.evaluation.measures import best_threshold
+from diptych.commerce.purchase_intent.evaluation.plan import inside, split_input
+from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
+from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.models import FittedModel, fit_model
+from diptych.commerce.purchase_intent.splits import SPLITS, Fold
+from diptych.core.errors import DataError, StorageError
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.features.table import FeatureTable
+
+__all__ = ["Work"]
+
+_INNER_FOLDS = 5
+"""Of a training part, one in so many is held back for the threshold and the calibration."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Features fitted on some sessions, as matrices of those and of others."""
+
+    fitted: FittedFeatures
+    train: np.ndarray
+    train_labels: np.ndarray
+    test: np.ndarray
+    test_labels: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Whatever every unit of a grid needs.
+
+    Attributes:
+        features: the table.
+        folds: of all its sessions.
+        protocol: what is done.
+        folder: where it is kept.
+    """
+
+    features: FeatureTable
+    folds: Sequence[Fold]
+    protocol: Protocol
+    folder: Path
+
+    def missing(self, unit: Unit) -> list[str]:
+        """Models whose scores, or importances, are not there or cannot be read."""
+        return [model for model in self.protocol.models if not self._is_there(unit, model)]
+
+    def _is_there(self, unit: Unit, model: str) -> bool:
+        try:
+            FoldScores.open(unit.file(self.folder, model))
+            if model == self.protocol.importance_model:
+                FoldImportance.open(unit.importance_file(self.folder))
+        except StorageError:
+            return False
+        return True
+
+    def run(self, unit: Unit, should_stop: Callable[[], bool]) -> Iterator[str]:
+        """Fit what is missing of a unit; gives the name of every model whose scores are kept now.
+
+        It ends early when ``should_stop`` says so.
+        """
+        fold = _Fold(self, unit)
+        for name in self.missing(unit):
+            if should_stop():
+                return
+            fitted = fold.fit(name)
+            found = fold.scores(fitted)
+            if name == self.protocol.importance_model:
+                fold.importance(fitted).save(unit.importance_file(self.folder))
+            found.save(unit.file(self.folder, name))
+            yield name
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    work: Work
+    unit: Unit
+
+    @cached_property
+    def _rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Training and test sessions that are in the population."""
+        population = self.work.features.population(self.unit.setting, self.unit.step)
+        fold = self.work.folds[self.unit.fold]
+        return inside(fold.train, population), inside(fold.test, population)
+
+    @cached_property
+    def _outer(self) -> _Part:
+        return self._part(*self._rows)
+
+    @cached_property
+    def _inner(self) -> _Part | str:
+        """The training part divided in the same way, with features fitted anew; or why it cannot be."""
+        train, _ = self._rows
+        split = SPLITS.get(self.work.protocol.split)
+        folds = min(_INNER_FOLDS, split.default_folds)
+        try:
+            given = split_input(self.work.features).take(train)
+            fold = split.folds(given, folds, self.work.protocol.seed)[0]
+        except DataError as error:
+            return f"the training part cannot be divided: {error.message}"
+        return self._part(train[fold.train], train[fold.test])
+
+    def _part(self, train: np.ndarray, test: np.ndarray) -> _Part:
+        features, step = self.work.features, self.unit.step
+        chosen = features.features(self.unit.setting, self.unit.feature_set, step)
+        view = features.at(train, step)
+        fitted = fit_features(chosen, view)
+        return _Part(
+            fitted,
+            fitted.matrix(view),
+            features.labels[train],
+            fitted.matrix(features.at(test, step)),
+            features.labels[test],
+        )
+
+    def _fitted(self, name: str, part: _Part) -> FittedModel:
+        how = self.work.protocol
+        return fit_model(name, part.train, part.train_labels, balanced=how.balanced, seed=how.seed)
+
+    def fit(self, name: str) -> FittedModel:
+        """The model, fitted on the whole training part."""
+        return self._fitted(name, self._outer)
+
+    def scores(self, fitted: FittedModel) -> FoldScores:
+        """Scores of the test part, as they are and calibrated."""
+        raw = fitted.scores(self._outer.test)
+        calibrated, threshold, reason = self._calibrated(fitted, raw)
+        return FoldScores(
+            rows=self._rows[1],
+            scores=raw,
+            calibrated=calibrated,
+            threshold=threshold,
+            weighting=fitted.weighting,
+            output=fitted.model.output,
+            constant=fitted.reason,
+            uncalibrated=reason,
+            warnings=fitted.warnings,
+        )
+
+    def _calibrated(self, fitted: FittedModel, raw: np.ndarray) -> tuple[np.ndarray, float, str]:
+        """Probabilities, the threshold on them, and why there are none.
+
+        A model of the same kind is fitted without the part that is held back; the sigmoid and the threshold
+        that suit its scores there are taken over.
+        """
+        none = np.full(len(raw), np.nan)
+        if not self.work.protocol.inner:
+            return none, np.nan, ""
+        if (
+            fitted.constant is not None
+        ):  # the share of purchases; of all constants, F1 likes best to buy always
+            share = float(self._outer.train_labels.mean())
+            return np.full(len(raw), share), share, ""
+        if isinstance(self._inner, str):
+            return none, np.nan, self._inner
+        part = self._inner
+        inner = self._fitted(fitted.model.name, part)
+        if inner.constant is not None:
+            return none, np.nan, f"inside the training part: {inner.reason}"
+        x = log_odds(inner.scores(part.test), inner.model)
+        try:
+            platt = fit_platt(x, part.test_labels)
+        except DataError as error:
+            return none, np.nan, error.message
+        threshold = best_threshold(platt.probabilities(x), part.test_labels)
+        return platt.probabilities(log_odds(raw, fitted.model)), threshold, ""
+
+    def importance(self, fitted: FittedModel) -> FoldImportance:
+        """What the features are worth to a fitted model."""
+        part, unit = self._outer, self.unit
+        chosen = self.work.features.features(unit.setting, unit.feature_set, unit.step)
+        seed = [self.work.protocol.seed, unit.fold]
+        return importance_of(fitted, chosen, part.fitted.owners, part.test, part.test_labels, seed)

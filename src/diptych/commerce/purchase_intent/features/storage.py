@@ -1,0 +1,135 @@
+"""A folder of features: what is known of every session, and the first pages of each.
+
+::
+
+    FEATURES/
+      features.json      what it was made of and how, what was left out, the columns and page types
+      sessions.parquet   one row per session, by rising session_id
+      page_types.npy     (sessions, steps) int32 codes
+      page_times.npy     (sessions, steps) int64 microseconds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.features.columns import text_array
+from diptych.core.errors import DataError, StorageError
+from diptych.core.extras import require
+from diptych.core.files import read_json, write_json
+
+__all__ = [
+    "FIXED",
+    "FORMAT",
+    "MARKER",
+    "PAGE_TIMES",
+    "PAGE_TYPES",
+    "SESSIONS_FILE",
+    "open_marker",
+    "read_columns",
+    "write_marker",
+    "write_sessions",
+]
+
+MARKER = "features.json"
+SESSIONS_FILE = "sessions.parquet"
+PAGE_TYPES = "page_types.npy"
+PAGE_TIMES = "page_times.npy"
+FORMAT = 1
+
+FIXED = {
+    "session_id": "int64",
+    "person": "int64",
+    "start_us": "int64",
+    "end_us": "int64",
+    "label": "bool",
+    "pages_before_purchase": "number",
+    "pages_before_identified": "number",
+}
+"""Columns that every table has before those of its view; numbers are float64 with NaN for none."""
+
+_PURPOSE = "a table of features"
+_GROUP = 1 << 17
+
+
+def open_marker(folder: Path) -> dict[str, Any]:
+    """What ``features.json`` says.
+
+    Raises:
+        DataError: no folder of features.
+        StorageError: of another version.
+    """
+    if not (folder / MARKER).is_file():
+        raise DataError(
+            f"{folder} holds no features (no {MARKER})",
+            "make them: diptych intent features LOG --out FEATURES",
+        )
+    about = read_json(folder / MARKER)
+    found = about.get("format") if isinstance(about, dict) else None
+    if found != FORMAT:
+        raise StorageError(
+            f"{folder} holds features of format {found}, this version reads {FORMAT}",
+            "make them again: diptych intent features",
+        )
+    return dict(about)
+
+
+def write_sessions(
+    folder: Path, blocks: Iterable[Mapping[str, np.ndarray]], columns: Mapping[str, str]
+) -> int:
+    """Write ``sessions.parquet`` block by block.
+
+    Args:
+        folder: to write to.
+        blocks: name → (m,) values of :data:`FIXED` and of ``columns``.
+        columns: name → ``text`` or ``number``, of the view.
+
+    Returns:
+        How many rows there were.
+    """
+    pa, parquet = require("pyarrow", "commerce", _PURPOSE), require("pyarrow.parquet", "commerce", _PURPOSE)
+    types = {"int64": pa.int64(), "bool": pa.bool_(), "number": pa.float64(), "text": pa.string()}
+    kinds = {**FIXED, **columns}
+    schema = pa.schema([pa.field(name, types[kind]) for name, kind in kinds.items()])
+    n = 0
+    with parquet.ParquetWriter(folder / SESSIONS_FILE, schema, compression="zstd") as writer:
+        for block in blocks:
+            # NaN is stored as such: it means none, and null would only be a second way to say so.
+            arrays = [pa.array(block[name], types[kind], from_pandas=False) for name, kind in kinds.items()]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=_GROUP)
+            n += len(arrays[0])
+    return n
+
+
+def read_columns(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Name and (n,) values of some columns of ``sessions.parquet``, one after the other.
+
+    Equal texts of a column are one object.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    pa, parquet = require("pyarrow", "commerce", _PURPOSE), require("pyarrow.parquet", "commerce", _PURPOSE)
+    try:
+        with parquet.ParquetFile(folder / SESSIONS_FILE) as file:
+            for name in names:
+                column = file.read([name]).column(0).combine_chunks()
+                if pa.types.is_string(column.type):
+                    encoded = column.dictionary_encode()
+                    texts = text_array(encoded.dictionary.to_pylist())
+                    yield name, texts[encoded.indices.to_numpy()]
+                else:
+                    yield name, column.to_numpy(zero_copy_only=False)
+    except (OSError, pa.ArrowException, KeyError, IndexError) as error:
+        raise StorageError(
+            f"{folder / SESSIONS_FILE} cannot be read: {error}", "make the features again"
+        ) from None
+
+
+def write_marker(folder: Path, about: Mapping[str, Any]) -> None:
+    """Write ``features.json``, last."""
+    write_json(folder / MARKER, {"format": FORMAT, **about})

@@ -1,0 +1,229 @@
+"""FeatureTable: all that is known of sessions at every step, and who is in which population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.damage import damage_said
+from diptych.commerce.purchase_intent.features.column_features import column_feature
+from diptych.commerce.purchase_intent.features.columns import HISTORY_COLUMNS, empty_column
+from diptych.commerce.purchase_intent.features.declaration import Feature
+from diptych.commerce.purchase_intent.features.population import is_identified, is_undecided
+from diptych.commerce.purchase_intent.features.sets import FEATURE_SETS, SETTINGS, features_of
+from diptych.commerce.purchase_intent.features.storage import (
+    FIXED,
+    MARKER,
+    PAGE_TIMES,
+    PAGE_TYPES,
+    open_marker,
+    read_columns,
+)
+from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
+from diptych.core.errors import StorageError, UnknownNameError
+
+__all__ = ["ALL", "WHOLE_SESSION", "FeatureTable", "open_features"]
+
+WHOLE_SESSION = -1
+"""The one step of a table whose rows are whole sessions."""
+
+_AGAIN = "make the features again"
+
+ALL = "all"
+"""The one setting and the one feature set of such a table."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Sessions to predict on.
+
+    A table is of ``steps``, made from a log, with the settings and feature sets of the thesis; or of ``whole``
+    sessions, whose columns somebody else has computed when they were over.
+
+    Attributes:
+        folder: where it is.
+        about: what ``features.json`` says.
+        view: all n sessions at all steps; what a model may see of them at one step is :meth:`at`.
+        session_ids: (n,) int64, rising.
+        persons: (n,) int64, equal for sessions of one person.
+        start_us, end_us: (n,) int64 microseconds; 0 where the table has no times.
+        pages_before_identified: (n,) float64 pages opened before the visitor was known, NaN for never.
+    """
+
+    folder: Path
+    about: dict[str, Any]
+    view: SessionsView
+    session_ids: np.ndarray
+    persons: np.ndarray
+    start_us: np.ndarray
+    end_us: np.ndarray
+    pages_before_identified: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.session_ids)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(n,) bool, whether a session ends in a purchase."""
+        assert self.view.labels is not None
+        return self.view.labels
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether rows are whole sessions, without steps."""
+        return bool(self.about["kind"] == "whole")
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it is known when sessions were; a split by time needs it."""
+        return bool(self.about["has_times"])
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Points of prediction: pages that are open, or :data:`WHOLE_SESSION` alone."""
+        return tuple(self.about["steps"])
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """``anonymous`` and ``identified``, or ``all``."""
+        return (ALL,) if self.is_whole else SETTINGS
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """``baseline`` and ``extended``, or ``all``."""
+        return (ALL,) if self.is_whole else FEATURE_SETS
+
+    @property
+    def compat(self) -> str:
+        """``none``, or ``published``: see :mod:`diptych.commerce.purchase_intent.features.population`."""
+        return str(self.about["options"].get("compat", "none"))
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what it was made of and how."""
+        return str(self.about["fingerprint"])
+
+    def population(self, setting: str, step: int) -> np.ndarray:
+        """(m,) int64 rows, rising, of the sessions that a model of this setting and step is about.
+
+        Raises:
+            UnknownNameError: no such setting or step.
+        """
+        self._check(setting, step)
+        if self.is_whole:
+            return np.arange(len(self))
+        identified = self.identified(step)
+        chosen = identified if setting == "identified" else ~identified
+        return np.flatnonzero(chosen & self.undecided(step))
+
+    def undecided(self, step: int) -> np.ndarray:
+        """(n,) bool: whether a prediction at this step still comes well before a purchase."""
+        before = self.view.pages_before_purchase
+        assert before is not None
+        return is_undecided(before, step, self.compat)
+
+    def identified(self, step: int) -> np.ndarray:
+        """(n,) bool: whether the visitor is known at this step."""
+        return is_identified(self.pages_before_identified, step, self.compat)
+
+    def features(self, setting: str, feature_set: str, step: int) -> list[Feature]:
+        """The features of a setting, a set and a step; those that the log was asked for besides are in the
+        extended set.
+
+        Raises:
+            UnknownNameError: no such setting, set or step.
+        """
+        self._check(setting, step)
+        if feature_set not in self.sets:
+            raise UnknownNameError("feature set", feature_set, self.sets)
+        if self.is_whole:
+            return [column_feature(name, kind) for name, kind in self.about["columns"].items()]
+        return features_of(setting, feature_set, step, self.about["options"].get("also", ()))
+
+    def at(self, rows: np.ndarray, step: int) -> SessionsView:
+        """What is known of some sessions at a step: pages behind it are gone, and so is the history of visitors
+        who are not known by then.
+
+        Raises:
+            UnknownNameError: no such step.
+        """
+        self._check(self.settings[0], step)
+        taken = self.view.take(rows)
+        if self.is_whole:
+            return taken
+        unknown = ~self.identified(step)[rows]
+        columns = dict(taken.columns)
+        for name in HISTORY_COLUMNS:
+            columns[name] = columns[name].copy()
+            columns[name][unknown] = empty_column(self.about["columns"][name], int(unknown.sum()))
+        return replace(taken, columns=columns).until(step)
+
+    def describe(self) -> str:
+        """One line."""
+        n = len(self)
+        rate = self.labels.mean() if n else 0.0
+        points = "whole sessions" if self.is_whole else f"{len(self.steps)} steps"
+        return f"{self.about['name']}: {n:,} sessions, {points}, {rate:.1%} with a purchase"
+
+    def _check(self, setting: str, step: int) -> None:
+        if setting not in self.settings:
+            raise UnknownNameError("setting", setting, self.settings)
+        if step not in self.steps:
+            raise UnknownNameError("step", str(step), map(str, self.steps))
+
+
+def open_features(folder: Path | str) -> FeatureTable:
+    """Open a folder that :func:`~diptych.commerce.purchase_intent.features.make.make_features` has written.
+
+    Raises:
+        DataError: no folder of features.
+        StorageError: of another version, or damaged.
+    """
+    folder = Path(folder)
+    about = open_marker(folder)
+    fixed = dict(read_columns(folder, FIXED))
+    try:
+        types = np.load(folder / PAGE_TYPES, mmap_mode="r", allow_pickle=False)
+        times = np.load(folder / PAGE_TIMES, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"the pages of {folder} cannot be read: {error}", _AGAIN) from None
+    n = len(fixed["session_id"])
+    with damage_said(folder / MARKER, _AGAIN):
+        columns = {str(name): str(kind) for name, kind in about["columns"].items()}
+        vocabulary = tuple(map(str, about["vocabulary"]))
+        _check_pages(folder, types, times, n, max(0, *about["steps"]), len(vocabulary))
+        _ = about["kind"], about["name"], about["options"], about["fingerprint"], about["has_times"]
+    texts = dict(read_columns(folder, columns))
+    for name, values in texts.items():
+        if (columns[name] == "text") != (values.dtype == object):
+            raise StorageError(f"the column {name} of {folder} is no {columns[name]}", _AGAIN)
+    before = fixed["pages_before_purchase"]
+    view = SessionsView(
+        texts, types, times, vocabulary, fixed["label"], np.where(np.isnan(before), np.inf, before)
+    )
+    return FeatureTable(
+        folder,
+        about,
+        view,
+        fixed["session_id"],
+        fixed["person"],
+        fixed["start_us"],
+        fixed["end_us"],
+        fixed["pages_before_identified"],
+    )
+
+
+def _check_pages(folder: Path, types: np.ndarray, times: np.ndarray, n: int, steps: int, most: int) -> None:
+    """See that there are pages of ``n`` sessions for ``steps`` steps, with codes up to ``most``."""
+    if types.ndim != 2 or types.shape != times.shape or len(types) != n or types.shape[1] < steps:
+        raise StorageError(
+            f"{folder} has {n} sessions and {steps} steps, and pages of {types.shape} and {times.shape}",
+            _AGAIN,
+        )
+    if types.dtype != np.int32 or times.dtype != np.int64:
+        raise StorageError(f"{folder} has pages of {types.dtype} and {times.dtype}", _AGAIN)
+    if types.size and (types.min() < NO_PAGE or types.max() > most):
+        raise StorageError(f"{folder} has pages of a type that its vocabulary does not have", _AGAIN)

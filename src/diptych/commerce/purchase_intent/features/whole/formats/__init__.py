@@ -1,0 +1,1 @@
+"""Known tables of whole sessions; adding one is one file here."""

@@ -1,0 +1,163 @@
+"""FittedModel: a classifier with its parameters, or the constant in its place; saved without pickle."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.damage import damage_said
+from diptych.commerce.purchase_intent.models.checking import checked_matrix
+from diptych.commerce.purchase_intent.models.declaration import MODELS, IntentModel, Weighting
+from diptych.commerce.purchase_intent.models.threads import one_thread
+from diptych.commerce.purchase_intent.models.trusted import TRUSTED
+from diptych.core.errors import MismatchError, NumericalError, StorageError
+from diptych.core.extras import require
+from diptych.core.files import atomic_folder, read_json, write_json
+
+__all__ = ["FILE", "FORMAT", "MARKER", "FittedModel"]
+
+MARKER = "model.json"
+FILE = "model.skops"
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted classifier.
+
+    Attributes:
+        model: its declaration.
+        pipeline: scikit-learn's; None of a constant.
+        columns: how many it takes.
+        balanced: whether classes were to weigh the same.
+        seed: of the fit.
+        weighting: how they were weighed; ``none`` where the model has no way, or nobody asked.
+        constant: the one score of a model that had nothing to learn from.
+        reason: why it had not.
+        warnings: what the fit complained of, e.g. that it did not converge.
+    """
+
+    model: IntentModel
+    pipeline: Any
+    columns: int
+    balanced: bool
+    seed: int
+    weighting: Weighting
+    constant: float | None = None
+    reason: str = ""
+    warnings: tuple[str, ...] = field(default=())
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """(n,) float64: probabilities of a purchase, or decisions, as the model's ``output`` says.
+
+        Probabilities of a balanced model are those of a world where half of all sessions end in a purchase.
+
+        Raises:
+            MismatchError: another number of columns than it was fitted on.
+            NumericalError: an infinite value, or a score that is none.
+        """
+        X = checked_matrix(X)
+        if X.shape[1] != self.columns:
+            raise MismatchError(
+                f"{self.model.name} was fitted on {self.columns} columns and is given {X.shape[1]}",
+                "compute the features as they were for training",
+            )
+        if self.constant is not None:
+            return np.full(len(X), self.constant)
+        if not len(X):
+            return np.zeros(0)
+        with one_thread():
+            if self.model.output == "decision":
+                found = np.asarray(self.pipeline.decision_function(X), dtype=np.float64)
+            else:
+                found = np.asarray(self.pipeline.predict_proba(X)[:, 1], dtype=np.float64)
+        if not np.isfinite(found).all():
+            raise NumericalError(f"{self.model.name} gives a score that is no number", "look at its features")
+        return found
+
+    def save(self, folder: Path | str) -> Path:
+        """Write ``model.json`` and ``model.skops``; an older model in the folder is replaced at the end.
+
+        Raises:
+            UsageError: the folder holds other things.
+            StorageError: it cannot be written.
+        """
+        folder = Path(folder)
+        with atomic_folder(folder, MARKER) as temporary:
+            if self.pipeline is not None:
+                require("skops", "commerce", "saving a model")
+                from skops.io import dump
+
+                dump(self.pipeline, temporary / FILE)
+            write_json(temporary / MARKER, self._about())
+        return folder
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "model": self.model.name,
+            "columns": self.columns,
+            "balanced": self.balanced,
+            "seed": self.seed,
+            "weighting": self.weighting,
+            "constant": self.constant,
+            "reason": self.reason,
+            "warnings": list(self.warnings),
+            "scikit-learn": require("sklearn", "commerce", "saving a model").__version__,
+        }
+
+    @classmethod
+    def load(cls, folder: Path | str) -> FittedModel:
+        """Read what :meth:`save` wrote; nothing but the types of :data:`TRUSTED` and scikit-learn's is made.
+
+        Raises:
+            StorageError: no model, a damaged one, or one that asks for another type.
+            MismatchError: it was fitted by another version of scikit-learn, whose insides differ.
+            UnknownNameError: of a model that this version does not know.
+        """
+        folder = Path(folder)
+        about = read_json(folder / MARKER)
+        if not isinstance(about, dict) or about.get("format") != FORMAT:
+            raise StorageError(f"{folder / MARKER} is no model of format {FORMAT}", "train it again")
+        here = require("sklearn", "commerce", "reading a model").__version__
+        with damage_said(folder / MARKER, "train it again"):
+            if _release(about["scikit-learn"]) != _release(here):
+                raise MismatchError(
+                    f"{folder} was fitted by scikit-learn {about['scikit-learn']}, this is {here}",
+                    "train it again, or install that version",
+                )
+            constant = None if about["constant"] is None else float(about["constant"])
+            return cls(
+                model=MODELS.get(about["model"]),
+                pipeline=None if constant is not None else _read(folder / FILE),
+                columns=int(about["columns"]),
+                balanced=bool(about["balanced"]),
+                seed=int(about["seed"]),
+                weighting=about["weighting"],
+                constant=constant,
+                reason=str(about["reason"]),
+                warnings=tuple(map(str, about["warnings"])),
+            )
+
+
+def _release(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _read(file: Path) -> Any:
+    require("skops", "commerce", "reading a model")
+    from skops.io import load
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    try:
+        return load(file, trusted=list(TRUSTED))
+    except UntrustedTypesFoundException as error:
+        raise StorageError(
+            f"{file} asks for types that no model of ours needs: {error}", "do not use it"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise StorageError(f"{file} is no saved model: {error}", "train it again") from None

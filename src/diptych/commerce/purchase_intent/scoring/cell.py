@@ -1,0 +1,198 @@
+"""One setting and step of a scorer: features, model, calibration and threshold, fitted and measured apart.
+
+::
+
+    models/SETTING/step-K/
+      cell.json        base rate, calibration, threshold, typical values, what was measured
+      features.json    the features' parameters
+      background.npy   (b, columns) feature values of some training sessions, for effects; no identifiers
+      model/           the classifier
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.damage import damage_said
+from diptych.commerce.purchase_intent.evaluation.calibration import log_odds
+from diptych.commerce.purchase_intent.features.fitted import FittedFeatures
+from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.models.fitted import FittedModel
+from diptych.commerce.purchase_intent.scoring.calibrating import Calibration
+from diptych.commerce.purchase_intent.scoring.effects import replaced
+from diptych.commerce.purchase_intent.scoring.score import Reason, Score
+from diptych.commerce.purchase_intent.scoring.words import reason_of, value_in_words
+from diptych.core.errors import StorageError
+from diptych.core.files import atomic_folder, read_json, write_json
+
+__all__ = ["MARKER", "Cell", "cell_folder"]
+
+MARKER = "cell.json"
+_AGAIN = "train the scorer again"
+_FEATURES, _BACKGROUND, _MODEL = "features.json", "background.npy", "model"
+
+
+def cell_folder(root: Path, setting: str, step: int) -> Path:
+    """Where a scorer keeps one cell."""
+    return root / "models" / setting / ("whole" if step < 0 else f"step-{step}")
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What scores the sessions of one setting at one step.
+
+    Attributes:
+        setting: anonymous, identified or all.
+        step: pages that are open, -1 for whole sessions.
+        features: fitted on the first part.
+        model: fitted on the first part.
+        calibration: fitted on the second part.
+        threshold: probability with the best F1 on the second part.
+        base_rate: share of purchases in both.
+        background: (b, columns) feature values of some sessions of the first part.
+        typical: feature → its typical value in words.
+        about: sessions, purchases, notes, and what was measured on the third part.
+    """
+
+    setting: str
+    step: int
+    features: FittedFeatures
+    model: FittedModel
+    calibration: Calibration
+    threshold: float
+    base_rate: float
+    background: np.ndarray
+    typical: Mapping[str, str]
+    about: Mapping[str, Any]
+
+    def probabilities(self, view: SessionsView) -> np.ndarray:
+        """(n,) calibrated, of a view cut at the step."""
+        return self.calibration.probabilities(self._x(self.features.matrix(view)))
+
+    def score(self, view: SessionsView, reasons: int, notes: tuple[str, ...] = ()) -> Score:
+        """The score of one session.
+
+        Args:
+            view: of one session, cut at the step.
+            reasons: how many at most.
+            notes: to go with it.
+        """
+        row = self.features.matrix(view)[0]
+        if reasons:
+            x, found = self._with_effects(row)
+        else:
+            x, found = self._x(row[None]), {}
+        return Score(
+            p=float(self.calibration.probabilities(x[:1])[0]),
+            step=self.step,
+            setting=self.setting,
+            base_rate=self.base_rate,
+            threshold=self.threshold,
+            reasons=self._reasons(view, row, found, reasons),
+            notes=notes,
+        )
+
+    def effects(self, row: np.ndarray) -> dict[str, float]:
+        """Feature → effect in calibrated log-odds, of (columns,) feature values."""
+        return self._with_effects(row)[1]
+
+    def _with_effects(self, row: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+        """What is calibrated, the session's first, and the effects: of one call of the model."""
+        variants = replaced(row, self.background, self.features.owners)
+        x = self._x(variants.rows)
+        return x, variants.effects(self.calibration.log_odds(x))
+
+    def _x(self, matrix: np.ndarray) -> np.ndarray:
+        return log_odds(self.model.scores(matrix), self.model.model)
+
+    def _reasons(
+        self, view: SessionsView, row: np.ndarray, found: Mapping[str, float], most: int
+    ) -> tuple[Reason, ...]:
+        owners = np.array(self.features.owners)
+        features = {feature.name: feature for feature in self.features.features}
+        greatest = sorted((name for name in found if found[name]), key=lambda name: -abs(found[name]))[:most]
+        return tuple(
+            reason_of(
+                features[name],
+                value_in_words(features[name], view, row[owners == name]),
+                self.typical[name],
+                found[name],
+            )
+            for name in greatest
+        )
+
+    def save(self, root: Path) -> None:
+        """Write it below a scorer's folder.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        with atomic_folder(cell_folder(root, self.setting, self.step), MARKER) as folder:
+            write_json(folder / _FEATURES, self.features.to_dict())
+            np.save(folder / _BACKGROUND, self.background, allow_pickle=False)
+            self.model.save(folder / _MODEL)
+            write_json(
+                folder / MARKER,
+                {
+                    "setting": self.setting,
+                    "step": self.step,
+                    "calibration": self.calibration.to_dict(),
+                    "threshold": self.threshold,
+                    "base_rate": self.base_rate,
+                    "typical": dict(self.typical),
+                    "about": dict(self.about),
+                },
+            )
+
+    @classmethod
+    def open(cls, root: Path, setting: str, step: int) -> Cell:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            StorageError: it is not there or damaged.
+        """
+        folder = cell_folder(root, setting, step)
+        said = read_json(folder / MARKER)
+        with damage_said(folder, _AGAIN):
+            features = FittedFeatures.from_dict(read_json(folder / _FEATURES))
+            cell = cls(
+                setting=setting,
+                step=step,
+                features=features,
+                model=FittedModel.load(folder / _MODEL),
+                calibration=Calibration.from_dict(said["calibration"]),
+                threshold=float(said["threshold"]),
+                base_rate=float(said["base_rate"]),
+                background=_background(folder / _BACKGROUND, len(features.names)),
+                typical={feature.name: str(said["typical"][feature.name]) for feature in features.features},
+                about=dict(said["about"]),
+            )
+        if not (0 < cell.base_rate < 1 and 0 <= cell.threshold <= 1):
+            raise StorageError(
+                f"{folder} has a base rate of {cell.base_rate:g} and a threshold of {cell.threshold:g}",
+                _AGAIN,
+            )
+        return cell
+
+
+def _background(file: Path, columns: int) -> np.ndarray:
+    """(b, columns) float64, b > 0.
+
+    Raises:
+        StorageError: it is not there or something else.
+    """
+    try:
+        rows: np.ndarray = np.load(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{file} is damaged: {error}", _AGAIN) from None
+    if rows.dtype != np.float64 or rows.ndim != 2 or not len(rows) or rows.shape[1] != columns:
+        raise StorageError(
+            f"{file} is an array of {rows.dtype}, {rows.shape}, and not of {columns} columns of float64",
+            _AGAIN,
+        )
+    return rows

@@ -1,0 +1,186 @@
+"""Events of a session that runs just now, as a shop's service sends them.
+
+Words for actions and devices are those that an import knows; errors have the event's number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from reprlib import Repr
+from typing import Any
+
+from diptych.core.errors import DataError
+from diptych.data.logs.schema import ACTIONS, SECOND, UNKNOWN
+from diptych.data.logs.words import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS
+
+__all__ = [
+    "EVENT_KEYS",
+    "GivenEvent",
+    "read_device",
+    "read_event",
+    "read_number",
+    "read_text",
+    "read_time",
+    "shown",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_LAST_SECOND = 253_402_300_800
+"""The year 10000: milliseconds given for seconds are far beyond."""
+
+_ACTION = {word: action for action, words in ACTION_WORDS.items() for word in words}
+_DEVICE = {word: device for device, words in DEVICE_WORDS.items() for word in words}
+_NOBODY = frozenset(MISSING_WORDS)
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def shown(value: Any) -> str:
+    """As ``repr``, and short, whatever was sent."""
+    return _SHORT.repr(value)
+
+
+EVENT_KEYS: Mapping[str, str] = {
+    "t": "when: an ISO time (of UTC, where it names no zone), or seconds since 1970-01-01 UTC",
+    "action": "one of " + ", ".join(ACTIONS) + "; page, when nothing is said",
+    "page_type": "of a page, in the words of the log that the scorer was trained on",
+    "device": "device type",
+    "channel": "how the visitor came",
+    "visitor_id": "the customer, where known at this event",
+    "is_purchase": "whether something was bought; always so of the action purchase",
+}
+"""What is read of an event; anything else in it is passed over, as it plays no part."""
+
+
+@dataclass(frozen=True)
+class GivenEvent:
+    """One event, as canonical as those of a log.
+
+    Attributes:
+        number: its place in what was given, 1 is the first.
+        t_us: microseconds since 1970-01-01 UTC.
+        action: one of :data:`~diptych.data.logs.schema.ACTIONS`.
+        page_type: or unknown.
+        device: in lower case, or unknown.
+        channel: in lower case, or unknown.
+        visitor_id: or None.
+        is_purchase: whether something was bought.
+    """
+
+    number: int
+    t_us: int
+    action: str
+    page_type: str
+    device: str
+    channel: str
+    visitor_id: str | None
+    is_purchase: bool
+
+
+def read_event(given: Any, number: int, defaults: Mapping[str, Any] | None = None) -> GivenEvent:
+    """Read one event.
+
+    Args:
+        given: a JSON object, see :data:`EVENT_KEYS`.
+        number: its place, for errors.
+        defaults: values for keys that the event does not have.
+
+    Raises:
+        DataError: no object, no time, or a value that cannot be; the message has the event's number.
+    """
+    where = f"event {number}"
+    if not isinstance(given, Mapping):
+        raise DataError(
+            f"{where} is {type(given).__name__}, not an object", 'e.g. {"t": 0, "action": "page"}'
+        )
+    event = {**(defaults or {}), **{key: value for key, value in given.items() if value is not None}}
+    if event.get("t") is None:
+        raise DataError(f"{where} has no time", f"t: {EVENT_KEYS['t']}")
+    said = read_text(event, "action", where) or "page"
+    action = _ACTION.get(said.lower())
+    if action is None:
+        raise DataError(f"{where} has the action {shown(said)}", f"known: {', '.join(ACTIONS)}")
+    bought = event.get("is_purchase", False)
+    if not isinstance(bought, bool):
+        raise DataError(f"{where} has is_purchase {shown(bought)}", "true or false")
+    visitor = read_text(event, "visitor_id", where)
+    return GivenEvent(
+        number=number,
+        t_us=read_time(event["t"], where),
+        action=action,
+        page_type=read_text(event, "page_type", where) or UNKNOWN,
+        device=read_device(event, where),
+        channel=(read_text(event, "channel", where) or UNKNOWN).lower(),
+        visitor_id=None if visitor in _NOBODY else visitor,
+        is_purchase=bought or action == "purchase",
+    )
+
+
+def read_device(given: Mapping[str, Any], where: str) -> str:
+    """The device type under ``device``, in the words of logs: a desktop is a pc.
+
+    Raises:
+        DataError: it is no text.
+    """
+    said = (read_text(given, "device", where) or UNKNOWN).lower()
+    return _DEVICE.get(said, said)
+
+
+def read_time(given: Any, where: str) -> int:
+    """Microseconds since 1970-01-01 UTC of an ISO time or of seconds.
+
+    Raises:
+        DataError: neither, or outside the years 1970 to 9999; ``where`` says of what.
+    """
+    if isinstance(given, str):
+        try:
+            moment = datetime.fromisoformat(given)
+        except ValueError:
+            raise DataError(
+                f"{where} has the time {shown(given)}",
+                "e.g. 2019-10-01T19:30:00+02:00, or seconds since 1970",
+            ) from None
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        microseconds = (moment - _EPOCH) // _MICROSECOND
+    elif (seconds := read_number(given)) is not None:
+        microseconds = round(seconds * SECOND)
+    else:
+        raise DataError(
+            f"{where} has the time {shown(given)}", "an ISO time, or seconds since 1970-01-01 UTC"
+        )
+    if not 0 <= microseconds < _LAST_SECOND * SECOND:
+        raise DataError(
+            f"{where} has the time {shown(given)}, outside the years 1970 to 9999",
+            "seconds, not milliseconds",
+        )
+    return microseconds
+
+
+def read_number(given: Any) -> int | float | None:
+    """A finite number that a float can hold; None of anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    try:
+        return given if math.isfinite(given) else None
+    except OverflowError:
+        return None
+
+
+def read_text(given: Mapping[str, Any], key: str, where: str) -> str | None:
+    """The text under a key, without blanks around it; None where there is none or an empty one.
+
+    Raises:
+        DataError: it is something else than text or a whole number.
+    """
+    value = given.get(key)
+    if value is None:
+        return None
+    number = isinstance(value, int) and read_number(value) is not None
+    if not number and not isinstance(value, str):
+        raise DataError(f"{where} has {key} {type(value).__name__}, not a text", "a text, or a whole number")
+    return str(value).strip() or None

@@ -1,0 +1,210 @@
+"""Fit one cell on its first part, calibrate it on the second, measure it on the third."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.evaluation.calibration import log_odds
+from diptych.commerce.purchase_intent.evaluation.measures import (
+    always_buy_f1,
+    average_precision,
+    best_threshold,
+    brier,
+    f1,
+    roc_auc,
+)
+from diptych.commerce.purchase_intent.evaluation.reliability import reliability
+from diptych.commerce.purchase_intent.evaluation.resampling import Persons
+from diptych.commerce.purchase_intent.features.declaration import Feature
+from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.view import SessionsView
+from diptych.commerce.purchase_intent.models import FEWEST, fit_model
+from diptych.commerce.purchase_intent.scoring.calibrating import fit_calibration
+from diptych.commerce.purchase_intent.scoring.cell import Cell
+from diptych.commerce.purchase_intent.scoring.slices import Slices
+from diptych.commerce.purchase_intent.scoring.words import typical_value
+from diptych.core.draws import Draws, draw_uniform
+from diptych.core.errors import UsageError
+from diptych.evaluation.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.features.table import FeatureTable
+
+__all__ = ["TrainOptions", "fit_cell", "holdout_measures", "why_not"]
+
+_WORDS_ROWS = 20_000
+"""Training sessions that typical values are taken of, at most."""
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How a scorer is trained.
+
+    Attributes:
+        model: classifier.
+        feature_set: whose features; of a table of whole sessions there is one.
+        calibration, holdout: shares of the sessions that it is calibrated and measured on.
+        calibrate: ``platt`` or ``isotonic``.
+        split: ``time`` or ``grouped``, see :func:`~diptych.commerce.purchase_intent.scoring.slices.slices_of`.
+        balanced: whether classes weigh the same while it is fitted.
+        background: training sessions whose feature values are kept for effects.
+        samples: bootstrap resamples of persons for intervals; 0 for none.
+        confidence: of intervals.
+        seed: of everything drawn.
+
+    Raises:
+        UsageError: no background.
+    """
+
+    model: str = "hist-gradient-boosting"
+    feature_set: str = "extended"
+    calibration: float = 0.2
+    holdout: float = 0.2
+    calibrate: str = "platt"
+    split: str = "time"
+    balanced: bool = True
+    background: int = 100
+    samples: int = 200
+    confidence: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.background < 1:
+            raise UsageError(f"a background of {self.background} sessions", "1 or more; 100 are plenty")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return asdict(self)
+
+
+def why_not(features: FeatureTable, setting: str, step: int, slices: Slices) -> str:
+    """Why there can be no model of a setting and step; nothing where there can."""
+    population = features.population(setting, step)
+    if not len(population):
+        return "no session"
+    for name, part in (("fitted", slices.fit), ("calibrated", slices.calibration)):
+        bought = features.labels[population[part[population]]]
+        fewest = int(min(bought.sum(), (~bought).sum()))
+        if fewest < FEWEST:
+            return (
+                f"{int(bought.sum()):,} purchases among the {len(bought):,} sessions that it would be {name} on: "
+                f"at least {FEWEST} of either class are needed"
+            )
+    return ""
+
+
+def fit_cell(
+    features: FeatureTable,
+    setting: str,
+    step: int,
+    slices: Slices,
+    options: TrainOptions,
+) -> Cell:
+    """Fit, calibrate and measure one setting and step; see :func:`why_not` for when that cannot be.
+
+    Raises:
+        UnknownNameError: no such model, feature set or calibration.
+    """
+    population = features.population(setting, step)
+    fit, held, last = (
+        population[part[population]] for part in (slices.fit, slices.calibration, slices.holdout)
+    )
+    feature_set = features.sets[0] if features.is_whole else options.feature_set
+    chosen = features.features(setting, feature_set, step)
+    view = features.at(fit, step)
+    fitted = fit_features(chosen, view)
+    matrix = fitted.matrix(view)
+    model = fit_model(
+        options.model, matrix, features.labels[fit], balanced=options.balanced, seed=options.seed
+    )
+
+    def x_of(rows: np.ndarray) -> np.ndarray:
+        return log_odds(model.scores(fitted.matrix(features.at(rows, step))), model.model)
+
+    x = x_of(held)
+    calibration, said = fit_calibration(options.calibrate, x, features.labels[held])
+    threshold = best_threshold(calibration.probabilities(x), features.labels[held])
+    p = calibration.probabilities(x_of(last)) if len(last) else np.zeros(0)
+    notes = [one for one in (said, model.reason, *model.warnings) if one]
+    return Cell(
+        setting=setting,
+        step=step,
+        features=fitted,
+        model=model,
+        calibration=calibration,
+        threshold=threshold,
+        base_rate=float(features.labels[np.r_[fit, held]].mean()),
+        background=matrix[_drawn(features.session_ids[fit], options.background, options.seed)],
+        typical=_typical(chosen, fitted, view, matrix),
+        about={
+            "sessions": {"fit": len(fit), "calibration": len(held), "holdout": len(last)},
+            "purchases": {
+                name: int(features.labels[rows].sum())
+                for name, rows in (("fit", fit), ("calibration", held), ("holdout", last))
+            },
+            "weighting": model.weighting,
+            "columns": list(fitted.names),
+            "notes": notes,
+            "holdout": holdout_measures(p, features.labels[last], features.persons[last], threshold, options),
+        },
+    )
+
+
+def holdout_measures(
+    p: np.ndarray, labels: np.ndarray, persons: np.ndarray, threshold: float, options: TrainOptions
+) -> dict[str, Any] | None:
+    """What probabilities are worth: measures, intervals over persons, reliability; None without both classes.
+
+    Args:
+        p: (n,) probabilities.
+        labels: (n,) bool.
+        persons: (n,) int64.
+        threshold: from which on a purchase is predicted.
+        options: resamples, confidence and seed.
+    """
+    if not len(labels) or labels.all() or not labels.any():
+        return None
+    drawn = Persons.of(persons, Bootstrap(options.samples, options.confidence, options.seed))
+    everyone = np.arange(len(labels))
+    found: dict[str, Any] = {
+        "sessions": len(labels),
+        "purchases": int(labels.sum()),
+        "base_rate": float(labels.mean()),
+        "mean_p": float(p.mean()),
+        "always_buy_f1": always_buy_f1(float(labels.mean())),
+        "brier": brier(p, labels),
+        "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
+    }
+    measures: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "average_precision": lambda weights: average_precision(p, labels, weights),
+        "roc_auc": lambda weights: roc_auc(p, labels, weights),
+        "f1": lambda weights: f1(p >= threshold, labels, weights),
+    }
+    resampled = drawn.resamples(everyone, measures)
+    for name, measure in measures.items():
+        low, high = drawn.interval(resampled[name])
+        found |= {name: float(measure(np.ones(len(labels)))), f"{name}_low": low, f"{name}_high": high}
+    found["reliability"] = reliability(p, labels)
+    return found
+
+
+def _drawn(session_ids: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """Rows of the sessions that are drawn, rising: a session's draw is its own."""
+    draws = draw_uniform(Draws(seed, "background").below(1 << 31), session_ids)
+    return np.sort(np.argsort(draws, kind="stable")[:most])
+
+
+def _typical(
+    features: Sequence[Feature], fitted: FittedFeatures, view: SessionsView, matrix: np.ndarray
+) -> dict[str, str]:
+    owners = np.array(fitted.owners)
+    some = slice(None, None, max(1, len(matrix) // _WORDS_ROWS))
+    few = view.take(np.arange(len(matrix))[some])
+    return {
+        feature.name: typical_value(feature, few, matrix[some][:, owners == feature.name])
+        for feature in features
+    }

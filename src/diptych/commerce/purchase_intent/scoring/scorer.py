@@ -1,0 +1,275 @@
+"""Scorer: a folder of models, and the one object that a shop asks.
+
+::
+
+    SCORER/
+      scorer.json          what it was made of and how, and what was measured, by setting and step
+      model_card.md        the same for people
+      example.json         a made-up session to try it with
+      models/SETTING/step-K/…
+      history.parquet      what visitors did before, only where it was asked for
+
+A session that runs just now and a million sessions of a table go through the same view, features and model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.damage import damage_said
+from diptych.commerce.purchase_intent.features.sets import SETTINGS
+from diptych.commerce.purchase_intent.features.table import ALL
+from diptych.commerce.purchase_intent.scoring.cell import Cell
+from diptych.commerce.purchase_intent.scoring.choosing import choose_place
+from diptych.commerce.purchase_intent.scoring.history_table import FILE, HistoryTable
+from diptych.commerce.purchase_intent.scoring.known import known_history, unknown_words
+from diptych.commerce.purchase_intent.scoring.one_session import view_of
+from diptych.commerce.purchase_intent.scoring.request import Request, read_request
+from diptych.commerce.purchase_intent.scoring.score import Score
+from diptych.commerce.purchase_intent.scoring.stream import SessionStream
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.core.files import read_json
+from diptych.data.logs.schema import SECOND
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.features.table import FeatureTable
+
+__all__ = ["FORMAT", "MARKER", "Scorer", "TableScores"]
+
+MARKER = "scorer.json"
+FORMAT = 1
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class TableScores:
+    """Scores of the sessions of one setting at one step.
+
+    Attributes:
+        cell: what scored them.
+        rows: (m,) int64 of the table.
+        p: (m,) calibrated probabilities.
+    """
+
+    cell: Cell
+    rows: np.ndarray
+    p: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Probabilities of a purchase, by setting and step.
+
+    Attributes:
+        folder: where it is.
+        about: what ``scorer.json`` says.
+    """
+
+    folder: Path
+    about: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Scorer:
+        """Open a folder that :func:`~diptych.commerce.purchase_intent.scoring.training.train` has written.
+
+        Models are read when they are first needed.
+
+        Raises:
+            DataError: no folder of a scorer.
+            StorageError: of another version.
+        """
+        folder = Path(folder)
+        if not (folder / MARKER).is_file():
+            raise DataError(
+                f"{folder} holds no scorer (no {MARKER})",
+                "make it: diptych intent train FEATURES --out SCORER",
+            )
+        about = read_json(folder / MARKER)
+        found = about.get("format") if isinstance(about, dict) else None
+        if found != FORMAT:
+            raise StorageError(
+                f"{folder} is a scorer of format {found}, this version reads {FORMAT}",
+                "train it again: diptych intent train",
+            )
+        with damage_said(folder / MARKER, "train it again: diptych intent train"):
+            _check_about(about)
+        return cls(folder, about)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it scores whole sessions of a table, and none that still run."""
+        return bool(self.about["kind"] == "whole")
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """Setting and step of every model there is."""
+        return [(cell["setting"], cell["step"]) for cell in self.about["cells"]]
+
+    def cell(self, setting: str, step: int) -> Cell:
+        """One model with all that belongs to it; read once.
+
+        Raises:
+            UsageError: there is none.
+            StorageError: it is damaged.
+        """
+        if (setting, step) not in self._cells:
+            if (setting, step) not in self.places:
+                raise UsageError(
+                    f"the scorer has no model of the setting {setting} at step {step}",
+                    "its model card says which it has, and why",
+                )
+            self._cells[setting, step] = Cell.open(self.folder, setting, step)
+        return self._cells[setting, step]
+
+    @cached_property
+    def _cells(self) -> dict[tuple[str, int], Cell]:
+        return {}
+
+    @cached_property
+    def _history(self) -> HistoryTable | None:
+        return HistoryTable(self.folder / FILE) if self.about["history"] else None
+
+    @cached_property
+    def gap_us(self) -> int | None:
+        """Idle microseconds after which a session has ended; None where the log said what a session is."""
+        options = self._session_options
+        return None if options["by"] == "given" else round(options["gap_minutes"] * 60 * SECOND)
+
+    @cached_property
+    def pages(self) -> int:
+        """How many first pages are looked at."""
+        return max(0, *(step for _, step in self.places))
+
+    @property
+    def _session_options(self) -> dict[str, Any]:
+        if self.is_whole:
+            raise UsageError(
+                "this scorer is of whole sessions, whose columns are known when they are over",
+                "score a table like the one it was trained on; for sessions that still run train on a log's features",
+            )
+        return dict(self.about["session_options"])
+
+    def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
+        """Score one session as far as it has come.
+
+        Args:
+            session: a JSON object, see :mod:`diptych.commerce.purchase_intent.scoring.request`.
+            reasons: how many at most; 0 is faster.
+
+        Raises:
+            DataError: it is not what it should be; the message says where.
+            UsageError: a scorer of whole sessions.
+        """
+        return self.score_request(read_request(session, self.gap_us, self.pages), reasons)
+
+    def stream(self, *, reasons: int = 5, **known: Any) -> SessionStream:
+        """A session that is about to run, to be given event by event.
+
+        Args:
+            reasons: how many at most per score.
+            known: what a session so far may say beside its events: start, device, channel, visitor_id, history.
+
+        Raises:
+            DataError: something else, or not as it should be.
+            UsageError: a scorer of whole sessions.
+        """
+        return SessionStream(
+            lambda request: self.score_request(request, reasons), self.gap_us, self.pages, known
+        )
+
+    def score_request(self, request: Request, reasons: int = 5) -> Score:
+        """The same of a session that is read already."""
+        session = request.session
+        setting, step, chosen = choose_place(self.places, session)
+        cell, notes = self.cell(setting, step), (*session.notes, *chosen)
+        if session.bought_at is not None:
+            said = f"something was bought with event {session.bought_at}: there is nothing left to predict"
+            return Score(1.0, step, setting, cell.base_rate, cell.threshold, (), (*notes, said), True)
+        history, more = known_history(request, setting, self.about["since_us"], self._history)
+        view = view_of(
+            session,
+            history,
+            vocabulary=tuple(self.about["vocabulary"]),
+            pages=step,
+            zone=self.about["zone"],
+        )
+        return cell.score(view, reasons, (*notes, *more, *unknown_words(self.about, session, step)))
+
+    def check(self, features: FeatureTable) -> None:
+        """See that a table's columns mean what they mean to the scorer.
+
+        Raises:
+            MismatchError: made in another way.
+        """
+        for name in ("kind", "zone", "session_options", "columns"):
+            mine, theirs = self.about[name], features.about.get(name)
+            if mine != theirs:
+                raise MismatchError(
+                    f"the scorer was trained on features with {name} {mine}, these have {theirs}",
+                    "make the features in the same way, or train on these",
+                )
+
+    def score_table(
+        self,
+        features: FeatureTable,
+        *,
+        settings: Sequence[str] | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> Iterator[TableScores]:
+        """Score every session of a table at every step, setting after setting; block by block.
+
+        Args:
+            features: the table.
+            settings, steps: which of them; all that the scorer has when None.
+
+        Raises:
+            MismatchError: the table was made in another way than that of the training.
+        """
+        self.check(features)
+        for setting, step in self.places:
+            if (settings is not None and setting not in settings) or (
+                steps is not None and step not in steps
+            ):
+                continue
+            cell, rows = self.cell(setting, step), features.population(setting, step)
+            blocks = [rows[begin : begin + _BLOCK] for begin in range(0, len(rows), _BLOCK)]
+            found = [cell.probabilities(features.at(block, step)) for block in blocks]
+            yield TableScores(cell, rows, np.concatenate([np.zeros(0), *found]))
+
+    def describe(self) -> str:
+        """One line."""
+        n = len(self.places)
+        return (
+            f"{self.about['name']}: {self.about['options']['model']}, {n} model{'s' * (n != 1)}, "
+            f"{self.about['days']}, fitted on {self.about['slices']['sizes']['fit']:,} sessions"
+        )
+
+
+def _check_about(about: Mapping[str, Any]) -> None:
+    """See that what serving needs is there and of its type; settings become names of folders.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is not.
+    """
+    whole = about["kind"] == "whole"
+    for cell in about["cells"]:
+        if cell["setting"] not in ((ALL,) if whole else SETTINGS) or type(cell["step"]) is not int:
+            raise ValueError(f"a model of the setting {cell['setting']!r} at step {cell['step']!r}")
+    if not about["cells"]:
+        raise ValueError("no model")
+    if not whole:
+        gap = about["session_options"]["gap_minutes"]
+        if not 0 <= gap < float("inf"):
+            raise ValueError(f"sessions end after {gap} minutes")
+        if not all(isinstance(name, str) for name in list(about["vocabulary"])):
+            raise ValueError("a page type that is no text")
+        for name in ("device", "channel"):
+            _ = about["known"][name]
+    for name in ("name", "options", "history", "since_us", "zone", "fingerprint", "slices", "kept_leaking"):
+        _ = about[name]

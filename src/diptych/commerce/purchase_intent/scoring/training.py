@@ -1,0 +1,250 @@
+"""Train a scorer: one model per setting and step, whole or not at all, going on where a kill left it.
+
+While it is made it lies in ``NAME.unfinished``, where every model that is done stays done; a training of something
+else begins there anew. The folder itself changes when all of it is there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.commerce.purchase_intent.evaluation.plan import split_input
+from diptych.commerce.purchase_intent.models import MODELS
+from diptych.commerce.purchase_intent.scoring.about import about_features, about_slices
+from diptych.commerce.purchase_intent.scoring.calibrating import CALIBRATIONS
+from diptych.commerce.purchase_intent.scoring.card import model_card
+from diptych.commerce.purchase_intent.scoring.cell import MARKER as CELL_MARKER
+from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
+from diptych.commerce.purchase_intent.scoring.example import example_session
+from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, fit_cell, why_not
+from diptych.commerce.purchase_intent.scoring.history_table import FILE, keep_history
+from diptych.commerce.purchase_intent.scoring.scorer import FORMAT, MARKER, Scorer
+from diptych.commerce.purchase_intent.scoring.slices import Slices, slices_of
+from diptych.core.alone import alone_in
+from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+from diptych.core.files import (
+    check_replaceable,
+    read_json,
+    recover_folder,
+    replace_folder,
+    write_json,
+    write_text,
+)
+from diptych.core.fingerprint import fingerprint
+from diptych.core.progress import task
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.features.table import FeatureTable
+    from diptych.commerce.purchase_intent.sessions import SessionTables
+
+__all__ = ["CARD", "EXAMPLE", "scorer_slices", "train"]
+
+CARD, EXAMPLE = "model_card.md", "example.json"
+_PLAN = "plan.json"
+
+
+def scorer_slices(features: FeatureTable, options: TrainOptions) -> Slices:
+    """The three parts of a table's sessions that a scorer of these options is made of.
+
+    Raises:
+        UnknownNameError: no such way of splitting.
+        UsageError: shares that leave nothing to one of the parts.
+    """
+    return slices_of(
+        split_input(features),
+        split=options.split,
+        calibration=options.calibration,
+        holdout=options.holdout,
+        seed=options.seed,
+    )
+
+
+def train(
+    features: FeatureTable,
+    folder: Path | str,
+    *,
+    options: TrainOptions | None = None,
+    settings: Sequence[str] | None = None,
+    steps: Sequence[int] | None = None,
+    history: SessionTables | None = None,
+    audit: dict[str, Any] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Scorer:
+    """Train a scorer, or open the one that was trained in just this way.
+
+    Args:
+        features: the table.
+        folder: of the result; an older scorer there is replaced when the new one is whole.
+        options: how.
+        settings, steps: of the models; all of the table when None.
+        history: sessions whose visitors' histories are to be kept with it: personal data, so off by default.
+        audit: what a leak audit of the same features found, for the model card.
+        should_stop: asked before every model.
+
+    Raises:
+        DataError: no setting and step has enough sessions of either class.
+        UsageError: features made as published, which look at what comes later; a folder with other things in it.
+        UnknownNameError: a setting, step, model, feature set, split or calibration that there is not.
+        Interrupted: ``should_stop`` said so; every model that is done stays.
+        StorageError: another process trains it just now; or it cannot be written.
+    """
+    options, folder = options or TrainOptions(), Path(folder)
+    places = _places(features, options, settings, steps)
+    check_replaceable(folder, MARKER)
+    plan = _plan(features, options, places, history, audit)
+    if _is_trained(folder, plan):
+        return Scorer.open(folder)
+    slices = scorer_slices(features, options)
+    reasons = {place: why_not(features, *place, slices) for place in places}
+    if all(reasons.values()):
+        (setting, step), reason = next(iter(reasons.items()))
+        raise DataError(f"nothing can be trained: {setting}, step {step}: {reason}", "import more of the log")
+    work = _unfinished(folder)
+    try:
+        with alone_in(work):
+            recover_folder(folder)
+            if not _is_trained(folder, plan):  # by a process that has just ended
+                _begin(work, plan)
+                _make(work, features, options, plan, slices, reasons, history, audit, should_stop)
+                replace_folder(work, folder)
+                (
+                    folder / _PLAN
+                ).unlink()  # last: without it a kill before would leave a folder that nobody knows
+    finally:
+        with suppress(OSError):
+            work.rmdir()  # where nothing is in it
+    return Scorer.open(folder)
+
+
+def _make(
+    work: Path,
+    features: FeatureTable,
+    options: TrainOptions,
+    plan: str,
+    slices: Slices,
+    reasons: Mapping[tuple[str, int], str],
+    history: SessionTables | None,
+    audit: dict[str, Any] | None,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Fit what is not there yet, and write everything that goes with it; ``reasons`` has why a place cannot be."""
+    fitting = [place for place, reason in reasons.items() if not reason]
+    with task("training", len(fitting), "models") as bar:
+        for place in fitting:
+            if should_stop():
+                raise Interrupted("stopped; every model that is done stays", "run the same command to go on")
+            if not (cell_folder(work, *place) / CELL_MARKER).is_file():
+                fit_cell(features, *place, slices, options).save(work)
+            bar.advance(note="whole sessions" if features.is_whole else f"{place[0]}, step {place[1]}")
+    kept = 0 if history is None else keep_history(history, work / FILE)
+    cells = [Cell.open(work, *place) for place in fitting]
+    about = {
+        "format": FORMAT,
+        "plan": plan,
+        **about_features(features),
+        "options": options.to_dict(),
+        "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
+        "history": kept,
+        "slices": about_slices(features, slices),
+        "cells": [
+            {
+                "setting": cell.setting,
+                "step": cell.step,
+                "base_rate": cell.base_rate,
+                "threshold": cell.threshold,
+                **cell.about,
+            }
+            for cell in cells
+        ],
+        "not_trained": [
+            {"setting": setting, "step": step, "reason": reason}
+            for (setting, step), reason in reasons.items()
+            if reason
+        ],
+        "audit": audit,
+    }
+    write_text(work / CARD, model_card(about, cells))
+    if not features.is_whole:
+        write_json(work / EXAMPLE, example_session(about))
+    write_json(work / MARKER, about)
+
+
+def _places(
+    features: FeatureTable,
+    options: TrainOptions,
+    settings: Sequence[str] | None,
+    steps: Sequence[int] | None,
+) -> list[tuple[str, int]]:
+    """Settings and steps in the table's order; everything that was asked for is there."""
+    if features.compat == "published":
+        raise UsageError(
+            "features made as published look at what comes later: whether somebody logs in at all",
+            "make them without --compat published to train what will be used",
+        )
+    MODELS.get(options.model)
+    if options.calibrate not in CALIBRATIONS:
+        raise UnknownNameError("calibration", options.calibrate, CALIBRATIONS)
+    if not features.is_whole and options.feature_set not in features.sets:
+        raise UnknownNameError("feature set", options.feature_set, features.sets)
+    for setting in settings or ():
+        if setting not in features.settings:
+            raise UnknownNameError("setting", setting, features.settings)
+    for step in steps or ():
+        if step not in features.steps:
+            raise UnknownNameError("step", str(step), map(str, features.steps))
+    return [
+        (setting, step)
+        for setting in features.settings
+        for step in features.steps
+        if (settings is None or setting in settings) and (steps is None or step in steps)
+    ]
+
+
+def _plan(
+    features: FeatureTable,
+    options: TrainOptions,
+    places: Sequence[tuple[str, int]],
+    history: SessionTables | None,
+    audit: dict[str, Any] | None,
+) -> str:
+    kept = None if history is None else history.fingerprint
+    return fingerprint(
+        FORMAT, features.fingerprint, options.to_dict(), [list(one) for one in places], kept, audit
+    )
+
+
+def _is_trained(folder: Path, plan: str) -> bool:
+    """Whether the scorer of this plan is there; what a kill at the very end left in it is removed."""
+    if not (folder / MARKER).is_file() or read_json(folder / MARKER).get("plan") != plan:
+        return False
+    (folder / _PLAN).unlink(missing_ok=True)
+    return True
+
+
+def _unfinished(folder: Path) -> Path:
+    """Where it is made.
+
+    Raises:
+        UsageError: that folder holds other things.
+    """
+    work = folder.with_name(f"{folder.name}.unfinished")
+    for left in work.glob(f".{_PLAN}.*.tmp"):  # killed at the very beginning
+        left.unlink(missing_ok=True)
+    check_replaceable(work, _PLAN)
+    return work
+
+
+def _begin(work: Path, plan: str) -> None:
+    """Go on with what is there of this plan; what is there of another one is removed, its plan last."""
+    if (work / _PLAN).is_file() and read_json(work / _PLAN) == plan:
+        return
+    for old in work.iterdir():
+        if old.is_dir():
+            shutil.rmtree(old)
+        elif old.name != _PLAN:
+            old.unlink()
+    write_json(work / _PLAN, plan)

@@ -1,0 +1,92 @@
+"""SessionTables: a folder of the three tables, as one pass over a log wrote it.
+
+::
+
+    LOG/sessions/client-30min-10p-0a1b2c/
+      sessions.json                     of which log, by which options, and how many
+      sessions/part-00.parquet          columns and meanings: sessions.schema
+      pages/part-00.parquet
+      queries/part-00.parquet
+      …
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
+from diptych.core.errors import DataError, StorageError, UnknownNameError
+from diptych.core.files import read_json
+
+__all__ = ["FORMAT", "MARKER", "TABLES", "SessionTables"]
+
+MARKER = "sessions.json"
+FORMAT = 1
+TABLES = ("sessions", "pages", "queries")
+
+
+@dataclass(frozen=True)
+class SessionTables:
+    """Tables of sessions.
+
+    Attributes:
+        folder: where they are.
+        about: what ``sessions.json`` says.
+    """
+
+    folder: Path
+    about: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path | str) -> SessionTables:
+        """Open a folder that :func:`~diptych.commerce.purchase_intent.sessions.sessionise.sessionise` has written.
+
+        Raises:
+            DataError: no folder of sessions.
+            StorageError: of another version.
+        """
+        folder = Path(folder)
+        if not (folder / MARKER).is_file():
+            raise DataError(
+                f"{folder} holds no sessions (no {MARKER})", "make them: diptych intent describe LOG"
+            )
+        about = read_json(folder / MARKER)
+        if not isinstance(about, dict) or about.get("format") != FORMAT:
+            raise StorageError(f"{folder / MARKER} is not of format {FORMAT}", "remove the folder")
+        return cls(folder, about)
+
+    @property
+    def log_name(self) -> str:
+        """Of the log."""
+        return str(self.about["log"])
+
+    @property
+    def zone(self) -> str:
+        """The zone of local hours and days."""
+        return str(self.about["zone"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the log and the options: equal ones have equal tables."""
+        return str(self.about["fingerprint"])
+
+    def files(self, name: str) -> list[Path]:
+        """The files of a table, one per pass, in order; at least one.
+
+        Raises:
+            UnknownNameError: no such table.
+            DataError: they are gone.
+        """
+        if name not in TABLES:
+            raise UnknownNameError("table of sessions", name, TABLES)
+        found = sorted((self.folder / name).glob("part-*.parquet"))
+        if not found:
+            raise DataError(f"{self.folder / name} holds no files", f"remove {self.folder} and make it again")
+        return found
+
+    def line(self) -> str:
+        """One line: what a session is, and how many there are."""
+        options = SessionOptions(**self.about["options"])
+        return f"{self.log_name}: {self.about['counts']['sessions']:,} sessions {options.words}"

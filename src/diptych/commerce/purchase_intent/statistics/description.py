@@ -1,0 +1,113 @@
+"""Description: what sets a log's purchase sessions apart, in tables.
+
+::
+
+    FOLDER/
+      description.json         of which log and sessions, by which options; all tables
+      tables/overview.csv      the same tables, for spreadsheets
+      …
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
+from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
+from diptych.core.errors import DataError, StorageError, UnknownNameError
+from diptych.core.files import atomic_folder, read_json, write_json, write_text
+
+__all__ = ["MARKER", "TABLES", "Description"]
+
+MARKER = "description.json"
+TABLES = "tables"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Description:
+    """The statistics of a log.
+
+    Attributes:
+        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
+            ``engine``, ``counts``; and ``notes``, what a reader has to know. JSON-able.
+        tables: statistic → its rows, in order.
+    """
+
+    about: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Row]]
+
+    @property
+    def name(self) -> str:
+        """Of the log."""
+        return str(self.about["log"])
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows of one statistic.
+
+        Raises:
+            UnknownNameError: it was not asked for, or there is none of that name.
+        """
+        if name not in self.tables:
+            raise UnknownNameError("statistic of this description", name, self.tables)
+        return list(self.tables[name])
+
+    def line(self) -> str:
+        """Everything the numbers depend on, in one line."""
+        about = self.about
+        how, sessions = about["options"], SessionOptions(**about["session_options"])
+        return (
+            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
+            f"{sessions.words}; hours and days of {about['zone']}; "
+            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
+            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
+        )
+
+    def save(self, folder: Path | str) -> None:
+        """Write it; an older description there is replaced when the new one is whole.
+
+        Raises:
+            UsageError: the folder holds other things.
+            StorageError: the write failed.
+        """
+        with atomic_folder(folder, MARKER) as inside:
+            (inside / TABLES).mkdir()
+            for name, rows in self.tables.items():
+                write_text(inside / TABLES / f"{name}.csv", _csv(name, rows))
+            write_json(
+                inside / MARKER, {"format": _FORMAT, "about": dict(self.about), "tables": dict(self.tables)}
+            )
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Description:
+        """Read what was written.
+
+        Raises:
+            DataError: no description is there.
+            StorageError: of another version.
+        """
+        folder = Path(folder)
+        if not (folder / MARKER).is_file():
+            raise DataError(
+                f"{folder} holds no description (no {MARKER})",
+                "make it: diptych intent describe LOG --out FOLDER",
+            )
+        said = read_json(folder / MARKER)
+        if not isinstance(said, dict) or said.get("format") != _FORMAT:
+            raise StorageError(
+                f"{folder / MARKER} is not of format {_FORMAT}", "describe again: diptych intent describe LOG"
+            )
+        return cls(said["about"], said["tables"])
+
+
+def _csv(name: str, rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(STATISTICS.get(name).columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,409 @@
+"""The grid: its numbers by a second way, stopped and gone on with, in one process and in several."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from feature_tables import small_features
+
+from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
+from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
+from diptych.commerce.purchase_intent.evaluation.plan import make_folds
+from diptych.commerce.purchase_intent.evaluation.unit import Work
+from diptych.commerce.purchase_intent.evaluation.workers import run_in_processes
+from diptych.commerce.purchase_intent.features.fitted import fit_features
+from diptych.commerce.purchase_intent.features.storage import MARKER as FEATURES_MARKER
+from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.core.alone import alone_in
+from diptych.core.errors import (
+    DataError,
+    Interrupted,
+    MismatchError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
+from diptych.core.files import read_json, write_json
+from diptych.core.progress import task
+from diptych.evaluation.bootstrap import Bootstrap
+
+HOW = Bootstrap(40)
+GRID: dict[str, Any] = {
+    "models": ["logistic-regression", "random-forest-small"],
+    "settings": ["anonymous"],
+    "steps": [0, 5],
+    "folds": 2,
+    "bootstrap": HOW,
+}
+SMALL: dict[str, Any] = {
+    "models": ["logistic-regression"],
+    "settings": ["anonymous"],
+    "sets": ["extended"],
+    "steps": [5],
+    "folds": 2,
+    "importance": False,
+    "bootstrap": Bootstrap(0),
+}
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
+    return small_features(tmp_path_factory.mktemp("features") / "small", n=300)
+
+
+@pytest.fixture(scope="module")
+def evaluation(features: FeatureTable, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    return evaluate(features, tmp_path_factory.mktemp("evaluation") / "grid", **GRID)
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) -> None:
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import average_precision_score, brier_score_loss, f1_score, roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    population = set(features.population("anonymous", 5).tolist())
+    scores = {}
+    of_fold = []
+    for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(
+        features.labels, features.labels
+    ):
+        train, test = ([row for row in part.tolist() if row in population] for part in (train, test))
+        fitted = fit_features(features.features("anonymous", "extended", 5), features.at(np.array(train), 5))
+        model = make_pipeline(
+            SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True),
+            StandardScaler(),
+            LogisticRegression(class_weight="balanced", max_iter=1000),
+        ).fit(fitted.matrix(features.at(np.array(train), 5)), features.labels[train])
+        mine = model.predict_proba(fitted.matrix(features.at(np.array(test), 5)))[:, 1]
+        scores |= dict(zip(test, mine.tolist(), strict=True))
+        of_fold.append(f1_score(features.labels[test], mine >= 0.5))
+    rows = sorted(population)
+    labels, found = features.labels[rows], np.array([scores[row] for row in rows])
+    cell = evaluation.cell("anonymous", "extended", 5, "logistic-regression")
+    assert cell is not None
+    assert (cell["sessions"], cell["purchases"]) == (len(rows), labels.sum())
+    assert cell["base_rate"] == pytest.approx(labels.mean())
+    assert cell["f1"] == pytest.approx(f1_score(labels, found >= 0.5))
+    assert cell["fold_f1"] == pytest.approx(of_fold)
+    assert cell["average_precision"] == pytest.approx(average_precision_score(labels, found))
+    assert cell["roc_auc"] == pytest.approx(roc_auc_score(labels, found))
+    assert cell["brier"] == pytest.approx(brier_score_loss(labels, found))
+    assert cell["brier_prior"] == pytest.approx(labels.mean() * (1 - labels.mean()))
+    assert cell["weighting"] == "class_weight"
+    pooled = evaluation.pooled("anonymous", "extended", 5, "logistic-regression")
+    assert pooled.rows.tolist() == rows
+    assert pooled.scores == pytest.approx(found)
+    assert cell["brier_calibrated"] == pytest.approx(brier_score_loss(labels, pooled.calibrated))
+    assert cell["best_f1"] == pytest.approx(f1_score(labels, pooled.calibrated >= pooled.thresholds))
+
+
+def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_path: Path) -> None:
+    # Outcomes of a fold's test part are turned round: neither its scores nor its threshold may know.
+    first = evaluate(features, tmp_path / "first", **SMALL)
+    turned = features.labels.copy()
+    rows = first.pooled("anonymous", "extended", 5, "logistic-regression")
+    test = rows.rows[rows.fold == 0]
+    turned[test] = ~turned[test]
+
+    other = replace(features, view=replace(features.view, labels=turned))
+    work = Work(other, make_folds(features, "random", 2, 0), first.protocol, tmp_path / "other")
+    unit = Unit("anonymous", "extended", 5, 0)
+    assert list(work.run(unit, lambda: False)) == ["logistic-regression"]
+    kept, again = (
+        FoldScores.open(unit.file(root, "logistic-regression")) for root in (first.folder, work.folder)
+    )
+    assert again.scores.tolist() == kept.scores.tolist()
+    assert again.calibrated.tolist() == kept.calibrated.tolist()
+    assert again.threshold == kept.threshold
+
+
+def test_what_was_planted_is_found(evaluation: Evaluation) -> None:
+    anonymous = {
+        step: evaluation.cell("anonymous", "extended", step, "logistic-regression") for step in (0, 5)
+    }
+    assert anonymous[5]["average_precision_low"] > anonymous[5]["base_rate"]
+    assert anonymous[5]["average_precision"] > anonymous[0]["average_precision"]
+    assert anonymous[5]["brier_calibrated"] < anonymous[5]["brier_prior"]
+    assert anonymous[5]["brier_calibrated"] < anonymous[5]["brier"]  # balanced probabilities are too high
+    late = [row for row in evaluation.importance if (row["set"], row["step"]) == ("extended", 5)]
+    assert late[0]["feature"] == "page-sequence-score"
+    assert all(row["dynamic"] for row in late[:2])
+    assert sum(row["impurity"] for row in late) == pytest.approx(1)
+    assert {row["model"] for row in late} == {"random-forest-small"}
+    folds = [
+        FoldImportance.open(Unit("anonymous", "extended", 5, fold).importance_file(evaluation.folder))
+        for fold in range(2)
+    ]
+    drops = [part.drops[part.features.index("page-sequence-score")] for part in folds]
+    assert late[0]["permutation"] == pytest.approx(np.mean(drops))
+    assert late[0]["permutation_sd"] == pytest.approx(np.std(drops, ddof=1))
+    assert {row["feature"]: row["dynamic"] for row in late}["channel"] is False
+
+
+def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation) -> None:
+    for model in GRID["models"]:
+        cell = evaluation.cell("anonymous", "baseline", 0, model)
+        assert cell["f1"] == cell["best_f1"] == pytest.approx(cell["always_buy_f1"])
+        assert cell["average_precision"] == pytest.approx(cell["base_rate"])
+        assert cell["roc_auc"] == 0.5
+        assert (cell["constant_folds"], cell["weighting"]) == (2, "none")
+    assert any(
+        "2 of 8 cells have folds in which the model is a constant" in note for note in evaluation.notes
+    )
+    assert not [row for row in evaluation.importance if (row["set"], row["step"]) == ("baseline", 0)]
+
+
+def test_gains_are_paired_differences(evaluation: Evaluation) -> None:
+    gain = next(one for one in evaluation.gains if (one["step"], one["model"]) == (0, "random-forest-small"))
+    assert gain["measure"] == "f1"
+    names = [("anonymous", which, 0, "random-forest-small") for which in ("baseline", "extended")]
+    found = compare(evaluation, *names, measure="f1", bootstrap=HOW)
+    assert (found.difference, found.low, found.high) == (gain["difference"], gain["low"], gain["high"])
+    assert found.values == (gain["baseline"], gain["extended"])
+    same = compare(evaluation, names[1], names[1], bootstrap=HOW)
+    assert (same.difference, same.low, same.high, same.is_clear) == (0, 0, 0, False)
+    back = compare(evaluation, *reversed(names), measure="f1", bootstrap=HOW)
+    assert back.low == pytest.approx(-found.high)
+
+
+def test_gains_of_two_steps(evaluation: Evaluation) -> None:
+    def terms(step: int, factor: float) -> list[tuple[float, tuple[str, str, int, str]]]:
+        name = "logistic-regression"
+        return [
+            (factor, ("anonymous", "extended", step, name)),
+            (-factor, ("anonymous", "baseline", step, name)),
+        ]
+
+    found = contrast(evaluation, [*terms(0, 1), *terms(5, -1)], bootstrap=HOW)
+    gains = {
+        one["step"]: one["difference"]
+        for one in evaluation.gains
+        if (one["model"], one["measure"]) == ("logistic-regression", "average_precision")
+    }
+    assert found.difference == pytest.approx(gains[0] - gains[5])
+    assert found.low < found.difference < found.high
+    with pytest.raises(MismatchError, match="not the same ones"):
+        compare(evaluation, terms(0, 1)[0][1], terms(5, 1)[0][1])
+    with pytest.raises(UnknownNameError, match="measure"):
+        contrast(evaluation, terms(0, 1), measure="accuracy")
+    with pytest.raises(UnknownNameError, match="cell"):
+        evaluation.pooled("anonymous", "extended", 3, "logistic-regression")
+
+
+def test_stopped_and_gone_on_with(features: FeatureTable, evaluation: Evaluation, tmp_path: Path) -> None:
+    folder, asked = tmp_path / "grid", 0
+
+    def after_five() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 5
+
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        evaluate(features, folder, **GRID, should_stop=after_five)
+    kept = bytes_of(folder)
+    assert 0 < len([name for name in kept if "fold-" in name]) < 16
+    with pytest.raises(StorageError, match="not finished"):
+        Evaluation.open(folder)
+    damaged = next(folder.rglob("fold-00-*.npz"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    damaged.with_name(".fold-01-x.npz.17.tmp").write_bytes(b"half of it")  # a kill while it was saved
+    evaluate(features, folder, **GRID)
+    assert bytes_of(folder) == bytes_of(evaluation.folder)
+
+
+def test_killed_at_the_very_beginning_it_begins(features: FeatureTable, tmp_path: Path) -> None:
+    (tmp_path / ".evaluation.json.17.tmp").write_text("{")
+    with alone_in(tmp_path / "other"), pytest.raises(StorageError, match="another process is at work"):
+        evaluate(features, tmp_path / "other", **SMALL)
+    (tmp_path / "other").rmdir()
+    evaluate(features, tmp_path, **SMALL)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "cells",
+        "evaluation.json",
+        "results.json",
+        "sessions.npz",
+    ]
+
+
+def test_a_process_of_its_own_gives_the_same_bytes(
+    features: FeatureTable, evaluation: Evaluation, tmp_path: Path
+) -> None:
+    # One place is missing; the process is stopped as soon as one of its folds is there.
+    folder = tmp_path / "grid"
+    shutil.copytree(evaluation.folder, folder)
+    place = folder / "cells" / "anonymous-extended-5"
+    shutil.rmtree(place)
+    (folder / "results.json").unlink()
+    work = Work(features, make_folds(features, "random", 2, 0), evaluation.protocol, folder)
+    units = [Unit("anonymous", "extended", 5, fold) for fold in range(2)]
+    with task("") as bar:
+        finished = run_in_processes(work, units, 1, bar, lambda: any(place.glob("fold-*.npz")))
+    assert finished == len(list(place.glob("fold-*.npz"))) > 0
+    evaluate(features, folder, **GRID)
+    assert bytes_of(folder) == bytes_of(evaluation.folder)
+
+
+def test_finished_is_opened_and_not_done_again(
+    features: FeatureTable, evaluation: Evaluation, tmp_path: Path
+) -> None:
+    folder = tmp_path / "grid"
+    shutil.copytree(evaluation.folder, folder)
+    shutil.rmtree(folder / "cells")
+    again = evaluate(features, folder, **GRID)
+    assert again.results == evaluation.results
+    shutil.copytree(evaluation.folder / "cells", folder / "cells")
+    fewer = evaluate(features, folder, **{**GRID, "bootstrap": Bootstrap(0)})
+    assert fewer.cells[0]["f1_low"] is None
+    assert fewer.cells[0]["f1"] == evaluation.cells[0]["f1"]
+
+
+def test_another_protocol_is_refused(features: FeatureTable, evaluation: Evaluation, tmp_path: Path) -> None:
+    before = bytes_of(evaluation.folder)
+    with pytest.raises(MismatchError, match=r"folds 2 and 4; balanced True and False"):
+        evaluate(features, evaluation.folder, **{**GRID, "folds": 4, "balanced": False})
+    assert bytes_of(evaluation.folder) == before
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(UsageError, match="other things"):
+        evaluate(features, tmp_path, **SMALL)
+
+
+def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
+    found = evaluate(features, tmp_path / "plain", **{**SMALL, "models": ["svm", "k-nearest"]}, inner=False)
+    svm, nearest = (found.cell("anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
+    for cell in (svm, nearest):
+        for name in (
+            "best_f1",
+            "threshold",
+            "brier_calibrated",
+            "log_loss_calibrated",
+            "reliability_calibrated",
+        ):
+            assert cell[name] is None
+    assert svm["brier"] is svm["reliability"] is None  # decisions are no probabilities
+    assert svm["output"] == "decision"
+    pooled = found.pooled("anonymous", "extended", 5, "svm")
+    bought = pooled.scores >= 0
+    assert ((pooled.scores >= 0) & (pooled.scores < 0.5)).any()
+    assert svm["f1"] == pytest.approx(
+        2 * (bought & pooled.labels).sum() / (bought.sum() + pooled.labels.sum())
+    )
+    assert nearest["weighting"] == "none"
+    assert any("no weights for classes in KNN" in note for note in found.notes)
+    assert found.importance == []
+    assert "nothing calibrated" in found.line()
+
+
+def test_time_and_grouped_splits(features: FeatureTable, tmp_path: Path) -> None:
+    time = evaluate(features, tmp_path / "time", **{**SMALL, "split": "time", "folds": None})
+    assert time.protocol.folds == 1
+    (fold,) = time.about["split"]["folds"]
+    tested = time.pooled("anonymous", "extended", 5, "logistic-regression").rows
+    assert features.start_us[tested].min() >= features.start_us.min() + 0.74 * np.ptp(features.start_us)
+    assert fold["train"] + fold["test"] <= len(features)
+    grouped = evaluate(features, tmp_path / "grouped", **{**SMALL, "split": "grouped"})
+    assert all(fold["test_of_persons_in_training"] == 0 for fold in grouped.about["split"]["folds"])
+    assert not any("with a session in training" in note for note in grouped.notes)
+    random = evaluate(features, tmp_path / "random", **SMALL)
+    assert any("are of persons with a session in training" in note for note in random.notes)
+
+
+def relabelled(features: FeatureTable, labels: np.ndarray) -> FeatureTable:
+    return replace(features, view=replace(features.view, labels=labels))
+
+
+def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> None:
+    out = tmp_path / "none"
+    with pytest.raises(DataError, match="no session ends in a purchase: nothing can be trained"):
+        evaluate(relabelled(features, np.zeros(300, dtype=bool)), out, **SMALL)
+    with pytest.raises(DataError, match=r"4 purchase sessions cannot be in each of 5 folds.*--folds 4"):
+        evaluate(relabelled(features, np.arange(300) < 4), out, **{**SMALL, "folds": 5})
+    with pytest.raises(UnknownNameError, match="known: anonymous, identified"):
+        evaluate(features, out, **{**SMALL, "settings": ["anon"]})
+    with pytest.raises(UnknownNameError, match="11"):
+        evaluate(features, out, **{**SMALL, "steps": [11]})
+    with pytest.raises(UnknownNameError, match="did you mean 'k-nearest'"):
+        evaluate(features, out, **{**SMALL, "models": ["k-nearst"]})
+    with pytest.raises(UsageError, match="no model"):
+        evaluate(features, out, **{**SMALL, "models": []})
+    with pytest.raises(UnknownNameError, match="fast, paper"):
+        evaluate(features, out, **SMALL, preset="slow")
+    with pytest.raises(UsageError, match="--split random"):
+        timeless = replace(features, about={**features.about, "has_times": False})
+        evaluate(timeless, out, **{**SMALL, "split": "time"})
+    assert not out.exists()
+    with pytest.raises(UsageError, match="jobs"):
+        evaluate(features, out, **SMALL, jobs=0)
+
+
+def test_a_step_without_purchases_is_left_out_and_said(features: FeatureTable, tmp_path: Path) -> None:
+    before = features.view.pages_before_purchase
+    early = replace(features, view=replace(features.view, pages_before_purchase=np.minimum(before, 6.0)))
+    # All purchases come after six pages: at step 5 no session that ends in one is left.
+    early = replace(
+        early, view=replace(early.view, pages_before_purchase=np.where(features.labels, 6.0, np.inf))
+    )
+    found = evaluate(early, tmp_path / "early", **{**SMALL, "steps": [4, 5]})
+    assert [cell["step"] for cell in found.cells] == [4]
+    (left,) = found.left_out
+    assert (left["setting"], left["step"]) == ("anonymous", 5)
+    assert left["reason"].startswith("0 purchases among")
+    with pytest.raises(DataError, match="nothing can be evaluated: anonymous, step 5: 0 purchases among"):
+        evaluate(early, tmp_path / "late", **SMALL)
+
+
+def test_folds_that_cannot_be_calibrated_are_counted(features: FeatureTable, tmp_path: Path) -> None:
+    rare = np.zeros(300, dtype=bool)
+    rare[features.population("anonymous", 0)[:26]] = True
+    view = replace(features.view, labels=rare, pages_before_purchase=np.where(rare, 20.0, np.inf))
+    found = evaluate(replace(features, view=view), tmp_path / "rare", **SMALL)
+    (cell,) = found.cells
+    assert cell["constant_folds"] == 0  # some 13 purchases in either half,
+    assert cell["uncalibrated_folds"] >= 1  # of which an inner part has fewer than ten
+    assert any("could not be calibrated: " in note for note in found.notes)
+
+
+def test_a_table_of_whole_sessions(tmp_path: Path) -> None:
+    features = small_features(tmp_path / "table", n=120)
+    about = read_json(features.folder / FEATURES_MARKER)
+    columns = {name: "number" if kind == "number" else "text" for name, kind in about["columns"].items()}
+    about |= {"kind": "whole", "steps": [-1], "columns": columns, "notes": ["a note of the table"]}
+    write_json(features.folder / FEATURES_MARKER, about)
+    found = evaluate(
+        open_features(features.folder),
+        tmp_path / "out",
+        folds=2,
+        bootstrap=Bootstrap(0),
+        models=["linear-svm"],
+    )
+    (cell,) = found.cells
+    assert (cell["setting"], cell["set"], cell["step"], cell["sessions"]) == ("all", "all", -1, 120)
+    assert found.gains == []
+    assert "a note of the table" in found.notes
+    assert {row["feature"] for row in found.importance} >= {"device", "orders"}
+    assert {row["impurity"] for row in found.importance} == {None}
+
+
+def test_opening_what_is_no_evaluation(evaluation: Evaluation, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="diptych intent evaluate"):
+        Evaluation.open(tmp_path)
+    shutil.copytree(evaluation.folder, tmp_path / "copy")
+    file = tmp_path / "copy" / "evaluation.json"
+    file.write_text(json.dumps({**evaluation.about, "format": 0}), encoding="utf-8")
+    with pytest.raises(StorageError, match="no evaluation of format 1"):
+        Evaluation.open(tmp_path / "copy")
+    file.write_text(json.dumps({**evaluation.about, "key": "other"}), encoding="utf-8")
+    with pytest.raises(StorageError, match="of another evaluation"):
+        Evaluation.open(tmp_path / "copy")

@@ -1,0 +1,168 @@
+"""Measures: small cases by hand, scikit-learn as an independent implementation, ties by brute force."""
+
+from __future__ import annotations
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.commerce.purchase_intent.evaluation.measures import (
+    always_buy_f1,
+    average_precision,
+    best_threshold,
+    brier,
+    f1,
+    lift_at,
+    log_loss,
+    precision_at_recall,
+    roc_auc,
+)
+from diptych.commerce.purchase_intent.evaluation.reliability import reliability
+
+SCORES = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+LABELS = np.array([True, False, True, False, False])
+
+
+@st.composite
+def scored(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores with many ties, labels of both classes, whole weights of which one of either class is not 0."""
+    n = draw(st.integers(2, 25))
+    scores = draw(st.lists(st.integers(0, 6), min_size=n, max_size=n))
+    labels = [True, False, *draw(st.lists(st.booleans(), min_size=n - 2, max_size=n - 2))]
+    weights = [1, 1, *draw(st.lists(st.integers(0, 3), min_size=n - 2, max_size=n - 2))]
+    return np.array(scores) / 8, np.array(labels), np.array(weights, dtype=np.float64)
+
+
+def test_by_hand() -> None:
+    # Purchases are first and third: precision 1 at recall 1/2, then 2/3 at recall 1.
+    assert average_precision(SCORES, LABELS) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+    assert roc_auc(SCORES, LABELS) == pytest.approx(5 / 6)
+    assert f1(SCORES >= 0.8, LABELS) == pytest.approx(0.5)
+    assert f1(SCORES >= 0.7, LABELS) == pytest.approx(0.8)
+    assert best_threshold(SCORES, LABELS) == 0.7
+    assert precision_at_recall(SCORES, LABELS, 0.5) == 1
+    assert precision_at_recall(SCORES, LABELS, 0.6) == pytest.approx(2 / 3)
+    assert lift_at(SCORES, LABELS, 0.2) == pytest.approx(1 / 0.4)
+    assert lift_at(SCORES, LABELS, 0.3) == pytest.approx(0.5 / 0.4)  # 1.5 sessions are two
+    assert brier(np.array([0.2, 0.6]), np.array([False, True])) == pytest.approx((0.04 + 0.16) / 2)
+    assert log_loss(np.array([0.2, 0.6]), np.array([False, True])) == pytest.approx(-np.log(0.8 * 0.6) / 2)
+    assert np.isfinite(log_loss(np.array([0.0, 1.0]), np.array([True, True])))
+
+
+def test_equal_scores_are_one_step() -> None:
+    labels = np.array([True, False, True, False])
+    flat = np.full(4, 0.3)
+    assert average_precision(flat, labels) == 0.5
+    assert roc_auc(flat, labels) == 0.5
+    assert lift_at(flat, labels, 0.1) == 1
+    assert best_threshold(flat, labels) == 0.3
+
+
+def test_always_buying() -> None:
+    labels = np.arange(10) < 2
+    assert always_buy_f1(0.2) == pytest.approx(1 / 3)
+    assert f1(np.ones(10, dtype=bool), labels) == pytest.approx(always_buy_f1(0.2))
+
+
+def test_what_is_not_defined_is_nan() -> None:
+    nobody = np.zeros(5, dtype=bool)
+    for value in (
+        average_precision(SCORES, nobody),
+        roc_auc(SCORES, nobody),
+        roc_auc(SCORES, ~nobody),
+        f1(nobody, nobody),
+        best_threshold(SCORES, nobody),
+        precision_at_recall(SCORES, nobody),
+        lift_at(SCORES, nobody),
+    ):
+        assert np.isnan(value)
+    assert f1(~nobody, nobody) == 0
+
+
+@settings(max_examples=40)
+@given(scored())
+def test_as_scikit_learn(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    from sklearn import metrics
+
+    scores, labels, weights = case
+    predicted = scores >= 0.5
+    for given_weights in (None, weights):
+        how = {"sample_weight": given_weights}
+        assert average_precision(scores, labels, given_weights) == pytest.approx(
+            metrics.average_precision_score(labels, scores, **how)
+        )
+        assert roc_auc(scores, labels, given_weights) == pytest.approx(
+            metrics.roc_auc_score(labels, scores, **how)
+        )
+        assert f1(predicted, labels, given_weights) == pytest.approx(
+            metrics.f1_score(labels, predicted, zero_division=0.0, **how)
+        )
+    assert brier(scores, labels) == pytest.approx(metrics.brier_score_loss(labels, scores))
+    inside = np.clip(scores, 0.01, 0.99)
+    assert log_loss(inside, labels) == pytest.approx(metrics.log_loss(labels, inside))
+
+
+@given(scored())
+def test_weights_are_sessions_that_occur_so_often(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    scores, labels, weights = case
+    often = weights.astype(int)
+    both = np.stack([np.ones(len(scores)), weights])
+    for measure in (average_precision, roc_auc):
+        plain, repeated = measure(scores, labels, both)
+        assert plain == pytest.approx(measure(scores, labels))
+        assert repeated == pytest.approx(measure(np.repeat(scores, often), np.repeat(labels, often)))
+
+
+@given(scored())
+def test_thresholds_by_trying_all(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    scores, labels, _ = case
+    every = sorted(set(scores.tolist()), reverse=True)
+    found = {one: float(f1(scores >= one, labels)) for one in every}
+    chosen = best_threshold(scores, labels)
+    assert found[chosen] == pytest.approx(max(found.values()))
+    assert all(found[one] < found[chosen] - 1e-12 for one in every if one > chosen)
+    enough = [one for one in every if labels[scores >= one].sum() >= 0.5 * labels.sum()]
+    assert precision_at_recall(scores, labels) == pytest.approx(
+        max(labels[scores >= one].mean() for one in enough)
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6), st.floats(0.05, 0.9))
+def test_lift_is_the_mean_over_orders_of_equal_scores(rows: list[tuple[int, bool]], share: float) -> None:
+    scores, labels = np.array([row[0] for row in rows]) / 2, np.array([row[1] for row in rows])
+    labels[0] = True
+    top = int(np.ceil(share * len(rows)))
+    lifts = [
+        labels[list(order)[:top]].mean() / labels.mean()
+        for order in permutations(range(len(rows)))
+        if (np.diff(scores[list(order)]) <= 0).all()
+    ]
+    assert lift_at(scores, labels, share) == pytest.approx(np.mean(lifts))
+
+
+def test_reliability_by_hand() -> None:
+    p = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
+    labels = np.array([0, 0, 1, 0, 1, 0, 1, 1], dtype=bool)
+    assert reliability(p, labels, bins=2) == [
+        {"low": 0.1, "high": 0.4, "n": 4, "mean_score": pytest.approx(0.25), "share": 0.25},
+        {"low": 0.5, "high": 0.8, "n": 4, "mean_score": pytest.approx(0.65), "share": 0.75},
+    ]
+
+
+@given(scored(), st.integers(1, 12))
+def test_reliability_counts_everybody_once(
+    case: tuple[np.ndarray, np.ndarray, np.ndarray], bins: int
+) -> None:
+    p, labels, _ = case
+    rows = reliability(p, labels, bins)
+    assert 1 <= len(rows) <= bins
+    assert sum(row["n"] for row in rows) == len(p)
+    assert sum(row["n"] * row["share"] for row in rows) == pytest.approx(labels.sum())
+    assert sum(row["n"] * row["mean_score"] for row in rows) == pytest.approx(p.sum())
+    for before, after in pairwise(rows):
+        assert before["high"] < after["low"]  # equal probabilities are in one bin
+    if len(set(p.tolist())) == len(p) and len(p) >= bins:
+        assert max(row["n"] for row in rows) - min(row["n"] for row in rows) <= 1

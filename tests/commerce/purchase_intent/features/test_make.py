@@ -1,0 +1,258 @@
+"""From events to features, the whole way, against plain Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from events import canonical, write_log
+from feature_oracle import Session, known_at, log_ratio, sessions_of
+from intent_logs import random_events
+
+from diptych.commerce.purchase_intent.features import (
+    FeatureOptions,
+    FeatureTable,
+    fit_features,
+    make_features,
+    open_features,
+)
+from diptych.commerce.purchase_intent.features import make as make_module
+from diptych.commerce.purchase_intent.features import pages as pages_module
+from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
+
+ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
+
+
+def tables_of(folder: Path, events: list[dict[str, Any]], buckets: int = 1) -> SessionTables:
+    return sessionise(write_log(folder / "log", events, buckets))
+
+
+def page(t: float, page_type: str | None, client: str = "c", **said: Any) -> dict[str, Any]:
+    return {"t": t, "page_type": page_type, "client_id": client, **said}
+
+
+def visit(client: str, start: float = 0, n: int = 12, **said: Any) -> list[dict[str, Any]]:
+    return [page(start + 10 * number, "home", client, **said) for number in range(n)]
+
+
+Made = tuple[FeatureTable, list[Session]]
+
+
+@pytest.fixture(scope="module", params=[(0, 1), (1, 3)])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    seed, buckets = request.param
+    folder, events = tmp_path_factory.mktemp("made"), random_events(seed)
+    table = make_features(
+        tables_of(folder, events, buckets), folder=folder / "features", options=FeatureOptions(also=ALSO)
+    )
+    return table, sessions_of(canonical(events))
+
+
+def test_every_feature_at_every_step(made: Made) -> None:
+    table, sessions = made
+    of_id = {session.session_id: session for session in sessions}
+    assert table.steps == tuple(range(11))
+    for step in table.steps:
+        for setting in table.settings:
+            rows = table.population(setting, step)
+            view = table.at(rows, step)
+            fitted = fit_features(table.features(setting, "extended", step), view)
+            matrix = dict(zip(fitted.names, fitted.matrix(view).T, strict=True))
+            known = [known_at(of_id[int(table.session_ids[row])], step, sessions) for row in rows]
+            labels = table.labels[rows].tolist()
+            checked = set()
+            for name in set(matrix) & set(known[0]):
+                checked.add(name)
+                np.testing.assert_allclose(
+                    matrix[name], [one[name] for one in known], rtol=1e-9, err_msg=name
+                )
+            for name, key in (
+                ("page-sequence-score", "page_types"),
+                ("device-sequence-score", "device_sequence"),
+            ):
+                if name in matrix:
+                    checked.add(name)
+                    training = [(one[key], label) for one, label in zip(known, labels, strict=True)]
+                    wanted = [log_ratio(one[key], training) for one in known]
+                    np.testing.assert_allclose(matrix[name], wanted, atol=1e-9, err_msg=name)
+            for name, key in (
+                ("channel", "channel"),
+                ("device", "device"),
+                ("previous-device", "previous_device"),
+            ):
+                for column in (one for one in matrix if one.startswith(f"{name}=")):
+                    checked.add(column)
+                    assert matrix[column].tolist() == [one[key] == column.split("=")[1] for one in known]
+            for name, key in (("device-rate", "device"), ("previous-device-rate", "previous_device")):
+                if name in matrix:
+                    checked.add(name)
+                    np.testing.assert_allclose(matrix[name], rates([one[key] for one in known], labels))
+            week_days = [matrix[name] for name in matrix if name.startswith("week-day=")]
+            assert np.argmax(week_days, axis=0).tolist() == [one["week_day"] for one in known]
+            checked |= {name for name in matrix if name.startswith(("week-day=", "hour-cyclic:"))}
+            assert checked == set(matrix)
+
+
+def rates(texts: list[str], labels: list[bool]) -> list[float]:
+    there = [label for text, label in zip(texts, labels, strict=True) if text]
+    overall = sum(there) / max(1, len(there))
+
+    def rate(text: str) -> float:
+        own = [label for other, label in zip(texts, labels, strict=True) if other == text]
+        return (sum(own) + 20 * overall) / (len(own) + 20) if text else np.nan
+
+    return [rate(text) for text in texts]
+
+
+def test_populations(made: Made) -> None:
+    table, sessions = made
+    long = [one for one in sessions if len(one.pages) >= 12]
+    assert table.session_ids.tolist() == [one.session_id for one in long]
+    assert table.labels.tolist() == [one.bought is not None for one in long]
+    assert table.start_us.tolist() == [one.start for one in long]
+    assert table.end_us.tolist() == [one.end for one in long]
+    assert table.about["counts"] == {
+        "sessions": len(sessions),
+        "too_short": len(sessions) - len(long),
+        "population": len(long),
+    }
+    persons = [one.visitor or one.events[0]["client_id"] for one in long]
+    groups = dict(zip(persons, table.persons.tolist(), strict=True))
+    assert table.persons.tolist() == [groups[one] for one in persons]
+    assert len(set(groups.values())) == len(groups)
+    for row in table.about["populations"]:
+        step, wanted, early = row["step"], [], 0
+        for one in long:
+            login, bought = one.pages_before_visitor, one.pages_before_purchase
+            identified = login is not None and (login == 0 or login < step)
+            if identified == (row["setting"] == "identified"):
+                if bought is not None and bought < step + 2:
+                    early += 1
+                else:
+                    wanted.append(one)
+        rows = table.population(row["setting"], step)
+        assert table.session_ids[rows].tolist() == [one.session_id for one in wanted]
+        assert row["sessions"] == len(wanted)
+        assert row["purchases"] == sum(one.bought is not None for one in wanted)
+        assert row["bought_too_early"] == early
+
+
+def test_as_published(tmp_path: Path) -> None:
+    events = random_events(2)
+    tables = tables_of(tmp_path, events)
+    table = make_features(tables, folder=tmp_path / "features", options=FeatureOptions(compat="published"))
+    long = [one for one in sessions_of(canonical(events)) if len(one.pages) >= 12]
+    for step in (0, 10):
+        known = [one.session_id for one in long if one.visitor is not None]
+        assert table.session_ids[table.population("identified", step)].tolist() == known
+        assert len(table.population("anonymous", step)) == len(long) - len(known)
+    late = np.flatnonzero(table.pages_before_identified > 0)
+    assert not np.isnan(table.at(late, 0).columns["sessions"]).any()
+
+
+def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
+    names = ["b", "a", "c", "c", "a", "b", None, "rare", "x", "x", "behind the last step", "behind"]
+    events = [page(number, name) for number, name in enumerate(names)]
+    events += [page(number, "of a short session", "d") for number in range(11)]
+    tables = tables_of(tmp_path, events)
+    table = make_features(tables, folder=tmp_path / "all")
+    assert table.view.vocabulary == ("a", "b", "c", "x", "rare", "unknown")
+    few = make_features(tables, folder=tmp_path / "few", options=FeatureOptions(types=2))
+    assert few.view.vocabulary == ("a", "b")
+    codes = few.view.page_types[0].tolist()
+    assert codes == [{"a": 0, "b": 1}.get(name or "", 2) for name in names[:10]]
+    fitted = fit_features(few.features("anonymous", "baseline", 10), few.at(np.array([0]), 10))
+    assert fitted.parts[2].to_dict()["states"] == ["a", "b", "(other)"]
+
+
+def test_the_same_bytes_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = tables_of(tmp_path, random_events(3), 2)
+    whole = make_features(tables, folder=tmp_path / "whole")
+    for module in (make_module, pages_module):
+        monkeypatch.setattr(module, "BLOCK", 7)
+    blocks = make_features(tables, folder=tmp_path / "blocks")
+    for name in ("features.json", "page_types.npy", "page_times.npy"):
+        assert (whole.folder / name).read_bytes() == (blocks.folder / name).read_bytes()
+    for name, values in whole.view.columns.items():
+        np.testing.assert_array_equal(values, blocks.view.columns[name])
+    assert sorted(path.name for path in whole.folder.iterdir()) == [
+        "features.json",
+        "page_times.npy",
+        "page_types.npy",
+        "sessions.parquet",
+    ]
+
+
+def test_the_fingerprint_says_what_it_was_made_of(made: Made, tmp_path: Path) -> None:
+    table, _ = made
+    assert open_features(table.folder).fingerprint == table.fingerprint
+    tables = tables_of(tmp_path, visit("c"))
+    plain, published = (
+        make_features(tables, folder=tmp_path / compat, options=FeatureOptions(compat=compat))
+        for compat in ("none", "published")
+    )
+    assert len({table.fingerprint, plain.fingerprint, published.fingerprint}) == 3
+
+
+def test_a_log_without_long_sessions(tmp_path: Path) -> None:
+    table = make_features(tables_of(tmp_path, visit("c", n=11)), folder=tmp_path / "features")
+    assert len(table) == 0
+    assert table.about["counts"] == {"sessions": 1, "too_short": 1, "population": 0}
+    assert len(table.population("anonymous", 10)) == 0
+    assert table.at(np.arange(0), 3).page_types.shape == (0, 3)
+    assert open_features(table.folder).describe() == "log: 0 sessions, 11 steps, 0.0% with a purchase"
+
+
+def test_names_from_logs_are_only_names(tmp_path: Path) -> None:
+    strange = ["'; DROP TABLE sessions; --", '"', " ", "<script>", "ünï\u202e", "NULL"]
+    events = [
+        event | {"page_type": strange[number % 6], "channel": strange[(number + 1) % 6], "device": name}
+        for place, name in enumerate(strange)
+        for number, event in enumerate(visit(f"c{place}'\"", visitor_id=name))
+    ]
+    table = make_features(tables_of(tmp_path, events), folder=tmp_path / "features")
+    assert len(table) == 6
+    assert set(table.view.vocabulary) == set(strange)
+    assert set(table.view.columns["device"].tolist()) == set(strange)
+
+
+def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, visit("c"))
+    somebodys = tmp_path / "pictures"
+    somebodys.mkdir()
+    (somebodys / "cat.jpg").write_bytes(b"cat")
+    with pytest.raises(UsageError, match="holds other things"):
+        make_features(tables, folder=somebodys)
+    table = make_features(tables, folder=tmp_path / "features")
+    pages = tables.files("pages")[0]
+    pages.write_bytes(pages.read_bytes()[:50])
+    with pytest.raises(Exception, match="Parquet|parquet"):  # whoever reads the damaged file first
+        make_features(tables, folder=tmp_path / "features")
+    assert open_features(tmp_path / "features").fingerprint == table.fingerprint
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
+
+
+def test_pages_of_no_session_are_damage(tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    tables = tables_of(tmp_path, [*visit("c"), *visit("d")])
+    file = tables.files("pages")[0]
+    rows = parquet.read_table(file)
+    ids = rows.column("session_id").to_numpy() + 1
+    parquet.write_table(rows.set_column(0, "session_id", [ids]), file)
+    with pytest.raises(StorageError, match="belong to no session"):
+        make_features(tables, folder=tmp_path / "features")
+
+
+def test_options_that_cannot_be() -> None:
+    with pytest.raises(UnknownNameError, match="compat 'publishd'"):
+        FeatureOptions(compat="publishd")
+    with pytest.raises(UnknownNameError, match="feature 'hour'"):
+        FeatureOptions(also=("hour",))
+    with pytest.raises(UsageError, match="anyway"):
+        FeatureOptions(also=("channel",))
+    with pytest.raises(UsageError, match="0 page types"):
+        FeatureOptions(types=0)

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from feature_tables import small_features
+from small_views import small_view
+
+from diptych.commerce.purchase_intent.features import (
+    FEATURES,
+    FeatureTable,
+    FittedFeatures,
+    fit_features,
+    open_features,
+)
+from diptych.commerce.purchase_intent.features.columns import HISTORY_COLUMNS, NOTHING
+from diptych.commerce.purchase_intent.features.population import is_identified, is_undecided
+from diptych.commerce.purchase_intent.features.view import NO_PAGE
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.files import read_json, write_json
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
+    return small_features(tmp_path_factory.mktemp("features") / "small")
+
+
+def test_no_purchase_within_two_pages_of_the_step() -> None:
+    before = np.array([0, 1, 2, 6, 7, np.inf])
+    assert is_undecided(before, 0).tolist() == [False, False, True, True, True, True]
+    assert is_undecided(before, 5).tolist() == [False, False, False, False, True, True]
+    assert is_undecided(before, 5, "published").all()
+
+
+def test_identified_once_the_visitor_is_known() -> None:
+    before = np.array([np.nan, 0, 1, 4])
+    assert is_identified(before, 0).tolist() == [False, True, False, False]
+    assert is_identified(before, 1).tolist() == [False, True, False, False]
+    assert is_identified(before, 2).tolist() == [False, True, True, False]
+    assert is_identified(before, 5).tolist() == [False, True, True, True]
+    assert is_identified(before, 0, "published").tolist() == [False, True, True, True]
+
+
+def test_every_undecided_session_is_in_one_setting(table: FeatureTable) -> None:
+    for step in table.steps:
+        both = [table.population(setting, step) for setting in ("anonymous", "identified")]
+        assert all((np.diff(one) > 0).all() for one in both)
+        np.testing.assert_array_equal(np.sort(np.concatenate(both)), np.flatnonzero(table.undecided(step)))
+    late = np.flatnonzero((table.pages_before_identified == 3) & table.undecided(4))
+    assert len(late) > 10
+    assert np.isin(late, table.population("anonymous", 3)).all()
+    assert np.isin(late, table.population("identified", 4)).all()
+
+
+def test_who_is_not_known_yet_has_no_history(table: FeatureTable) -> None:
+    late = np.flatnonzero(table.pages_before_identified == 3)
+    kept = {name: table.view.columns[name][late].copy() for name in HISTORY_COLUMNS}
+    assert not np.isnan(kept["sessions"]).any()
+    before, after = table.at(late, 3), table.at(late, 4)
+    for name in HISTORY_COLUMNS:
+        np.testing.assert_array_equal(after.columns[name], kept[name])
+        if kept[name].dtype == object:
+            assert set(before.columns[name].tolist()) == {NOTHING}
+        else:
+            assert np.isnan(before.columns[name]).all()
+        np.testing.assert_array_equal(
+            table.view.columns[name][late], kept[name]
+        )  # the table itself is as it was
+
+
+def test_all_of_a_slice_leaves_the_table_as_it_was(table: FeatureTable) -> None:
+    kept = table.view.columns["orders"].copy()
+    table.at(slice(None), 0)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(table.view.columns["orders"], kept)
+
+
+def test_later_pages_are_not_in_the_view_of_a_step(table: FeatureTable) -> None:
+    rows = table.population("anonymous", 4)
+    view = table.at(rows, 4)
+    assert view.page_types.shape == view.page_times.shape == (len(rows), 4)
+    assert (view.page_types != NO_PAGE).all()
+    assert view.labels is not None
+    np.testing.assert_array_equal(view.labels, table.labels[rows])
+
+
+def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> None:
+    for step in table.steps:
+        rows = table.population("anonymous", step)
+        history = [feature for feature in FEATURES if feature.group == "history"]
+        matrix = fit_features(history, table.at(rows, step)).matrix(table.at(rows, step))
+        assert not np.nan_to_num(matrix).any()
+        for feature_set in table.sets:
+            assert {one.group for one in table.features("anonymous", feature_set, step)} <= {"session"}
+
+
+def test_fitted_features_come_back_from_json(table: FeatureTable) -> None:
+    rows = table.population("identified", 10)
+    fitted = fit_features(list(FEATURES), table.at(rows[::2], 10))
+    again = FittedFeatures.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    test = table.at(rows[1::2], 10)
+    assert again.names == fitted.names
+    assert again.owners == fitted.owners
+    assert len(set(fitted.names)) == len(fitted.names) == fitted.matrix(test).shape[1]
+    np.testing.assert_array_equal(again.matrix(test), fitted.matrix(test))
+    with pytest.raises(StorageError, match="format 7"):
+        FittedFeatures.from_dict({"format": 7, "features": []})
+
+
+def test_fitting_sees_training_rows_alone() -> None:
+    """Not even what test sessions have brought into the vocabulary of the table."""
+    pages = [[(0, "home"), (9, "product")], [(0, "product"), (5, "product")], [(0, "home"), (7, "new")]]
+    columns = {"device": ["pc", "tv", "watch"], "channel": ["paid", "direct", "radio"], "devices": [1, 1, 1]}
+    whole = small_view(pages, columns, labels=[True, False, True])
+    alone = small_view(
+        pages[:2], {name: values[:2] for name, values in columns.items()}, labels=[True, False]
+    )
+    assert whole.vocabulary != alone.vocabulary
+    fitted, wanted = (fit_features(list(FEATURES), one) for one in (whole.take(np.array([0, 1])), alone))
+    assert fitted.names == wanted.names
+    assert not {name for name in fitted.names if "watch" in name or "radio" in name}
+    np.testing.assert_array_equal(fitted.matrix(whole), wanted.matrix(whole))
+    everything = fit_features(list(FEATURES), whole)
+    assert everything.to_dict() != fitted.to_dict()
+
+
+def test_what_cannot_be_fitted(table: FeatureTable) -> None:
+    view = table.at(table.population("anonymous", 0), 0)
+    with pytest.raises(UsageError, match="outcome is known"):
+        fit_features([], replace(view, labels=None))
+    with pytest.raises(UsageError, match="the feature device needs the column 'device'"):
+        fit_features([FEATURES.get("device")], replace(view, columns={}))
+
+
+def test_no_features_make_a_matrix_without_columns(table: FeatureTable) -> None:
+    rows = table.population("anonymous", 0)
+    fitted = fit_features(table.features("anonymous", "baseline", 0), table.at(rows, 0))
+    assert fitted.matrix(table.at(rows, 0)).shape == (len(rows), 0)
+
+
+def test_unknown_settings_sets_and_steps(table: FeatureTable) -> None:
+    with pytest.raises(UnknownNameError, match="setting"):
+        table.population("all", 0)
+    with pytest.raises(UnknownNameError, match="step '11'"):
+        table.at(np.arange(3), 11)
+    with pytest.raises(UnknownNameError, match="feature set"):
+        table.features("anonymous", "all", 3)
+
+
+def test_it_says_what_it_is(table: FeatureTable) -> None:
+    assert table.describe() == "small: 400 sessions, 11 steps, 23.2% with a purchase"
+    assert table.has_times
+    assert not table.is_whole
+    assert table.settings == ("anonymous", "identified")
+    assert table.sets == ("baseline", "extended")
+
+
+def test_folders_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no features.json"):
+        open_features(tmp_path)
+    folder = small_features(tmp_path / "a", n=20).folder
+    (folder / "page_times.npy").write_bytes(b"nonsense")
+    with pytest.raises(StorageError, match="pages of .* cannot be read"):
+        open_features(folder)
+    np.save(folder / "page_times.npy", np.zeros((19, 10), dtype=np.int64))
+    with pytest.raises(
+        StorageError, match=r"20 sessions and 10 steps, and pages of \(20, 10\) and \(19, 10\)"
+    ):
+        open_features(folder)
+    (folder / "sessions.parquet").write_bytes(b"PAR1")
+    with pytest.raises(StorageError, match=r"sessions\.parquet cannot be read"):
+        open_features(folder)
+    about = json.loads((folder / "features.json").read_text())
+    (folder / "features.json").write_text(json.dumps(about | {"format": 99}))
+    with pytest.raises(StorageError, match="format 99"):
+        open_features(folder)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda about: [about], "format None"),
+        (lambda about: {key: value for key, value in about.items() if key != "columns"}, "no 'columns'"),
+        (lambda about: {**about, "columns": {**about["columns"], "evil": "number"}}, "cannot be read"),
+        (lambda about: {**about, "columns": {**about["columns"], "orders": "text"}}, "is no text"),
+        (lambda about: {**about, "steps": "ab"}, "damaged"),
+        (lambda about: {**about, "steps": [0, 99]}, "99 steps"),
+        (lambda about: {**about, "vocabulary": ["product"]}, "vocabulary does not have"),
+    ],
+)
+def test_a_changed_marker_is_refused(tmp_path: Path, edit: Any, message: str) -> None:
+    folder = small_features(tmp_path / "f", n=30).folder
+    write_json(folder / "features.json", edit(read_json(folder / "features.json")))
+    with pytest.raises(StorageError, match=message):
+        open_features(folder)
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        (np.full((30, 10), 10**6, np.int32), "vocabulary does not have"),
+        (np.full((30, 10), -7, np.int32), "vocabulary does not have"),
+        (np.zeros((30, 10)), "float64"),
+        (np.zeros((30, 3), np.int32), "10 steps"),
+        (np.zeros(30, np.int32), "10 steps"),
+    ],
+)
+def test_pages_of_something_else_are_refused(tmp_path: Path, types: np.ndarray, message: str) -> None:
+    folder = small_features(tmp_path / "f", n=30).folder
+    np.save(folder / "page_types.npy", types)
+    with pytest.raises(StorageError, match=message):
+        open_features(folder)

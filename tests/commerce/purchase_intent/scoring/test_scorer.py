@@ -1,0 +1,256 @@
+"""Sessions as they run: which model answers, what it says besides, and that streaming changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.commerce.purchase_intent.features import FeatureTable
+from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+
+HISTORY = {"sessions": 2, "devices": ["pc", "tablet"], "orders": 1, "days_since_purchase": 3.0, "since": 0}
+START = 20 * 86_400 + 3600 * 10
+
+
+def pages(n: int, every: float = 40.0) -> list[dict[str, Any]]:
+    types = ("home", "product", "search", "basket")
+    return [{"t": START + every * number, "page_type": types[number % 4]} for number in range(n)]
+
+
+def session(n: int, **said: Any) -> dict[str, Any]:
+    return {"device": "pc", "channel": "paid", "events": pages(n), **said}
+
+
+def as_json(features: FeatureTable, row: int, step: int) -> dict[str, Any]:
+    """A session of a table as one would send it: what is known at the step."""
+    view = features.view
+    types = [view.vocabulary[code] for code in view.page_types[row, :step]]
+    times = [int(t) / 1e6 for t in view.page_times[row, :step]]
+    return {
+        "start": int(view.page_times[row, 0]) / 1e6,
+        "device": view.columns["device"][row],
+        "channel": view.columns["channel"][row],
+        "events": [{"t": t, "page_type": kind} for t, kind in zip(times, types, strict=True)],
+    }
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 10])
+def test_one_session_is_scored_as_a_table_is(features: FeatureTable, scorer: Scorer, step: int) -> None:
+    found = next(scorer.score_table(features, settings=["anonymous"], steps=[step]))
+    assert found.rows.tolist() == features.population("anonymous", step).tolist()
+    for row, p in list(zip(found.rows, found.p, strict=True))[::40]:
+        score = scorer.score(as_json(features, row, step))
+        assert (score.setting, score.step) == ("anonymous", step)
+        assert score.p == pytest.approx(p, abs=1e-12)
+
+
+def test_streaming_changes_nothing(scorer: Scorer) -> None:
+    events = [
+        {"t": START - 9000, "page_type": "home", "device": "tv", "channel": "direct"},  # a session before
+        *pages(2),
+        {"t": START + 50, "action": "other", "visitor_id": "v"},
+        {"t": START + 60, "action": "query"},
+        *[{**event, "t": event["t"] + 100} for event in pages(12)],
+    ]
+    stream = scorer.stream(device="pc", history=HISTORY)
+    answered = 0
+    for number, event in enumerate(events, 1):
+        score = stream.add(event)
+        whole = scorer.score({"device": "pc", "history": HISTORY, "events": events[:number]})
+        assert stream.score() == whole
+        if event.get("action", "page") == "page":
+            answered += 1
+            assert score == whole
+        else:
+            assert score is None
+    assert answered == 15
+    assert (whole.setting, whole.step) == ("identified", 10)
+
+
+def test_a_stream_may_begin_before_the_first_page(scorer: Scorer) -> None:
+    known = {"start": START, "device": "pc", "channel": "paid"}
+    stream = scorer.stream(**known)
+    assert stream.score() == scorer.score(known)
+    assert stream.score().step == 0
+    with pytest.raises(DataError, match="has no event"):
+        scorer.stream(device="pc").score()
+    with pytest.raises(DataError, match="has no 'events'"):
+        scorer.stream(events=[])
+
+
+def test_a_bad_event_of_a_stream_can_be_left_out(scorer: Scorer) -> None:
+    first, second, third = pages(3)
+    stream = scorer.stream(device="pc", channel="paid")
+    stream.add(first)
+    for bad in ({"t": "soon"}, {"t": 5}, "page"):
+        with pytest.raises(DataError, match=r"event [234] "):
+            stream.add(bad)  # type: ignore[arg-type]
+    stream.add(second)
+    assert stream.add(third) == scorer.score(session(3))
+
+
+def test_reasons_of_a_linear_model_are_coefficient_times_difference(scorer: Scorer) -> None:
+    """Before calibration to the last digits; its slope is a factor of all of them."""
+    cell = scorer.cell("identified", 5)
+    imputer, scaler, model = (step for _, step in cell.model.pipeline.steps)
+    names = cell.features.names
+    random = np.random.default_rng(0)
+    # Without missing values, and near the mean, where no probability is cut off.
+    background = np.where(np.isnan(cell.background), 0.0, cell.background)
+    background = background.mean(axis=0) + 0.3 * (background - background.mean(axis=0))
+    row = background[random.permutation(len(background))[0]]
+    found = replace(cell, background=background).effects(row)
+
+    weights = dict(
+        zip(imputer.get_feature_names_out(list(names)), model.coef_[0] / scaler.scale_, strict=True)
+    )
+    expected: dict[str, float] = {}
+    for column, (name, owner) in enumerate(zip(names, cell.features.owners, strict=True)):
+        share = cell.calibration.platt.slope * weights[name] * (row[column] - background[:, column].mean())
+        expected[owner] = expected.get(owner, 0.0) + share
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert found["pages"] == 0.0  # the same of all sessions at a step
+    assert any(abs(effect) > 0.05 for effect in found.values())
+
+
+def test_reasons_are_the_greatest_effects_in_words(scorer: Scorer) -> None:
+    score = scorer.score(session(5, visitor_id="v", history=HISTORY), reasons=20)
+    effects = [abs(reason.effect) for reason in score.reasons]
+    assert effects == sorted(effects, reverse=True)
+    assert len(effects) > 8
+    by_name = {reason.feature: reason for reason in score.reasons}
+    orders = by_name["orders"]
+    assert (orders.value, orders.typical) == ("1", "0")
+    assert str(orders).startswith("number of orders: 1, typically 0; ")
+    assert ("raises" in str(orders)) == (orders.effect > 0)
+    assert by_name["dwell-mean"].value == "40"
+    few = scorer.score(session(5, visitor_id="v", history=HISTORY), reasons=2)
+    assert few.reasons == score.reasons[:2]
+    none = scorer.score(session(5, visitor_id="v", history=HISTORY), reasons=0)
+    assert none.p == pytest.approx(score.p, abs=1e-12)
+    assert none.reasons == ()
+
+
+def test_what_a_score_means(scorer: Scorer) -> None:
+    score = scorer.score(session(5))
+    cell = scorer.cell("anonymous", 5)
+    assert (score.base_rate, score.threshold) == (cell.base_rate, cell.threshold)
+    assert score.lift == score.p / cell.base_rate
+    assert score.is_likely == (score.p >= cell.threshold)
+    said = json.loads(json.dumps(score.to_dict()))
+    assert said["lift"] == score.lift
+    assert said["reasons"][0]["text"] == str(score.reasons[0])
+    assert f"p = {score.p:.3f} after 5 pages, anonymous" in score.line()
+
+
+@pytest.mark.parametrize(
+    ("given", "step", "setting", "notes"),
+    [
+        (session(10), 10, "anonymous", []),
+        (session(13), 10, "anonymous", ["13 pages are open: the model of step 10, the last, looks at the first 10"]),
+        (session(2, visitor_id="v", history=HISTORY), 2, "identified", []),
+        (session(2, history=HISTORY), 2, "anonymous", ["the visitor is not known yet"]),
+        (session(2, visitor_id="v"), 2, "identified", ["the history does not say: sessions, devices, orders"]),
+        (session(1, events=[*pages(1), {"t": START + 9, "action": "other", "visitor_id": "v"}]), 1, "anonymous",
+         ["known from the next page on"]),
+        (session(1, device="fridge"), 1, "anonymous", ["the device 'fridge' was not seen in training"]),
+        (session(1, events=[{"t": START, "page_type": "moon"}]), 1, "anonymous", ["page types not seen", ]),
+        (session(0, events=[*pages(3)[::-1]]), 3, "anonymous", ["not in the order of their times"]),
+        (session(0, events=[{"t": 0, "page_type": "home"}, *pages(2)]), 2, "anonymous", ["begins a new session"]),
+        (session(0, events=[{"t": START, "page_type": "home", "device": None}]), 1, "anonymous", []),
+    ],
+)  # fmt: skip
+def test_which_model_answers_and_what_it_says(
+    scorer: Scorer, given: Mapping[str, Any], step: int, setting: str, notes: list[str]
+) -> None:
+    score = scorer.score(given)
+    assert (score.step, score.setting) == (step, setting)
+    assert len(score.notes) == len(notes), score.notes
+    for said, expected in zip(score.notes, notes, strict=True):
+        assert expected in said
+
+
+def test_pages_behind_the_last_step_do_not_count(scorer: Scorer) -> None:
+    ten, more = scorer.score(session(10)), scorer.score(session(30))
+    assert more.p == ten.p
+    assert more.reasons == ten.reasons
+
+
+def test_after_a_purchase_there_is_nothing_left(scorer: Scorer) -> None:
+    bought = {"t": START + 70, "action": "purchase"}
+    score = scorer.score(session(2, events=[*pages(2), bought]))
+    assert (score.p, score.bought, score.reasons) == (1.0, True, ())
+    assert "something was bought with event 3: there is nothing left to predict" in score.notes
+    assert score.to_dict()["bought"] is True
+
+
+def test_hours_and_week_days_are_of_the_scorers_zone(scorer: Scorer) -> None:
+    late = datetime(2019, 10, 6, 22, 30, tzinfo=UTC).timestamp()  # Sunday; Monday 00:30 in Amsterdam
+    given = {"start": late, "device": "pc", "channel": "paid"}
+    in_utc = {reason.feature: reason.value for reason in scorer.score(given, reasons=20).reasons}
+    abroad = replace(scorer, about={**scorer.about, "zone": "Europe/Amsterdam"})
+    there = {reason.feature: reason.value for reason in abroad.score(given, reasons=20).reasons}
+    assert (in_utc["start-hour"], in_utc["week-day"]) == ("22 h", "Sunday")
+    assert (there["start-hour"], there["week-day"]) == ("0 h", "Monday")
+    nowhere = replace(scorer, about={**scorer.about, "zone": "Mars/Olympus"})
+    with pytest.raises(DataError, match="Mars/Olympus"):
+        nowhere.score(given)
+
+
+def test_some_steps_and_one_setting(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
+    found = train(features, tmp_path / "s", options=options, steps=[2, 5], settings=["anonymous"])
+    score = found.score(session(4, visitor_id="v", history=HISTORY))
+    assert (score.step, score.setting) == (2, "anonymous")
+    assert score.notes == (
+        "the visitor is known, but the scorer has no model for that: scored as anonymous",
+        "4 pages are open: the model of step 2, the nearest before, looks at the first 2",
+        "the history is not looked at",
+    )
+    with pytest.raises(UsageError, match="no model for anonymous sessions with 1 page"):
+        found.score(session(1))
+    with pytest.raises(UsageError, match="no model of the setting identified at step 5"):
+        found.cell("identified", 5)
+
+
+def test_a_table_made_in_another_way_is_refused(features: FeatureTable, scorer: Scorer) -> None:
+    for name, value in (
+        ("zone", "Asia/Tokyo"),
+        ("session_options", {"gap_minutes": 10.0}),
+        ("kind", "whole"),
+    ):
+        other = replace(features, about={**features.about, name: value})
+        with pytest.raises(MismatchError, match="was trained on features with"):
+            list(scorer.score_table(other))
+
+
+def test_a_damaged_scorer_says_so(scorer: Scorer, tmp_path: Path) -> None:
+    import shutil
+
+    with pytest.raises(DataError, match="holds no scorer"):
+        Scorer.open(tmp_path)
+    copy = tmp_path / "copy"
+    shutil.copytree(scorer.folder, copy)
+    (copy / "models" / "anonymous" / "step-1" / "background.npy").write_bytes(b"no array")
+    opened = Scorer.open(copy)
+    assert opened.score(session(2)).step == 2
+    with pytest.raises(StorageError, match="damaged"):
+        opened.score(session(1))
+    about = json.loads((copy / "scorer.json").read_text(encoding="utf-8"))
+    (copy / "scorer.json").write_text(json.dumps({**about, "format": 99}), encoding="utf-8")
+    with pytest.raises(StorageError, match="format 99"):
+        Scorer.open(copy)
+
+
+def test_the_example_can_be_scored_as_it_is(scorer: Scorer) -> None:
+    example = json.loads((scorer.folder / "example.json").read_text(encoding="utf-8"))
+    score = scorer.score(example)
+    assert (score.step, score.setting, score.notes) == (6, "identified", ())
+    assert 0 < score.p < 1

@@ -1,0 +1,101 @@
+"""Sessions and all statistics: DuckDB and Spark against a plain oracle."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from events import canonical, write_log
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd_logs import events_of_shops, random_events
+from session_oracle import pages_of, queries_of, sessions_of
+from statistics_oracle import ORACLE, check_rows, statistics_of
+
+from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables, sessionise
+from diptych.commerce.purchase_intent.statistics import STATISTICS, DescribeOptions, Description, describe
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def duckdb() -> Iterator[Engine]:
+    with open_engine(threads=1) as engine:
+        yield engine
+
+
+def read(tables: SessionTables, name: str) -> list[Row]:
+    return [row for file in tables.files(name) for row in pq.read_table(file).to_pylist()]
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: [str(value) for value in row.values()])
+
+
+def check_tables(tables: SessionTables, events: list[Row], **how: Any) -> None:
+    pages = tables.about["options"]["pages"]
+    assert in_order(read(tables, "sessions")) == in_order(sessions_of(events, **how))
+    assert in_order(read(tables, "pages")) == in_order(pages_of(events, **how, pages=pages))
+    assert in_order(read(tables, "queries")) == in_order(queries_of(events, **how))
+
+
+def check_statistics(description: Description, events: list[Row], how: Row, **options: Any) -> None:
+    expected = statistics_of(sessions_of(events, **how), queries_of(events, **how), **options)
+    assert list(description.tables) == sorted(expected, key=list(description.tables).index)
+    for name, rows in expected.items():
+        found = description.rows(name)
+        check_rows(found, rows)
+        assert {tuple(row) for row in found} <= {tuple(STATISTICS.get(name).columns)}
+
+
+@settings(max_examples=12)
+@given(
+    events_of_shops(most=60),
+    st.sampled_from(["client", "visitor", "given"]),
+    st.integers(1, 3),
+    st.fixed_dictionaries({"journey": st.sampled_from(["pair", "journey"]), "ddof": st.sampled_from([0, 1])}),
+)
+def test_duckdb_is_the_oracle(duckdb: Engine, events: list[Row], by: Any, buckets: int, how: Row) -> None:
+    if by == "given" and not any(event["given_session"] for event in events):
+        events = [event | {"given_session": "1"} for event in events]
+    with tempfile.TemporaryDirectory() as folder:
+        log = write_log(Path(folder) / "log", events, buckets)
+        tables = sessionise(log, SessionOptions(by=by, pages=2), engine=duckdb)
+        rows = canonical(events)
+        check_tables(tables, rows, by=by)
+        check_statistics(
+            describe(tables, engine=duckdb, options=DescribeOptions(**how)), rows, {"by": by}, **how
+        )
+
+
+def test_a_larger_log(tmp_path: Path, duckdb: Engine) -> None:
+    events = random_events(1, clients=80)
+    tables = sessionise(write_log(tmp_path / "log", events, buckets=3), engine=duckdb)
+    check_tables(tables, canonical(events))
+    check_statistics(describe(tables, engine=duckdb), canonical(events), {})
+    assert {name for name in ORACLE if describe(tables, engine=duckdb, names=[name]).rows(name)} == set(
+        ORACLE
+    )
+    assert read(tables, "pages")
+
+
+def test_spark_is_duckdb(tmp_path: Path, duckdb: Engine, spark: Engine) -> None:
+    events = random_events(2, clients=60)
+    log = write_log(tmp_path / "[log]", events, buckets=2)
+    tables = sessionise(log, engine=duckdb, folder=tmp_path / "duckdb")
+    options = DescribeOptions(journey="journey")
+    theirs = sessionise(log, engine=spark, folder=tmp_path / "spark")
+    described = describe(theirs, engine=spark, options=options)
+    for name in ("sessions", "pages", "queries"):
+        assert in_order(read(theirs, name)) == in_order(read(tables, name))
+        assert pq.read_schema(theirs.files(name)[0]).types == pq.read_schema(tables.files(name)[0]).types
+    ids = [row["session_id"] for row in read(theirs, "sessions")]
+    assert ids == sorted(ids)
+    assert theirs.about == tables.about
+    check_statistics(described, canonical(events), {}, journey="journey")
+    assert described.tables == describe(tables, engine=duckdb, options=options).tables

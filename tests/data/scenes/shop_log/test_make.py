@@ -1,0 +1,207 @@
+"""A log is made once, found again, the same from the same seed, and never half."""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from raw_shop_logs import raw_rows
+
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.progress import report_to
+from diptych.data.scenes import make_shop_log
+from diptych.data.scenes.shop_log import DEFAULT, MARKER, RAW_COLUMNS
+from diptych.data.scenes.shop_log import make as make_module
+from diptych.data.scenes.shop_log.columns import MOST_EVENTS, event_files
+
+
+def every_byte(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def by_visitor(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    """Rows of each visitor's cookies, sorted: the second half of a cookie is visitor × 5 + device."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(int(row["cookie"][8:], 16) // 5, []).append(row)
+    return {visitor: sorted(some, key=lambda row: repr(row)) for visitor, some in found.items()}
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, file_format: str) -> None:
+    first, second, other = (
+        make_shop_log(tmp_path / name, visitors=30, seed=seed, dirt=True, format=file_format)
+        for name, seed in (("first", 3), ("second", 3), ("other", 4))
+    )
+    assert every_byte(first) == every_byte(second)
+    assert list(first.glob(event_files(file_format)))
+    rows = {"first": raw_rows(first), "other": raw_rows(other)}
+    times = {name: {row["time"] for row in some if row["time"]} for name, some in rows.items()}
+    assert len(times["first"] & times["other"]) <= 5, "hardly more than what stands for no time"
+
+
+def test_both_formats_hold_the_same(tmp_path: Path) -> None:
+    rows = raw_rows(make_shop_log(tmp_path / "csv", visitors=40, dirt=True))
+    assert rows == raw_rows(make_shop_log(tmp_path / "parquet", visitors=40, dirt=True, format="parquet"))
+    assert {tuple(row) for row in rows} == {tuple(RAW_COLUMNS)}
+
+
+def test_a_larger_log_begins_with_the_visitors_of_the_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make_module, "_BLOCK", 16)
+    few = by_visitor(raw_rows(make_shop_log(tmp_path / "few", visitors=23, seed=3)))
+    monkeypatch.setattr(make_module, "_BLOCK", 10)
+    many = by_visitor(raw_rows(make_shop_log(tmp_path / "many", visitors=47, seed=3)))
+    assert len(few) == 23
+    assert len(many) == 47
+    assert {visitor: many[visitor] for visitor in few} == few
+
+
+def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = make_shop_log(tmp_path / "whole", visitors=50, seed=3, dirt=0.05, format="parquet")
+    monkeypatch.setattr(make_module, "_BLOCK", 7)
+    monkeypatch.setattr("diptych.data.scenes.shop_log.writing._ROWS", 100)
+    parts = make_shop_log(tmp_path / "parts", visitors=50, seed=3, dirt=0.05, format="parquet")
+    assert (parts / "truth.json").read_bytes() == (whole / "truth.json").read_bytes()
+    assert len(list((parts / "events").iterdir())) > 3
+    assert sorted(map(repr, raw_rows(parts))) == sorted(map(repr, raw_rows(whole)))
+
+
+def test_events_of_a_block_are_in_the_order_of_time(shop: Path) -> None:
+    from datetime import datetime
+
+    times = [datetime.fromisoformat(row["time"]) for row in raw_rows(shop)]
+    assert times == sorted(times)
+
+
+def test_no_visitor_has_as_many_events_as_a_bot(shop: Path) -> None:
+    rows = raw_rows(shop)
+    assert max(map(len, by_visitor(rows).values())) < MOST_EVENTS / 5
+
+
+def test_the_cache_is_made_once_and_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
+    first = make_shop_log(visitors=5)
+    assert first.parent == tmp_path / "shop-log"
+    before, stamp = every_byte(first), (first / MARKER).stat().st_mtime_ns
+    assert make_shop_log(visitors=5, dirt=False) == first
+    assert (first / MARKER).stat().st_mtime_ns == stamp
+    others = [
+        make_shop_log(visitors=6),
+        make_shop_log(visitors=5, seed=1),
+        make_shop_log(visitors=5, format="parquet"),
+        make_shop_log(visitors=5, effects=replace(DEFAULT, base=-1.0)),
+    ]
+    assert len({first, *others}) == 5
+    (first / "events.csv.gz").write_bytes(b"half")
+    assert make_shop_log(visitors=5) == first
+    assert every_byte(first) == before
+
+
+def test_what_is_said_of_it(tmp_path: Path) -> None:
+    folder = make_shop_log(
+        tmp_path / "log", visitors=5, seed=7, days=9, zone="UTC", dirt=True, format="parquet"
+    )
+    header = json.loads((folder / MARKER).read_text())
+    assert {key: header[key] for key in ("dataset", "version", "visitors", "seed", "days", "zone", "dirt")} == {
+        "dataset": "shop-log", "version": 1, "visitors": 5, "seed": 7, "days": 9, "zone": "UTC", "dirt": 0.01,
+    }  # fmt: skip
+    assert set(header["files"]) == {"events/part-0000.parquet", "oracle.parquet", "truth.json"}
+    assert header["effects"] == "usual"
+    truth = json.loads((folder / "truth.json").read_text())
+    assert truth["effects"] == json.loads(json.dumps(DEFAULT.to_dict()))
+
+
+def test_other_peoples_folders_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="holds other files"):
+        make_shop_log(tmp_path, visitors=5)
+    with pytest.raises(UsageError, match="is a file"):
+        make_shop_log(tmp_path / "thesis.txt", visitors=5)
+    folder = make_shop_log(tmp_path / "log", visitors=5)
+    before = every_byte(folder)
+    with pytest.raises(UsageError, match="visitors=5.*visitors=6.*asked for"):
+        make_shop_log(folder, visitors=6)
+    (tmp_path / "scenes").mkdir()
+    (tmp_path / "scenes" / MARKER).write_text('{"dataset": "scenes"}')
+    with pytest.raises(UsageError, match="holds other files"):
+        make_shop_log(tmp_path / "scenes", visitors=5)
+    assert every_byte(folder) == before
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_what_is_interrupted_does_not_look_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make_module, "_BLOCK", 4)
+    written: list[object] = []
+
+    def interrupted(*given: Any) -> Any:
+        if written:
+            raise KeyboardInterrupt
+        written.append(given)
+        return table(*given)
+
+    table = make_module.oracle_table
+    monkeypatch.setattr(make_module, "oracle_table", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make_shop_log(tmp_path / "log", visitors=12)
+    assert written
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_said_to_be_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(make_module.CsvFile, "write", full)
+    with pytest.raises(StorageError, match="free some space"):
+        make_shop_log(tmp_path / "log", visitors=5)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"visitors": 0}, "0 visitors"),
+        ({"days": 0}, "0 days"),
+        ({"days": 100_000}, "100000 days"),
+        ({"dirt": 1.5}, "share of 1.5"),
+        ({"dirt": -0.1}, "share of -0.1"),
+        ({"zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
+        ({"zone": "../../etc/passwd"}, "no time zone"),
+        ({"zone": ""}, "no time zone"),
+    ],
+)
+def test_what_cannot_be_made(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        make_shop_log(tmp_path / "log", **{"visitors": 5, **wrong})
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_format_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="parquet"):
+        make_shop_log(tmp_path / "log", visitors=5, format="json")
+
+
+def test_progress_is_told_in_visitors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make_module, "_BLOCK", 4)
+    told: list[Any] = []
+
+    class Reporter:
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Reporter:
+            told.append((total, unit))
+            return self
+
+        def advance(self, steps: int = 1, note: str = "") -> None:
+            told.append(steps)
+
+        def finish(self, task: object) -> None:
+            told.append("end")
+
+    with report_to(Reporter()):
+        make_shop_log(tmp_path / "log", visitors=10)
+    assert told == [(10, "visitors"), 4, 4, 2, "end"]

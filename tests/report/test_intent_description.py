@@ -1,0 +1,357 @@
+"""The page of a description: what stands on it, what must not, and odd logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from intent_rows import LENGTHS, described, groups, lengths, times, transitions
+
+from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description
+from diptych.core.errors import MismatchError
+from diptych.core.files import write_json
+from diptych.data.logs.log import Log
+from diptych.report.intent_description import described_headlines, description_page, write_description_page
+from diptych.report.intent_description_sections import described_sections
+from diptych.report.intent_discretion import Discretion
+from diptych.report.intent_import import day_figure, import_section, uneven_days
+from diptych.report.intent_page import Page, render_page
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def rendered(tables: dict[str, Any], discretion: Discretion | None = None, **more: Any) -> str:
+    discretion = discretion or Discretion()
+    headlines, sections = (
+        described_headlines(tables, discretion),
+        described_sections(tables, discretion, **more),
+    )
+    return render_page(Page("a log", "of a shop", headlines, sections))
+
+
+def row_of(text: str, head: str) -> list[str]:
+    """What stands in the cells of a row."""
+    rows = {
+        unescape(one): cells
+        for one, cells in re.findall(r'<th scope="row"[^>]*>([^<]*)(.*?)</tr>', text, re.DOTALL)
+    }
+    return [unescape(cell) for cell in re.findall(r"<td[^>]*>([^<]*)", rows[head])]
+
+
+@pytest.fixture(scope="module")
+def whole() -> str:
+    return rendered(described())
+
+
+def test_every_number_of_the_rows_is_there(whole: str, parse: Callable[[str], Any]) -> None:
+    text = parse(whole).text
+    tables = described()
+    for row in tables["overview"]:
+        assert f"{row['total']:,}" in text if row["total"] >= 5 else "< 5" in text
+    for row in tables["session-length-quantiles"]:
+        for name in ("sessions", "p50"):
+            assert f"{row[name]:,}" in text
+        assert f"{row['mean']:.1f}" in text
+    for name in ("week-days", "hours", "devices-per-visitor"):
+        for row in tables[name]:
+            if row.get("sessions", 5) >= 5:
+                assert f"{100 * row['share']:.1f}" in text
+                assert f"{100 * row['low']:.1f} to {100 * row['high']:.1f}" in text
+    for name in ("channels", "devices"):
+        for row in tables[name]:
+            assert f"{row['sessions']:,}" in text
+            assert f"{100 * row['rate']:.2f}" in text
+            assert f"{100 * row['low']:.2f} to {100 * row['high']:.2f}" in text
+            assert f"{row['standardised']:+.2f}".replace("-", "−") in text
+    for row in tables["device-transitions"]:
+        assert f"{100 * row['share']:.1f}" in text
+    for row in tables["queries"]:
+        assert f"{row['queries']:,}" in text
+        assert f"{row['low']:.2f} to {row['high']:.2f}" in text
+    for row in tables["unique-queries"]:
+        assert f"{row['unique']:,}" in text
+
+
+def test_it_stands_alone_and_can_be_read_aloud(whole: str, parse: Callable[[str], Any]) -> None:
+    page = parse(whole)
+    assert "http" not in whole.replace("http://www.w3.org", "").replace("http-equiv", "")
+    assert not page.all("script")
+    figures = page.all("svg", class_="figure")
+    assert len(figures) == 3 + 2 + 2 + 2 + 1 + 1
+    assert all(one["aria-label"] and one["role"] == "img" for one in figures)
+    ids = re.findall(r'\bid="([^"]+)"', whole)
+    assert len(ids) == len(set(ids))
+    assert {one["href"][1:] for one in page.all("a")} <= set(ids)
+    heads = page.all("th")
+    assert heads
+    assert {one["scope"] for one in heads} == {"col", "row", "colgroup"}
+    assert len(page.all("caption")) == len(page.all("table")) == len(page.all("div", class_="scroll"))
+    assert all(one["aria-label"] for one in page.all("div", class_="scroll"))
+    # heads and cells add up, row by row
+    for table in re.findall(r"<table.*?</table>", whole, flags=re.DOTALL):
+        widths = {
+            len(re.findall(r"<t[hd][ >]", row)) for row in re.findall(r"<tr>.*?</tr>", table, flags=re.DOTALL)
+        }
+        assert len(widths) == 1
+
+
+def test_what_buyers_do_is_said_first(whole: str) -> None:
+    assert "Purchase sessions are longer: P50 12 actions against 2" in whole
+    assert '<span class="value">6.25 %</span>' in whole
+    assert "sum to" not in whole
+    assert "Table 6.3, which says per session and counts per user" in whole
+
+
+def test_names_of_a_log_stay_words(parse: Callable[[str], Any]) -> None:
+    counts = {
+        (HOSTILE if device == "pc" else device, purchase): of_length
+        for (device, purchase), of_length in LENGTHS.items()
+    }
+    tables = described(counts)
+    for name in ("session-length", "week-days", "hours", "queries", "unique-queries"):
+        del tables[name]
+    tables["channels"] = groups("channel", {'"><img src=x>': (500, 50), "]]>&amp;": (500, 5)})
+    tables["device-transitions"] = transitions(
+        {(HOSTILE, HOSTILE): (9, "self"), (HOSTILE, "tv"): (9, "weak")}
+    )
+    text = rendered(tables)
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    page = parse(text)
+    assert HOSTILE in page.text
+    assert '"><img src=x>' in page.text
+
+
+def test_without_rates_nothing_is_counted_by_class(parse: Callable[[str], Any]) -> None:
+    tables = described()
+    for name in ("session-length", "hours", "queries"):  # their figures are slow to draw
+        del tables[name]
+    text = rendered(tables, Discretion(hide_rates=True))
+    page = parse(text)
+    said = page.text + " ".join(one["aria-label"] for one in page.all("svg"))
+    for row in [*tables["channels"], *tables["devices"]]:
+        assert f"{100 * row['rate']:.2f}" not in said
+        assert f"{row['standardised']:+.2f}".replace("-", "−") in said
+        assert f"{100 * row['purchase_share']:.1f}" in said
+    assert "Rate, %" not in said
+    cells = re.findall(r"<td[^>]*>([^<]*)", text)
+    assert not {"200", "150", "1,100", "2,100"} & set(
+        cells
+    )  # purchase sessions, purchasers, sessions of devices
+    assert not re.findall(r'<span class="interval">[^<]* to [^<]*', text)
+    assert "6.25" not in said
+
+
+def test_few_people_are_not_shown(parse: Callable[[str], Any]) -> None:
+    tables = {
+        "overview": [{"what": "sessions", "total": 900}, {"what": "purchase sessions", "total": 3}],
+        "devices": groups("device", {"pc": (800, 97), "tv": (4, 1), "tablet": (96, 3)}),
+        "devices-per-visitor": [
+            {"purchaser": True, "devices": "> 1", "visitors": 3, "share": 0.03, "low": 0.01, "high": 0.09}
+        ],
+    }
+    text = rendered(tables)
+    assert row_of(text, "tv") == ["< 5", "< 5", "–", "–", "–", "–"]
+    tablet = row_of(text, "tablet")
+    assert tablet == ["96", "< 5", "–", "–", "–", "–"]  # the share of the 93 others would tell the 3
+    assert "<dt>have a purchase</dt>" not in text
+    assert row_of(text, "> 1 device") == ["–", "–"]
+    every = rendered({"overview": tables["overview"]}, Discretion(least=1))
+    assert "< 5" not in unescape(every)
+    assert "0.33 %" in parse(every).text
+
+
+_TABLES = ("overview", "session-length-quantiles", "devices-per-visitor", "unique-queries")
+
+
+@pytest.mark.parametrize("name", [*_TABLES, "session-length", "hours"])
+def test_one_statistic_alone_is_a_page(name: str) -> None:
+    text = rendered({name: [row for row in described()[name] if row.get("device") in (None, "all", "pc")]})
+    assert ('class="figure"' in text) == (name not in _TABLES)
+    assert text.count("<section") == 2
+
+
+def test_nothing_at_all_is_a_page() -> None:
+    text = rendered({})
+    assert "Protocol" in text
+    assert rendered({name: [] for name in described()}).count("<section") == 1
+
+
+def test_a_log_without_a_purchase(parse: Callable[[str], Any]) -> None:
+    counts = {key: value for key, value in LENGTHS.items() if not key[1]}
+    rows, quantiles = lengths(counts)
+    tables: dict[str, Any] = {
+        "overview": [{"what": "sessions", "total": 3000}, {"what": "purchase sessions", "total": 0}],
+        "session-length": rows,
+        "session-length-quantiles": quantiles,
+        "week-days": times("week_day", (0,) * 7, (450, 420, 480, 440, 400, 380, 430)),
+        "channels": groups("channel", {"direct": (2000, 0), "paid": (1000, 0)}),
+        "device-transitions": [],
+    }
+    page = parse(rendered(tables))
+    assert "No session with a purchase can be compared with the others." in page.text
+    assert "0.00 %" in page.text
+    assert "From device to device" not in page.text
+
+
+def test_thirty_devices_and_a_thousand_channels(parse: Callable[[str], Any]) -> None:
+    names = [f"device {number:02d}" for number in range(30)]
+    counts = {(name, purchase): {3: 20, 9: 20} for name in names for purchase in (True, False)}
+    tables = {name: rows for name, rows in described(counts).items() if name == "session-length-quantiles"}
+    tables["channels"] = groups("channel", {f"c{number}": (1000 - number // 2, 50) for number in range(1000)})
+    tables["device-transitions"] = transitions(
+        {(one, other): (9, "strong") for one in names for other in names}
+    )
+    page = parse(rendered(tables))
+    assert "980 further channels are in the CSV file. They have" in page.text
+    rest = sum(1000 - number // 2 for number in range(20, 1000))
+    assert f"{rest:,} sessions" in page.text
+    assert "10 further devices are in the CSV file." in page.text
+    assert (
+        "The 6 devices with the most transitions, of 30; the 20 most probable switches at most." in page.text
+    )
+    assert "18 further devices are in the CSV file." in page.text
+
+
+def test_a_statistic_that_nobody_knows_is_shown_as_it_is(parse: Callable[[str], Any]) -> None:
+    rows = [
+        {"page": "home", "sessions": 1200, "share": 0.25, "first": True, "last": None},
+        {"page": "rare", "sessions": 2, "share": 0.001, "first": False, "last": None},
+    ]
+    meanings = {
+        "page-types": {"page": "its type", "sessions": "that have it", "share": "of all", "first": "of any"}
+    }
+    page = parse(rendered({"page-types": rows}, meanings=meanings))
+    assert "page-types" in page.text
+    assert "sessions: that have it" in page.text
+    assert "1200" in page.text
+    assert "rare" not in page.text
+    assert "page-types" not in rendered({"page-types": rows}, Discretion(hide_rates=True))
+
+
+def test_the_same_page_twice() -> None:
+    some = {name: rows for name, rows in described().items() if name in ("hours", "device-transitions")}
+    assert rendered(some) == rendered(some)
+
+
+def description(tables: dict[str, Any], **options: Any) -> Description:
+    """A description as ``describe`` makes it."""
+    about = {
+        "log": "a <shop>",
+        "zone": "Europe/Amsterdam",
+        "log_fingerprint": "f00",
+        "sessions_fingerprint": "ba5",
+        "session_options": {"gap_minutes": 20.0, "by": "visitor", "pages": 10},
+        "options": asdict(DescribeOptions(**options)),
+        "engine": "duckdb",
+        "counts": {"sessions": 3200, "several_visitors": 3},
+        "notes": [
+            "3 sessions have several visitors; each counts for the first of them",
+            "no visitor is known anywhere",
+        ],
+    }
+    return Description(about, tables)
+
+
+def test_the_protocol_says_how_it_was_made(parse: Callable[[str], Any]) -> None:
+    of = description({"overview": described()["overview"]}, ddof=1, journey="journey")
+    page = description_page(of)
+    assert page.title == "Purchase intent in a <shop>"
+    assert page.commands == [
+        "diptych intent describe LOG --out DESCRIPTION --statistic overview --by visitor --gap 20 --ddof 1 "
+        "--journey journey"
+    ]
+    said = parse(render_page(page)).text
+    assert "ended by more than 20 minutes without an event; fingerprint ba5" in said
+    assert "of Europe/Amsterdam, by a session's first event" in said
+    assert "No visitor is known anywhere." in said
+    assert "3 sessions have several visitors" not in said  # that few may be known
+    assert "No visitor" in render_page(description_page(of, Discretion(least=1)))
+    assert "3 sessions have several visitors" in render_page(description_page(of, Discretion(least=1)))
+
+
+def test_options_are_in_the_sections() -> None:
+    tables = {name: described()[name] for name in ("devices", "device-transitions")}
+    of = description(tables, ddof=1, journey="journey", likely=0.25, near_zero=0.02)
+    text = render_page(description_page(of))
+    assert "Standardised, ddof 1" in text
+    assert "to a purchase session" in text
+    assert "Likely is 25 % or more, hardly ever less than 2 %" in text
+
+
+def log_of(folder: Path, days: dict[str, int]) -> Log:
+    """A log of which only the report of its import is there."""
+    about = {
+        "format": 1,
+        "name": "shop",
+        "importer": "csv",
+        "events": 900,
+        "rows_read": 1000,
+        "rules": [
+            {"rule": "agent", "description": "bots <by> agent", "dropped": 100},
+            {"rule": "duplicate", "description": "equal to an earlier event", "dropped": 0},
+        ],
+        "notes": ["one client has 300 events: a bot?"],
+        "first": "2019-10-01T00:00:00Z",
+        "last": "2019-10-09T00:00:00Z",
+        "events_by_day": days,
+        "fingerprint": "f00",
+    }
+    write_json(folder / "log.json", about)
+    return Log.open(folder)
+
+
+def test_what_the_import_dropped(tmp_path: Path, parse: Callable[[str], Any]) -> None:
+    days = {f"2019-10-{day:02d}": 100 * (day != 4) for day in range(1, 10)}
+    log = log_of(tmp_path / "log", days)
+    path = write_description_page(tmp_path / "page.html", description({}), log=log)
+    page = parse(path.read_text("utf-8"))
+    assert "900 of 1,000 rows are events of the log; 100 were dropped (10.00 %)." in page.text.replace(
+        "\u00a0", " "
+    )
+    assert "bots <by> agent" in page.text
+    assert "One client has 300 events: a bot?" in page.text
+    assert "Tuesday and Wednesday are in the log 2 times, other week days 1." in page.text
+    assert "from 2019-10-01 to 2019-10-09" in page.text
+    (figure,) = page.all("svg", class_="figure")
+    assert "least on 2019-10-04 (0), most on 2019-10-01 (100)" in figure["aria-label"]
+    other = Log(log.folder, {**log.about, "fingerprint": "another"})
+    with pytest.raises(MismatchError, match="the log f00"):
+        description_page(description({}), log=other)
+
+
+def test_days_of_a_log() -> None:
+    assert uneven_days({}) == []
+    assert uneven_days({f"2019-10-{day:02d}": 1 for day in range(1, 15)}) == []  # two whole weeks
+    assert uneven_days({"2019-10-01": 5}) == ["Tuesday is in the log 1 time, other week days 0"]
+    bars = re.findall(
+        r'<path d="(M [^"]*?z)\s*"[^>]*style="fill: var\(--blue',
+        day_figure({"2019-10-01": 10, "2019-10-02": 20}),
+    )
+    tops = [min(map(float, re.findall(r"[ML] -?[\d.]+ (-?[\d.]+)", bar))) for bar in bars]
+    bottoms = [max(map(float, re.findall(r"[ML] -?[\d.]+ (-?[\d.]+)", bar))) for bar in bars]
+    heights = [bottom - top for bottom, top in zip(bottoms, tops, strict=True)]
+    assert heights[1] == pytest.approx(2 * heights[0], rel=1e-3)
+    nothing = {"rows_read": 0, "events": 0, "rules": [], "notes": [], "importer": "csv"}
+    assert import_section(nothing).findings == ["0 of 0 rows are events of the log."]
+
+
+def test_classes_without_sessions_have_no_shares(parse: Callable[[str], Any]) -> None:
+    nobody = [
+        {"purchase": True, "week_day": day, "sessions": 0, "share": None, "low": None, "high": None}
+        for day in range(7)
+    ]
+    others = [row for row in described()["week-days"] if not row["purchase"]]
+    channels = [
+        {**row, "purchase_share": None} for row in groups("channel", {"direct": (200, 0), "paid": (90, 0)})
+    ]
+    assert "<h2" not in rendered({"week-days": nobody}).split('id="protocol"')[0]
+    page = parse(rendered({"week-days": nobody + others, "channels": channels}))
+    assert "Purchase sessions are most frequent" not in page.text
+    assert "Monday 15.0" in page.all("svg", class_="figure")[0]["aria-label"]

@@ -1,0 +1,309 @@
+"""The page of an evaluation: numbers, figures on one axis, findings, grids of one cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from intent_rows import cells_of, gains_of, importance_of
+
+from diptych.commerce.purchase_intent.evaluation import Evaluation
+from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
+from diptych.report.intent_evaluation import evaluation_page, write_evaluation_page
+from diptych.report.intent_evaluation_findings import (
+    best_findings,
+    calibration_findings,
+    gain_findings,
+    importance_findings,
+    step_findings,
+)
+from diptych.report.intent_evaluation_sections import evaluated_headlines, evaluated_sections
+from diptych.report.intent_grid import Grid, Place, pages_text, step_text
+from diptych.report.intent_importance_figures import (
+    feature_order,
+    importance_figure,
+    static_figure,
+    static_shares,
+)
+from diptych.report.intent_page import Page, render_page
+from diptych.report.intent_reliability_figures import reliability_figure
+from diptych.report.intent_step_figures import gain_figures, measure_figures, model_legend
+
+CELLS = cells_of()
+OF_ONE = cells_of(settings=("anonymous",))
+GRID = Grid(CELLS)
+
+
+def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -> Evaluation:
+    """An evaluation as its folder would hold it."""
+    grid = Grid(cells)
+    protocol = Protocol(
+        features="f00",
+        models=tuple(grid.models),
+        settings=tuple(grid.settings),
+        sets=tuple(grid.sets),
+        steps=tuple(grid.steps),
+        split="random",
+        folds=2,
+        balanced=True,
+        inner=True,
+        importance=False,
+        seed=3,
+        scikit_learn="1.9",
+        scorer=more.pop("scorer", ""),
+    )
+    fold = {"train": 900, "test": 100, "test_of_persons_in_training": 30}
+    about = {
+        "format": 1,
+        "key": protocol.key,
+        "protocol": protocol.to_dict(),
+        "features": {
+            "name": name,
+            "line": "2,000 sessions, 2 steps",
+            "kind": "whole" if grid.steps == [-1] else "steps",
+            "compat": more.pop("compat", "none"),
+            "fingerprint": "f00",
+        },
+        "diptych": "0.0",
+        "split": {
+            "name": "random",
+            "description": "sessions at random; what it lets leak",
+            "folds": [fold, fold],
+        },
+        "models": {
+            model: {"label": label, "description": f"<b>{model}</b>"} for model, label in grid.labels.items()
+        },
+        "notes": ["split random: sessions at random", "no weights for classes in KNN"],
+    }
+    results = {
+        "key": protocol.key,
+        "intervals": {"samples": 200, "confidence": 0.95, "seed": 3},
+        "cells": cells,
+        "gains": [],
+        "importance": [],
+        "left_out": [],
+        "notes": [],
+        **more,
+    }
+    return Evaluation(Path(), about, results)
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    left = [{"setting": "identified", "step": 10, "reason": "0 purchases among 7 test sessions"}]
+    cells = [{**cell, "remarks": {"did not converge <lbfgs>": 2}} for cell in OF_ONE]
+    found = evaluation(cells, gains=gains_of(cells), importance=importance_of(), left_out=left)
+    return render_page(evaluation_page(found))
+
+
+def test_every_number_of_the_cells_is_there(text: str, parse: Callable[[str], Any]) -> None:
+    said = parse(text).text
+    for cell in OF_ONE:
+        for name in ("f1", "best_f1", "average_precision"):
+            assert f"{cell[name]:.3f}" in said
+            assert f"{cell[f'{name}_low']:.3f} to {cell[f'{name}_high']:.3f}" in said
+        assert f"{cell['sessions']:,}" in said
+        assert f"{100 * cell['base_rate']:.2f}" in said
+        assert f"{cell['always_buy_f1']:.3f}" in said
+    for row in importance_of():
+        assert f"{100 * row['impurity']:.1f}" in said
+        assert f"{row['permutation']:.3f}".replace("-", "−") in said
+    assert "Left out: identified, step 10: 0 purchases among 7 test sessions." in said
+    assert "KNN: did not converge <lbfgs> (8 folds)." in said
+
+
+def test_the_protocol_says_what_leaks(text: str, parse: Callable[[str], Any]) -> None:
+    said = parse(text).text
+    assert "random: sessions at random; what it lets leak" in said
+    assert (
+        "2; trained on 900 sessions, tested on 100; 30.0 % of test sessions are of persons with a session"
+        in said
+    )
+    assert "whose purchase, if any, comes after k + 2 pages" in said
+    assert "95 %, 200 resamples of persons, seed 3" in said
+    assert "features f00" in said
+    assert "No weights for classes in KNN." in said
+    assert (
+        "diptych intent evaluate FEATURES --out EVALUATION --model random-forest --model k-nearest --setting anonymous "
+        "--set baseline --set extended --step 0 --step 5 --split random --folds 2 --seed 3 "
+        "--no-importance"
+    ) in said
+    given = evaluation(CELLS[:1], scorer="scorer x", compat="published")
+    page = evaluation_page(given)
+    assert page.commands == []
+    assert "as published" in page.facts["population"]
+
+
+def test_it_stands_alone(text: str, parse: Callable[[str], Any], tmp_path: Path) -> None:
+    page = parse(text)
+    assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
+    assert "<b>random" not in text
+    figures = page.all("svg", class_="figure")
+    # F1 and AP per place, lift per setting, gains twice per setting, reliability twice per setting, importance
+    assert len(figures) == 2 + 2 + 1 + 2 + 2 + 2 + 1
+    assert all(one["aria-label"] for one in figures)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert {one["href"][1:] for one in page.all("a")} <= set(ids)
+    assert {one["scope"] for one in page.all("th")} == {"col", "row"}
+    found = evaluation(cells_of(settings=("all",), sets=("all",), steps=(-1,)), name="<script>x</script>")
+    written = write_evaluation_page(tmp_path / "a" / "page.html", found).read_text("utf-8")
+    assert "<script" not in written
+    assert "Predicting purchases: &lt;script&gt;" in written
+    assert "whole sessions, when they are over" in written
+    assert "--step=-1" in written
+
+
+def line_of(figure: str, colour: str) -> np.ndarray:
+    """(n, 2) points of the thickest line of a colour."""
+    dashes = r"(?:stroke-dasharray: [^;]*; stroke-dashoffset: [^;]*; )?"
+    style = rf"fill: none; {dashes}stroke: var\(--{colour}, [^)]*\); stroke-width: ([\d.]+)"
+    lines = re.findall(rf'<path d="([^"]*)"[^>]*style="{style}', figure)
+    path = max(lines, key=lambda one: float(one[1]))[0]
+    return np.array(re.findall(r"(-?[\d.]+) (-?[\d.]+)", path), dtype=float)
+
+
+def test_panels_share_one_axis() -> None:
+    figures = measure_figures(GRID, "f1", "F1", lambda cell: cell["always_buy_f1"])
+    assert len(figures) == len(GRID.places) == 4
+    ends = [line_of(figure, "blue") for figure in figures]
+    found, wanted = [], []
+    for points, place in zip(ends, GRID.places, strict=True):
+        found += points[:, 1].tolist()
+        wanted += [cell["f1"] for cell in GRID.line(place, "random-forest")]
+    # one straight line from values to heights, whatever the panel
+    slope, start = np.polyfit(wanted, found, 1)
+    assert slope < 0
+    assert np.allclose(slope * np.array(wanted) + start, found, atol=0.02)
+    assert ends[0][0, 0] < ends[0][1, 0]
+    assert "RF step 0 0.41, step 5 0.43; KNN step 0 0.38" in figures[0]
+
+
+def test_who_is_chosen_and_where() -> None:
+    assert GRID.chosen == "random-forest"
+    assert GRID.places[0] == Place("anonymous", "baseline")
+    assert GRID.fullest == [Place("anonymous", "extended"), Place("identified", "extended")]
+    assert GRID.cell(Place("anonymous", "extended"), 7, "random-forest") is None
+    assert (step_text(-1), step_text(3)) == ("whole", "3")
+    assert [pages_text(step) for step in (-1, 0, 1, 2)] == [
+        "at the session's end", "before any page", "after 1 page", "after 2 pages",
+    ]  # fmt: skip
+    assert [Place(*both).text() for both in (("all", "all"), ("all", "extended"))] == [
+        "all sessions",
+        "all, extended",
+    ]
+    unknown = [{**cell, "average_precision": None} for cell in CELLS]
+    assert Grid(unknown).chosen == "random-forest"  # the first, where nothing tells them apart
+    assert evaluated_headlines(unknown) == []
+    assert model_legend(GRID, "chance").entries[-1] == ("ink", "┄", "chance")
+
+
+def test_findings_of_the_best() -> None:
+    lines = best_findings(GRID)
+    assert lines[0] == (
+        "Anonymous, extended, after 5 pages: RF has the best average precision, 0.464 (0.444 to 0.484); the share of "
+        "purchases, 0.190, is what knowing nothing gives."
+    )
+    assert lines[1] == (
+        "The best F1 there is 0.481 (0.461 to 0.501) (RF); predicting a purchase always has 0.319."
+    )
+    worse = Grid([{**cell, "always_buy_f1": 0.9} for cell in CELLS])
+    assert best_findings(worse)[1].startswith("No F1 there reaches the 0.900 of predicting a purchase always")
+    flat = Grid([{**cell, "f1": 0.96 + 0.001 * cell["step"]} for cell in CELLS])
+    assert step_findings(flat)[0].endswith("stays between 0.960 and 0.965 at all steps.")
+    assert "goes from 0.461 before any page to 0.481 after 5 pages" in step_findings(GRID)[0]
+    none = Grid([{**cell, "f1": None, "average_precision": None, "brier_calibrated": None} for cell in CELLS])
+    assert best_findings(none) == step_findings(none) == calibration_findings(none) == []
+
+
+def test_findings_of_gains_and_probabilities() -> None:
+    gains = gains_of(CELLS)
+    assert gain_findings(GRID, gains)[0] == (
+        "The extended features add most to the F1 of RF in the anonymous setting before any page: +0.050 (0.020 to "
+        "0.080)."
+    )
+    doubtful = [{**row, "low": -0.01} for row in gains]
+    assert gain_findings(GRID, doubtful)[0].startswith("Nowhere do the extended features add")
+    bare = [{**row, "low": None, "high": None} for row in gains]
+    assert gain_findings(GRID, bare)[0].endswith("before any page: +0.050.")
+    assert gain_findings(GRID, []) == []
+    assert gain_figures(GRID, [], "f1", "gain") == []
+    said = calibration_findings(GRID)[0]
+    assert "have a Brier score of 0.1234, as it gives them 0.1700; saying the share" in said
+
+
+def test_static_features_fall() -> None:
+    rows = importance_of()
+    assert static_shares(rows, "impurity") == {0: 1.0, 5: pytest.approx(0.5)}
+    # what is worse than nothing counts as nothing
+    assert static_shares([{**row, "permutation": -0.1} for row in rows], "permutation") == {}
+    assert importance_findings({"anonymous": rows}) == [
+        "Anonymous: week-day, dwell-mean and channel matter most.",
+        "Anonymous: static features have 100.0 % of the importance by impurity before any page and 50.0 % after 5 "
+        "pages.",
+    ]
+    assert feature_order(rows) == ["week-day", "dwell-mean", "channel"]
+    bare = [{**row, "permutation": None} for row in rows]
+    assert feature_order(bare)[0] == "week-day"
+    figure = importance_figure("i", "anonymous", rows, "impurity")
+    assert "week-day 52.5; dwell-mean 50.0; channel 22.5" in figure
+    assert importance_figure("i", "anonymous", bare, "permutation") == ""
+    assert static_figure({"anonymous": [row for row in rows if row["step"] == 0]}) == ""
+    points = line_of(static_figure({"anonymous": rows}), "blue")
+    assert points[0, 1] < points[1, 1]  # downwards on the page
+
+
+def test_what_is_said_lies_on_the_diagonal() -> None:
+    cell = CELLS[0]
+    figure = reliability_figure("r", "a", cell)
+    points = line_of(figure, "blue")
+    (left, bottom), (right, top) = line_of(figure.replace("currentColor", "var(--own, x)"), "own")[:2]
+    along, up = (points[:, 0] - left) / (right - left), (points[:, 1] - bottom) / (top - bottom)
+    assert np.allclose(along, up, atol=1e-3)
+    assert along[1] / along[0] == pytest.approx(4, rel=1e-2)
+    assert "calibrated 10.0 said 10.0 bought" in figure
+    assert "raw 20.0 said 10.0 bought" in figure
+    assert reliability_figure("r", "a", {**cell, "reliability": None, "reliability_calibrated": None}) == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "sets", "steps", "models"),
+    [
+        (("all",), ("all",), (-1,), {"svm": "SVM"}),
+        (("identified",), ("extended",), (0, 10), {f"m{number}": f"M{number}" for number in range(9)}),
+    ],
+)
+def test_any_grid_is_a_page(
+    settings: Any, sets: Any, steps: Any, models: Any, parse: Callable[[str], Any]
+) -> None:
+    cells = cells_of(settings, sets, steps, models)
+    text = render_page(evaluation_page(evaluation(cells)))
+    page = parse(text)
+    for label in models.values():
+        assert label in page.text
+    assert f"{cells[0]['f1']:.3f}" in page.text
+    assert "What extended features add" not in page.text
+    several = len(steps) > 1
+    assert ("By step" if several else "By model") in page.text
+
+
+def test_nothing_evaluated_is_a_page() -> None:
+    sections = evaluated_sections([], left_out=[{"setting": "all", "step": -1, "reason": "no <session>"}])
+    text = render_page(Page("a", "b", evaluated_headlines([]), sections))
+    assert "Nothing could be evaluated." in text
+    assert "Left out: all, step whole: no <session>." in unescape(text)
+    unmeasured = [
+        {
+            name: None if isinstance(value, float | list) and name != "base_rate" else value
+            for name, value in cell.items()
+        }
+        for cell in CELLS[:1]
+    ]
+    bare = render_page(Page("a", "b", evaluated_headlines(unmeasured), evaluated_sections(unmeasured)))
+    assert 'class="figure"' not in bare
+    assert "1 cell</summary>" in bare

@@ -1,0 +1,50 @@
+"""Views of a few sessions, said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.features.columns import COLUMNS, NOTHING, text_array
+from diptych.commerce.purchase_intent.features.view import SessionsView, encode_pages
+from diptych.data.logs.schema import SECOND
+
+__all__ = ["small_view"]
+
+
+def small_view(
+    pages: Sequence[Sequence[tuple[float, str]]],
+    columns: Mapping[str, Sequence[Any]] | None = None,
+    labels: Sequence[bool] | None = None,
+    before_purchase: Sequence[float] | None = None,
+    vocabulary: Sequence[str] | None = None,
+) -> SessionsView:
+    """Sessions of (seconds, page type); columns that are not given are empty."""
+    n = len(pages)
+    steps = max((len(one) for one in pages), default=0)
+    types = [[name for _, name in one] for one in pages]
+    known = (
+        tuple(vocabulary)
+        if vocabulary is not None
+        else tuple(sorted({name for one in types for name in one}))
+    )
+    times = np.zeros((n, steps), dtype=np.int64)
+    for row, one in enumerate(pages):
+        times[row, : len(one)] = [round(seconds * SECOND) for seconds, _ in one]
+    filled: dict[str, np.ndarray] = {}
+    for column in COLUMNS:
+        given = (columns or {}).get(column.name)
+        if column.kind == "text":
+            filled[column.name] = text_array([NOTHING] * n if given is None else given)
+        else:
+            filled[column.name] = np.full(n, np.nan) if given is None else np.array(given, dtype=np.float64)
+    return SessionsView(
+        filled,
+        encode_pages(types, known, steps),
+        times,
+        known,
+        None if labels is None else np.array(labels, dtype=bool),
+        None if before_purchase is None else np.array(before_purchase, dtype=np.float64),
+    )
