@@ -1,1 +1,1 @@
-"""Shops: purchase intent from logs."""
+"""Shops: catalogues, pictures for categories, purchase intent from logs."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, UnknownNameError
+from diptych.core.errors import DataError, ImageError, UnknownNameError
 from diptych.core.fingerprint import fingerprint_lists
 from diptych.data.columns import Column, Labels, first_duplicate
 from diptych.data.overlay import OverlaidPicture, OverlaySource
@@ -57,8 +57,10 @@ class Collection:
         caption_image: (n_captions,) int64, not decreasing; the row of each caption's image.
         splits: one split name per image.
         source: where pictures are read.
-        source_rows: (n_images,) int64, each image's row in ``source``.
-        records: per image, what else is known (title, attributes, category path, facts).
+        source_rows: (n_images,) int64, each image's row in ``source``; -1 for an item that has no picture, as
+            some products have none.
+        records: per image, what else is known (title, attributes, category path, facts; of products see
+            :mod:`diptych.data.products`).
         caption_records: per caption, what else is known (the facts it states).
         notes: what the reader did that a reader of numbers should know, one line each.
         centric: what its pictures show: ``"scene"``, several objects and how they relate, or ``"object"``,
@@ -135,10 +137,21 @@ class Collection:
         """The picture of image row ``row``, upright, RGB.
 
         Raises:
-            ImageError: it is missing or cannot be decoded, or there are region features alone; the
+            ImageError: it is missing or cannot be decoded, or there are region features alone, or none; the
                 message names it.
         """
-        return self.source.read(int(self.source_rows[row]))
+        return self.source.read(self._place(row))
+
+    @cached_property
+    def pictured(self) -> np.ndarray:
+        """(n_images,) booleans: whether an item has a picture at all."""
+        return self.source_rows >= 0
+
+    def _place(self, row: int) -> int:
+        place = int(self.source_rows[row])
+        if place < 0:
+            raise ImageError(f"{self.image_ids[row]} has no picture", "leave it out, or fetch its picture")
+        return place
 
     @property
     def holds(self) -> Literal["pictures", "regions"]:
@@ -153,9 +166,9 @@ class Collection:
             ImageError: it is missing or cannot be decoded; the message names it.
         """
         if isinstance(self.source, RegionSource):
-            return self.source.regions(int(self.source_rows[row]))
+            return self.source.regions(self._place(row))
         if isinstance(self.source, OverlaySource):
-            overlay = self.source.overlay(int(self.source_rows[row]))
+            overlay = self.source.overlay(self._place(row))
             return self.image(row) if overlay is None else OverlaidPicture(self.image(row), overlay)
         return self.image(row)
 

@@ -8,16 +8,23 @@ from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 
-__all__ = ["each_picture_content", "picture_contents"]
+__all__ = ["NO_PICTURE", "each_picture_content", "picture_contents"]
+
+NO_PICTURE = "no picture"
 
 
 def each_picture_content(collection: Collection) -> Iterator[str]:
     """One fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
 
+    Of an item without a picture it is :data:`NO_PICTURE`.
+
     Raises:
         ImageError: a picture's file is missing or cannot be read; the message names it.
     """
-    found = read_ahead(lambda row: collection.source.content(int(row)), collection.source_rows)
+    source = collection.source
+    found = read_ahead(
+        lambda row: source.content(int(row)) if row >= 0 else NO_PICTURE, collection.source_rows
+    )
     yield from track(found, "reading pictures", collection.n_images, "pictures")
 
 

@@ -1,0 +1,47 @@
+"""Ranker: whatever orders products for a category, as rows whose inner products are the scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["Ranker"]
+
+
+class Ranker(ABC):
+    """A ready model, trained or not.
+
+    Attributes:
+        name: ``bm25``, ``sentence``, ``clip``, ``clip-ita``, …
+    """
+
+    name: str
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Of everything that a score depends on besides the features."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What has to be printed beside its numbers, JSON-able."""
+
+    @abstractmethod
+    def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
+        """(n, d) float32 rows of products: dense unit rows, or sparse ones.
+
+        Raises:
+            MismatchError: other encoders made the features than it was made with.
+            UsageError: a modality is missing altogether that it cannot do without.
+        """
+
+    @abstractmethod
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray | csr_array:
+        """(q, d) float32 rows of categories, of the same kind."""

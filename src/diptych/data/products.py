@@ -1,0 +1,73 @@
+"""What the records of a collection of products hold, whatever they were read from.
+
+A product is an item of a :class:`~diptych.data.collection.Collection`; its record may have
+
+``title``
+    its name, one line of plain text;
+``attributes``
+    name → value, both plain text (``{"colour": "red", "material": "cotton"}``); a name may have several values;
+``category_path``
+    the names of its category from the root to the most specific, or
+``category_paths``
+    several such paths, where it is in several places of the tree;
+``product``
+    the id of the product, where several pictures show one; without it each item is a product of its own.
+
+Any of them may be missing or empty: shops have such products. Text from shops holds HTML, entities and white
+space of all kinds; :func:`plain_text` makes one line of it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["attributes_of", "paths_of", "plain_text", "split_path"]
+
+_HIDDEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|/\*.*?\*/", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b\ufeff]")
+
+
+def plain_text(text: str) -> str:
+    """One line of text: tags, scripts, styles and comments gone, entities read, white space made single blanks.
+
+    ``3 < 5`` and ``<3`` stay: a tag begins with a letter.
+    """
+    for _ in range(2):  # "&lt;b&gt;" is a tag in some feeds, written twice
+        if "<" not in text and "&" not in text and "/*" not in text:
+            break
+        text = html.unescape(_TAG.sub(" ", _HIDDEN.sub(" ", text)))
+    return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def split_path(text: str, separator: str = " > ") -> tuple[str, ...]:
+    """The names of a category path as shops write it: ``"Home > Women > Dresses"``.
+
+    Names may hold the separator's character alone (``"A>B"`` is one name), commas and ampersands. Empty names are
+    dropped.
+    """
+    return tuple(name for part in text.split(separator) if (name := plain_text(part)))
+
+
+def paths_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, ...], ...]:
+    """The category paths of a product's record, each once, none of them empty."""
+    if not record:
+        return ()
+    given = record.get("category_paths") or ([record["category_path"]] if record.get("category_path") else [])
+    paths = (tuple(name for part in path if (name := plain_text(str(part)))) for path in given)
+    return tuple(dict.fromkeys(path for path in paths if path))
+
+
+def attributes_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """(name, value) of a product's attributes, each once, in their order; those without a value are left out."""
+    given = (record or {}).get("attributes") or {}
+    found: dict[tuple[str, str], None] = {}
+    for name, values in given.items():
+        for value in values if isinstance(values, list | tuple) else (values,):
+            text = "" if value is None else plain_text(str(value))
+            if text:
+                found[plain_text(str(name)), text] = None
+    return tuple(found)

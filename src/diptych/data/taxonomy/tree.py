@@ -1,0 +1,142 @@
+"""CategoryTree: the nodes of a category tree, each known by its full path.
+
+A name is no identity: "Accessories" stands under many roots. A node is the path from its root, so two nodes are
+the same exactly when all names on the way are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from diptych.core.errors import DataError
+from diptych.core.fingerprint import fingerprint_lists
+
+__all__ = ["SEPARATOR", "CategoryTree", "Path"]
+
+SEPARATOR = " > "
+"""Between the names of a path, as shops write it."""
+
+Path = tuple[str, ...]
+
+
+class CategoryTree:
+    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first.
+
+    Args:
+        paths: of nodes; every ancestor becomes a node too. A path given twice counts once.
+        codes: the taxonomy's own id of some paths.
+
+    Raises:
+        DataError: an empty path, or a path with an empty name.
+    """
+
+    def __init__(self, paths: Iterable[Sequence[str]], codes: Mapping[Path, str] | None = None) -> None:
+        nodes: set[Path] = set()
+        for given in paths:
+            path = tuple(given)
+            if not path or not all(path):
+                raise DataError(f"category path {list(path)} has no name or an empty one", "name every level")
+            while path and path not in nodes:
+                nodes.add(path)
+                path = path[:-1]
+        self.paths: tuple[Path, ...] = tuple(sorted(nodes))
+        self._number = {path: number for number, path in enumerate(self.paths)}
+        self.codes: Mapping[Path, str] = dict(codes or {})
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._number
+
+    def node(self, path: Sequence[str]) -> int:
+        """The number of the node with this path.
+
+        Raises:
+            DataError: there is none; the message says how far the path goes.
+        """
+        wanted = tuple(path)
+        if wanted not in self._number:
+            known = wanted
+            while known and known not in self._number:
+                known = known[:-1]
+            where = f"the tree has {SEPARATOR.join(known)!r} of it" if known else "no root has that name"
+            raise DataError(f"no category {SEPARATOR.join(wanted)!r}", where)
+        return self._number[wanted]
+
+    def named(self, name: str) -> np.ndarray:
+        """The nodes of that name, ascending; several where it stands under several parents."""
+        return np.array(
+            [number for number, path in enumerate(self.paths) if path[-1] == name], dtype=np.int64
+        )
+
+    @cached_property
+    def parent(self) -> np.ndarray:
+        """(n,) int64, -1 for a root."""
+        return np.array([self._number.get(path[:-1], -1) for path in self.paths], dtype=np.int64)
+
+    @cached_property
+    def depth(self) -> np.ndarray:
+        """(n,) int64: how many names the path has; 1 for a root."""
+        return np.array([len(path) for path in self.paths], dtype=np.int64)
+
+    @cached_property
+    def root(self) -> np.ndarray:
+        """(n,) int64: the root of each node's tree."""
+        return np.array([self._number[path[:1]] for path in self.paths], dtype=np.int64)
+
+    @cached_property
+    def is_leaf(self) -> np.ndarray:
+        """(n,) booleans: nodes without children."""
+        leaf = np.ones(len(self), dtype=bool)
+        leaf[self.parent[self.parent >= 0]] = False
+        return leaf
+
+    @cached_property
+    def lineage(self) -> np.ndarray:
+        """(n, deepest) int64: row i holds node i's ancestors from the root on, itself last, then -1."""
+        table = np.full((len(self), int(self.depth.max(initial=1))), -1, dtype=np.int64)
+        for number, path in enumerate(self.paths):
+            table[number, : len(path)] = [self._number[path[:level]] for level in range(1, len(path) + 1)]
+        return table
+
+    def ancestors(self, node: int) -> np.ndarray:
+        """The nodes on the way from the root to ``node``, itself last."""
+        return self.lineage[node, : self.depth[node]]
+
+    def children(self, node: int) -> np.ndarray:
+        """The children of ``node``, or with -1 the roots; ascending."""
+        return np.flatnonzero(self.parent == node)
+
+    def common(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """How many names the paths of two nodes have in common from the root on; 0 in different trees."""
+        same = (self.lineage[left] == self.lineage[right]) & (self.lineage[left] >= 0)
+        shared: np.ndarray = np.cumprod(same, axis=-1).sum(axis=-1)
+        return shared
+
+    def distance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Edges between two nodes; different trees are joined above their roots."""
+        steps: np.ndarray = self.depth[left] + self.depth[right] - 2 * self.common(left, right)
+        return steps
+
+    def text(self, node: int) -> str:
+        """The path as shops write it."""
+        return SEPARATOR.join(self.paths[node])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of all paths."""
+        return fingerprint_lists(self.paths)
+
+    def describe(self) -> str:
+        """One line: nodes, roots, levels, leaves."""
+        if not len(self):
+            return "no categories"
+        deepest = int(self.depth.max())
+        return (
+            f"{len(self):,} categories on {deepest} {'level' if deepest == 1 else 'levels'}: "
+            f"{int((self.parent < 0).sum()):,} most general, {int(self.is_leaf.sum()):,} without children"
+        )
