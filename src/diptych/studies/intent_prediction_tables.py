@@ -21,15 +21,9 @@ __all__ = ["evaluations_of", "prediction_tables"]
 def evaluations_of(evidence: Evidence) -> list[Evaluation]:
     """The evaluations that rows were measured from, each once; those that are gone are left out."""
     from diptych.commerce.purchase_intent.evaluation import Evaluation
-    from diptych.core.errors import DiptychError
 
-    found = []
-    for folder in dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders):
-        try:
-            found.append(Evaluation.open(folder))
-        except DiptychError:
-            continue
-    return found
+    folders = dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders)
+    return [Evaluation.open(folder) for folder in folders if folder.is_dir()]
 
 
 def prediction_tables(evidence: Evidence) -> list[FurtherTable]:

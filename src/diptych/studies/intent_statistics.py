@@ -84,14 +84,9 @@ def statistics_of(evidence: Evidence) -> Statistics | None:
 
 def _description_of(evidence: Evidence) -> Description | None:
     from diptych.commerce.purchase_intent.statistics import Description
-    from diptych.core.errors import DiptychError
 
-    for folder in dict.fromkeys(folder for folders in evidence.kept.values() for folder in folders):
-        try:
-            return Description.open(folder)
-        except DiptychError:
-            continue
-    return None
+    folders = dict.fromkeys(folder for folders in evidence.kept.values() for folder in folders)
+    return next((Description.open(folder) for folder in folders if folder.is_dir()), None)
 
 
 def tables_of(name: str) -> Callable[[Evidence], list[FurtherTable]]:
