@@ -16,7 +16,7 @@ from diptych.core.files import write_text
 
 MODULES = (
     *("start", "recall", "search", "sparse_search", "training", "objectives", "chunks"),
-    *("encoding", "encoding_memory", "protocol", "perturbations", "intent"),
+    *("encoding", "encoding_memory", "protocol", "perturbations", "intent", "categories"),
 )
 
 

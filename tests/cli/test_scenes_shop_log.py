@@ -44,7 +44,7 @@ def test_a_clean_log_in_parquet_is_in_the_cache(
         (("--shop-log", "--objects", 1), "--objects is of pictures"),
         (("--visitors", 3), "--visitors is of a log"),
         (("--format", "csv"), "--format is of a log"),
-        (("--dirt", 0.1), "give --shop-log too"),
+        (("--dirt", 0.1), "give --shop-log or --products too"),
         (("--shop-log", "--format", "json"), "known: csv, parquet"),
         (("--shop-log", "--visitors", 0), "0 visitors"),
     ],

@@ -24,6 +24,7 @@ def test_the_five_datasets_of_the_thesis_and_more() -> None:
         "flickr30k": "scene",
         "flickr30k-fg": "scene",
         "flickr8k": "scene",
+        "xmarket": "object",
     }
     with pytest.raises(UnknownNameError, match="did you mean 'flickr30k'"):
         KNOWN.get("flickr30")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from miniatures import picture
 
-from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
+from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
+from diptych.data.products import attributes_of, paths_of
 from diptych.data.readers import read_collection
 
 
@@ -87,6 +88,65 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
     assert read_collection(tmp_path, caption="name", language="en_US").captions == ["Seat", "Sofa"]
     assert read_collection(tmp_path, caption="description").image_ids == ["B1"]
     assert read_collection(tmp_path, language="de", caption="bullets, name").captions == ["hell"]
+
+
+def test_attributes_and_all_places_in_the_tree(tmp_path: Path) -> None:
+    colour = {
+        **said("de_DE: Rot")[0],
+        "standardized_values": ["Red", "Red"],
+    }
+    write(
+        tmp_path,
+        [
+            listing(
+                "B1",
+                item_name=said("en_US: Lamp &amp; <b>shade</b>"),
+                brand=said("en_US: Rivet", "en_GB: Rivet", "de_DE: Niete"),
+                color=[colour],
+                material=said("en_US: Wood &amp; Steel", "en_US: Glass"),
+                style=said("en_US:  "),
+                pattern=[],
+                product_type="LAMP",
+                node=[
+                    {"node_id": 1, "path": "/Categories/Home & Kitchen/Lamps"},
+                    {"node_id": 2, "node_name": "/Categories/Sale//Lamps/"},
+                    {"node_id": 3, "path": "/Categories/Home &amp; Kitchen/Lamps"},
+                    {"node_id": 4, "node_name": "/Categories"},
+                ],
+            ),
+            listing("B2", item_name=said("en_US: Chair"), node=[{"path": "/Categories/Home"}]),
+        ],
+    )
+    found = read_collection(tmp_path)
+    assert found.records is not None
+    assert attributes_of(found.records[0]) == (
+        ("brand", "Rivet"),
+        ("color", "Red"),
+        ("material", "Wood & Steel"),
+        ("material", "Glass"),
+    )
+    assert paths_of(found.records[0]) == (("Home & Kitchen", "Lamps"), ("Sale", "Lamps"))
+    assert found.records[0]["product_type"] == "LAMP"
+    assert paths_of(found.records[1]) == (("Home",),)
+
+
+def test_listings_without_a_picture_are_kept_when_asked(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        [
+            listing("B1", None, item_name=said("en_US: a")),
+            listing("B2", "i2", item_name=said("en_US: b")),
+            listing("B3", "i7", item_name=said("en_US: c")),
+        ],
+    )
+    picture(tmp_path / "images" / "small" / "b2" / "2.png", 22)
+    found = read_collection(tmp_path, missing="none")
+    assert found.image_ids == ["B1", "B2", "B3"]
+    assert found.pictured.tolist() == [False, True, False]
+    assert found.image(1).getpixel((0, 0)) == (22, 0, 0)
+    assert "2 listings kept without a picture" in found.notes
+    with pytest.raises(ImageError, match="B3 has no picture"):
+        found.image(2)
 
 
 def test_items_that_are_listed_twice(tmp_path: Path) -> None:
@@ -170,6 +230,7 @@ def test_archives_in_folders_of_their_own_and_unpacked_listings(tmp_path: Path) 
         (b"{}", DataError, r"line 1 is not a listing \(KeyError: 'item_id'"),
         (b'{"item_id": "B", "item_name": ["lamp"]}', DataError, "not a listing"),
         (b'{"item_id": "B", "node": ["/Home"]}', DataError, "not a listing"),
+        (b'{"item_id": "B", "node": [{"path": "%s"}]}' % (b"/a" * 60), DataError, "a category of 60 levels"),
         (b"caf\xe9", DataError, "line 1 is not utf-8"),
         (b"x" * (1 << 23), DataError, "line 1 is longer than 4,194,304 bytes"),
         (json.dumps(listing("B", item_name=said("en_US: !"))).encode(), CaptionError, "line 1 is empty: '!'"),

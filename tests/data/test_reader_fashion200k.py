@@ -6,6 +6,7 @@ import pytest
 from miniatures import picture
 
 from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
+from diptych.data.products import paths_of
 from diptych.data.readers import read_collection
 
 CATEGORIES = ("dress", "jacket", "pants", "skirt", "top")
@@ -33,6 +34,13 @@ def dataset(tmp_path: Path) -> Path:
     )
     picture(tmp_path / name(4, 1), 9)
     return tmp_path
+
+
+def test_what_products_say_of_their_categories(dataset: Path) -> None:
+    records = read_collection(dataset).records
+    assert records is not None
+    assert [paths_of(record) for record in records[:2]] == [(("women", "dress", "casual"),)] * 2
+    assert [record["product"] for record in records] == ["1", "1", "2", "3", "4", "4"]
 
 
 def test_the_official_layout(dataset: Path) -> None:

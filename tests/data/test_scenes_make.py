@@ -15,7 +15,7 @@ from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNa
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import report_to
 from diptych.data.readers.karpathy import read_karpathy
-from diptych.data.scenes import VERSION, described, make_scenes, read_scenes, scenes
+from diptych.data.scenes import VERSION, described, make_scenes, processes, read_scenes, scenes
 from diptych.data.scenes import chunks as chunks_module
 from diptych.data.scenes import make as make_module
 from diptych.data.scenes.chunks import Chunk, make_chunk, make_chunks
@@ -144,15 +144,12 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         list(make_chunks([chunk, chunk], workers=2))
 
 
-def test_a_process_that_died_before_it_was_asked_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunks_module, "_PROGRAM", "raise SystemExit(3)")
-    process = chunks_module._start()
+def test_a_process_that_died_before_it_was_asked_is_an_error(tmp_path: Path) -> None:
+    process = processes.start("raise SystemExit(3)")
     process.wait()
     with pytest.raises(DiptychError, match="exit code 3"):
-        chunks_module._ask(process, Chunk(0, 1, 32, "train", 0, 1, 0, str(tmp_path)))
-    chunks_module._stop(process)
+        processes.ask(process, Chunk(0, 1, 32, "train", 0, 1, 0, str(tmp_path)))
+    processes.stop(process)
 
 
 def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_path: Path) -> None:

@@ -49,6 +49,30 @@ def test_sums_that_differ_in_the_last_digit_only() -> None:
     assert (rows.tolist(), scores.tolist()) == slowly(queries, gallery, 7)
 
 
+@settings(max_examples=60)
+@given(data=st.data())
+def test_only_what_is_allowed_is_found(data: st.DataObject) -> None:
+    n, m, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 60)), data.draw(st.integers(1, 4))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    allowed = random.random(m) < data.draw(st.sampled_from([0.1, 0.5, 0.95]))
+    allowed[random.integers(m)] = True
+    queries, gallery = (random.integers(-2, 3, (size, d)).astype(np.float32) for size in (n, m))
+    k, block = data.draw(st.integers(1, 70)), data.draw(st.integers(1, 200))
+    rows, scores = top_k(queries, gallery, k, block=block, allowed=allowed)
+    among = np.flatnonzero(allowed)
+    expected_rows, expected_scores = slowly(queries, gallery[among], k)
+    assert rows.tolist() == [[int(among[row]) for row in mine] for mine in expected_rows]
+    assert scores.tolist() == expected_scores
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["better and better", "worse and worse"])
+def test_rows_in_the_order_of_their_scores(order: int) -> None:
+    gallery = np.linspace(-1, 1, 3000, dtype=np.float32)[::order, None] * np.ones((1, 2), np.float32)
+    queries = np.array([[1, 0.5], [-1, 0.25]], np.float32)
+    rows, scores = top_k(queries, gallery, 4, block=200)
+    assert (rows.tolist(), scores.tolist()) == slowly(queries, gallery, 4)
+
+
 def test_every_query_has_ties_of_its_own() -> None:
     queries = np.eye(3, dtype=np.float32)
     gallery = np.repeat(queries, 40, axis=0)
@@ -86,5 +110,9 @@ def test_what_cannot_be() -> None:
         top_k(rows, rows[:0], 1)
     with pytest.raises(NumericalError, match=r"gallery 'b' \(row 1\)"):
         top_k(rows, np.array([[1, 1, 1], [np.nan, 1, 1]], np.float32), 1, gallery_ids=["a", "b"])
+    with pytest.raises(DataError, match="0 of 2 rows can be found in a gallery of 2"):
+        top_k(rows, rows, 1, allowed=np.zeros(2, bool))
+    with pytest.raises(DataError, match="3 of 3 rows can be found in a gallery of 2"):
+        top_k(rows, rows, 1, allowed=np.ones(3, bool))
     found, _ = top_k(rows[:0], rows, 1)
     assert found.shape == (0, 1)

@@ -30,6 +30,8 @@ NAMES = [
         ("intent", f"text-{name}")
         for name in ("table-6.1", "figure-6.3", "table-6.2", "table-6.3", "table-6.4")
     ),
+    *(("cti", name) for n in (1, 2, 3) for name in (f"table-7.{n}", f"text-table-7.{n}")),
+    ("cti", "figure-7.2"),
 ]
 TABLES = [published_table(*name) for name in NAMES]
 
@@ -38,10 +40,11 @@ def names(table: PublishedTable) -> str:
     return f"{table.paper.key}.{table.name}"
 
 
-def test_there_are_eight_papers() -> None:
+def test_there_are_nine_papers() -> None:
     assert published_papers() == [
         "brittleness",
         "convse",
+        "cti",
         "d2s",
         "intent",
         "ltd",
@@ -75,9 +78,12 @@ def test_every_cell_carries_where_it_is_from(table: PublishedTable) -> None:
             elif table.paper.key == "intent":  # of a log, or of nothing that is counted
                 assert (cell.on.images, cell.on.captions) == (0, ())
                 assert set(cell.on.sessions) <= {94_402_590, 95_757_177, 22_982, 6_319}
+            elif table.paper.key == "cti":  # of a catalogue
+                assert (cell.on.images, cell.on.captions) == (0, ())
+                assert (cell.on.products, cell.on.categories) == (38_921, (5_471, 34, 4_100))
             else:
                 assert cell.on.images in (1_000, 5_000, 29_000, 113_287, 123_287)
-            assert cell.on.captions or table.paper.key == "intent"
+            assert cell.on.captions or table.paper.key in ("intent", "cti")
             assert math.isfinite(cell.value)
             assert cell.value >= 0 or column == "standardised"
             assert (cell.sd is None) == (cell.spread == "none")
@@ -139,6 +145,20 @@ def test_every_cell_carries_where_it_is_from(table: PublishedTable) -> None:
         ("intent", "figure-6.3", "Non-purchase sessions", "difference", 17.11, None),
         ("intent", "figure-6.5", "TV", "to pc", 43.75, None),
         ("intent", "text-table-6.3", "several devices, section 6.4.4", "stated", 45.28, None),
+        ("cti", "table-7.1", "CLIP-ITA, all categories", "mAP@5", 20.3, None),
+        ("cti", "table-7.1", "MPNet, most general", "P@10", 15.01, None),
+        ("cti", "table-7.1", "CLIP-I, most specific", "R-precision", 11.22, None),
+        ("cti", "table-7.2", "Total", "same tree", 1_786, None),
+        ("cti", "table-7.3", "CLIP-ITA, unseen, all categories", "P@1", 13.3, None),
+        ("cti", "figure-7.2", "Most specific", "d = -1", 68, None),
+        (
+            "cti",
+            "text-table-7.1",
+            "CLIP-ITA over CLIP-IA, all, P@1, the most, section 7.5.4",
+            "stated",
+            310,
+            None,
+        ),
     ],
 )
 def test_cells_read_by_hand(
@@ -178,7 +198,7 @@ def test_an_altered_cell_is_found() -> None:
 def test_unknown_names_list_those_there_are() -> None:
     with pytest.raises(
         UnknownNameError,
-        match="known: brittleness, convse, d2s, intent, ltd, metric-learning, reproducibility",
+        match="known: brittleness, convse, cti, d2s, intent, ltd, metric-learning, reproducibility",
     ):
         published_table("nobody", "table-1")
     with pytest.raises(UnknownNameError, match="table-1"):
@@ -283,7 +303,7 @@ def test_columns_of_a_study_are_those_printed(study: object) -> None:
         assert not printed  # it is ours
     elif study.name == "intent.table-6.1":  # type: ignore[attr-defined]
         assert printed - set(columns) == {"text"}  # the same counts as the text has them
-    elif study.paper.key in ("svl", "d2s", "intent"):  # type: ignore[attr-defined]
+    elif study.paper.key in ("svl", "d2s", "intent", "cti"):  # type: ignore[attr-defined]
         # Candidates are chosen by what the tables do not print; terms are counted and recall is told; so is how
         # many of the queries are different ones.
         assert printed <= set(columns)

@@ -60,7 +60,7 @@ def test_a_row_of_several_evaluations_needs_one() -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("", r"names no paper .*PAPER:TABLE:ROW.*papers: brittleness, convse, d2s"),
+        ("", r"names no paper .*PAPER:TABLE:ROW.*papers: brittleness, convse, cti, d2s"),
         ("ltd", r"'ltd' names no table .*tables of ltd: table-1, table-2, table-3"),
         ("ltd:", r"'ltd:' names no table"),
         ("reproducibility:table-2.1", r"names no row .*rows of .*Repr\. X-VLM, COCO \(X-VLM\)"),

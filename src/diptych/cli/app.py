@@ -9,6 +9,7 @@ import typer
 from diptych.cli import console
 from diptych.cli.adapt import adapt
 from diptych.cli.audit import audit
+from diptych.cli.categories import categories
 from diptych.cli.cocos import cocos
 from diptych.cli.compare import compare
 from diptych.cli.data import data
@@ -76,6 +77,7 @@ for verb in (
 app.add_typer(study)
 app.add_typer(data)
 app.add_typer(intent)
+app.add_typer(categories)
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ def show(name: Name) -> None:
         say(f"    {line}")
     _say_forms(one)
     for line in one.thesis:
-        say(f"thesis, chapter 2: {line}")
+        say(f"thesis, chapter {one.chapter}: {line}")
     for line in one.notes:
         say(f"note: {line}")
     readings = [(reading.reader, reading.what, reading.options or "none needed") for reading in one.readings]

@@ -46,6 +46,8 @@ def _environment() -> None:
 
     from diptych.analysis.granularity import FEATURES
     from diptych.analysis.perturbations import PERTURBATIONS
+    from diptych.commerce.catalogue import SETTINGS
+    from diptych.commerce.catalogue.splits import SPLITS as CATALOGUE_SPLITS
     from diptych.commerce.purchase_intent.auditing import CHECKS
     from diptych.commerce.purchase_intent.features import FEATURES as INTENT_FEATURES
     from diptych.commerce.purchase_intent.models import MODELS
@@ -56,6 +58,7 @@ def _environment() -> None:
     from diptych.data.known import KNOWN
     from diptych.data.logs import LOG_FORMATS
     from diptych.data.readers import READERS
+    from diptych.data.taxonomy import TAXONOMIES
     from diptych.encoders.family import FAMILIES
     from diptych.evaluation import MEASURES
     from diptych.evaluation.variants import AXES
@@ -69,6 +72,7 @@ def _environment() -> None:
     rows += [(name, version) for name, version in values["libraries"].items()]
     for extra, library in (
         ("datasets", "datasets"),
+        ("downloads", "httpcore"),
         ("open-clip", "open_clip_torch"),
         ("language", "nltk"),
         ("engines", "pyseismic-lsr"),
@@ -91,11 +95,14 @@ def _environment() -> None:
         ("known datasets (diptych data NAME)", KNOWN),
         ("readers (--reader)", READERS),
         ("formats of shop logs (diptych intent ingest --format)", LOG_FORMATS),
+        ("formats of category trees (diptych categories tree --format)", TAXONOMIES),
         ("statistics of sessions (diptych intent describe)", STATISTICS),
         ("features of a session (diptych intent features)", INTENT_FEATURES),
         ("models of purchase intent (diptych intent evaluate, train --model)", MODELS),
         ("splits of sessions (diptych intent evaluate --split)", SPLITS),
         ("checks for leaks (diptych intent audit --check)", CHECKS),
+        ("settings of categories (diptych categories evaluate --setting)", SETTINGS),
+        ("splits of a catalogue (diptych categories train --split-by)", CATALOGUE_SPLITS),
         ("objectives (objective.name)", OBJECTIVES),
         ("measures (--measure)", MEASURES),
         ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),

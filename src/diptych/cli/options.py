@@ -143,6 +143,7 @@ _PATHS = (
     *("dense", "clip", "x-vlm", "measure.words", "sparsify.vocabulary.source"),
     *("align", "altclip", "groupvit", "encoder", "bag"),
     *("measure.relevance", "measure.wordnet", "measure.nltk_data"),
+    *("features.weights",),
 )
 """Recipe keys whose values can be files or folders."""
 

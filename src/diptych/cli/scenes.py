@@ -1,4 +1,4 @@
-"""``diptych scenes``: generate the embedded dataset, or a shop's log."""
+"""``diptych scenes``: generate the embedded dataset, a shop's products, or its log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from diptych.cli.console import next_step, say
 from diptych.cli.options import OutFolder
+from diptych.cli.product_scenes import PRODUCT_OPTIONS, product_scenes
 from diptych.cli.progress import progress
 from diptych.cli.shop_log import LOG_OPTIONS, shop_log_scenes
 from diptych.core.errors import UsageError
@@ -15,6 +16,12 @@ from diptych.core.errors import UsageError
 __all__ = ["scenes"]
 
 _PICTURE_OPTIONS = ("train", "val", "test", "captions", "size", "objects", "workers")
+_KINDS = {
+    "pictures": ("", _PICTURE_OPTIONS),
+    "a log": ("--shop-log", LOG_OPTIONS),
+    "products": ("--products", PRODUCT_OPTIONS),
+}
+"""What can be made, by which flag, and which options are of it."""
 
 
 def scenes(
@@ -36,18 +43,38 @@ def scenes(
     shop_log: Annotated[
         bool, typer.Option("--shop-log", help="Not pictures: the log of a shop, for diptych intent.")
     ] = False,
+    products: Annotated[
+        bool,
+        typer.Option("--products", help="Not pictures alone: a shop's products, for diptych categories."),
+    ] = False,
+    number: Annotated[int, typer.Option("--n", help="Products.")] = 2000,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            help="Levels of a category path, e.g. 3 or 2-5; 2-9 when not given.", show_default=False
+        ),
+    ] = None,
+    without_pictures: Annotated[float, typer.Option(help="Share of products without a picture.")] = 0.0,
+    without_titles: Annotated[float, typer.Option(help="Share of products without a title.")] = 0.0,
+    without_attributes: Annotated[float, typer.Option(help="Share of products without attributes.")] = 0.0,
+    without_categories: Annotated[float, typer.Option(help="Share of products without a category.")] = 0.0,
+    in_two_places: Annotated[float, typer.Option(help="Share of products in two categories.")] = 0.0,
+    skew: Annotated[float, typer.Option(help="Share of products in one category, e.g. 0.5.")] = 0.0,
     visitors: Annotated[int, typer.Option(help="Of the log; each has about 15 events in 28 days.")] = 2000,
     days: Annotated[int, typer.Option(help="Of the log, from 1 October 2019 on.")] = 28,
     dirt: Annotated[
-        float, typer.Option(help="Share of the log that is spoilt in each of several ways, e.g. 0.01.")
+        float,
+        typer.Option(
+            help="Share of the log that is spoilt in each of several ways, or of products with HTML in their texts."
+        ),
     ] = 0.0,
     file_format: Annotated[str, typer.Option("--format", help="Of the log: csv or parquet.")] = "csv",
 ) -> None:
-    """Generate pictures of coloured objects with captions whose every fact is known, or a log of a shop.
+    """Generate pictures of coloured objects with captions whose every fact is known, products of a shop, or its log.
 
     Without --out they go to the cache and are made once. One object per picture makes an object-centric
-    collection. Everything that a shop log has to tell is known: what is planted in it and what every statistic
-    of it is stands in its truth.json.
+    collection. Products have a picture, a title, attributes and a category path. Of products and of a log, what is
+    planted in them and what is true of them stands in their truth.json.
 
     Examples:
 
@@ -55,11 +82,32 @@ def scenes(
 
       [bold]diptych scenes --objects 1 --out objects[/bold]
 
-      [bold]diptych scenes --shop-log --visitors 5000 --out shop[/bold]
+      [bold]diptych scenes --products --out shop[/bold]
+
+      [bold]diptych scenes --products --n 500 --levels 2-4 --without-categories 0.1 --out shop[/bold]
+
+      [bold]diptych scenes --shop-log --visitors 5000 --out visits[/bold]
     """
-    _check_kind(context, shop_log)
+    _check_kind(context, _kind_of(products, shop_log))
     if shop_log:
         shop_log_scenes(out, visitors=visitors, days=days, seed=seed, dirt=dirt, file_format=file_format)
+        return
+    if products:
+        product_scenes(
+            out,
+            number=number,
+            levels=levels,
+            seed=seed,
+            size=size,
+            without_picture=without_pictures,
+            without_title=without_titles,
+            without_attributes=without_attributes,
+            without_category=without_categories,
+            in_two_places=in_two_places,
+            skew=skew,
+            dirt=dirt,
+            workers=workers,
+        )
         return
     from diptych.data.scenes import make_scenes, read_scenes
 
@@ -80,20 +128,34 @@ def scenes(
     next_step(f"diptych train scenes --data {folder}")
 
 
-def _check_kind(context: typer.Context, shop_log: bool) -> None:
-    """See that nothing is said of the kind of scenes that is not made.
+def _kind_of(products: bool, shop_log: bool) -> str:
+    """Which of :data:`_KINDS` is made.
 
     Raises:
-        UsageError: an option is of the other kind.
+        UsageError: two of them.
     """
-    fix = " or --shop-log" if shop_log else ", or give --shop-log too"
-    strange = _PICTURE_OPTIONS if shop_log else LOG_OPTIONS
+    if products and shop_log:
+        raise UsageError("--products and --shop-log are two datasets", "give one of them")
+    return "products" if products else "a log" if shop_log else "pictures"
+
+
+def _check_kind(context: typer.Context, kind: str) -> None:
+    """See that nothing is said of a kind of scenes that is not made.
+
+    Raises:
+        UsageError: an option is of another kind.
+    """
+    own_flag, own = _KINDS[kind]
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
-        if parameter.name in strange and source is not None and source.name == "COMMANDLINE":
-            kind, other = ("a log", "pictures") if shop_log else ("pictures", "a log")
+        if parameter.name in own or source is None or source.name != "COMMANDLINE":
+            continue
+        others = {name: flag for name, (flag, options) in _KINDS.items() if parameter.name in options}
+        if others:
+            flags = " or ".join(flag for flag in others.values() if flag)
+            fix = f" or {own_flag}" if own_flag else f", or give {flags} too"
             raise UsageError(
-                f"{parameter.opts[0]} is of {other}, and {kind} would be made",
+                f"{parameter.opts[0]} is of {' and '.join(others)}, and {kind} would be made",
                 f"leave out {parameter.opts[0]}{fix}",
             )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from diptych.cli.categories.search import is_of_products, search_products
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import parse_values
 from diptych.cli.progress import progress
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.index import Index
     from diptych.report import Retrieved
     from diptych.sparse import SparseEncoder
 
@@ -44,6 +46,13 @@ def search(
             show_default=False,
         ),
     ] = None,
+    category: Annotated[
+        bool,
+        typer.Option(
+            "--category",
+            help="The query is a category, the index of products (diptych categories index); it knows so by itself.",
+        ),
+    ] = False,
     own_terms: Annotated[
         bool,
         typer.Option(
@@ -68,6 +77,8 @@ def search(
       [bold]diptych search runs/flickr8k/index-texts-exact holiday.jpg -k 5[/bold]
 
       [bold]diptych search runs/flickr8k/sparse/index-images-cascade "a red kayak" --own-terms[/bold]
+
+      [bold]diptych search runs/shop/index-exact "Dresses" --category --sheet dresses.png[/bold]
     """
     from diptych.data.images import read_image
     from diptych.index import open_index
@@ -76,6 +87,11 @@ def search(
     if not query.strip():
         raise UsageError("the query is empty", "give a sentence or the path of a picture")
     opened = open_index(index)
+    if category or is_of_products(opened):
+        if model is not None or own_terms:
+            raise UsageError("--model and --own-terms are of searches for pictures", "leave them out")
+        search_products(opened, index, query, k, sheet, _search_options(opened, option, where))
+        return
     origin = Origin.from_dict(opened.about["origin"], index) if "origin" in opened.about else None
     if model is None and origin is None:
         raise UsageError(
@@ -89,20 +105,13 @@ def search(
         rows = (
             encoder.encode_images([read_image(Path(query))]) if is_picture else encoder.encode_texts([query])
         )
-        options = parse_values(option, "--option")
+        options = _search_options(opened, option, where)
         if own_terms:
             own = _own_terms(encoder, query, is_picture)
             if opened.engine().two_stages:
                 options["first"] = own
             else:
                 rows = own
-        if where:
-            if not opened.engine().filters:
-                raise UsageError(
-                    f"the {opened.engine_name} engine keeps no metadata to restrict a search by",
-                    "build the index with --engine qdrant",
-                )
-            options["where"] = parse_values(where, "--where")
         hits = opened.search(rows, k, encoder=encoder.fingerprint, **options)
     retrieved = _retrieved(next(iter(hits)), opened.about["kind"], origin)
     title = f"{opened.about['kind']}s for {query!r}"
@@ -119,6 +128,19 @@ def search(
     elif opened.about["kind"] == "image":
         more = f", or diptych explain {index} {query!r}" if opened.engine().vectors == "sparse" else ""
         next_step(f"diptych search {index} {query!r} --sheet found.png{more}")
+
+
+def _search_options(index: Index, option: list[str] | None, where: list[str] | None) -> dict[str, Any]:
+    """What ``--option`` and ``--where`` say."""
+    options = parse_values(option, "--option")
+    if where:
+        if not index.engine().filters:
+            raise UsageError(
+                f"the {index.engine_name} engine keeps no metadata to restrict a search by",
+                "build the index with --engine qdrant",
+            )
+        options["where"] = parse_values(where, "--where")
+    return options
 
 
 def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: bool) -> csr_array:

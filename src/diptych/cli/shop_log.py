@@ -11,7 +11,7 @@ from diptych.cli.progress import progress
 __all__ = ["LOG_OPTIONS", "shop_log_scenes"]
 
 LOG_OPTIONS = ("visitors", "days", "dirt", "file_format")
-"""Options of ``diptych scenes`` that are of a log alone."""
+"""Options of ``diptych scenes`` that say something of a log."""
 
 
 def shop_log_scenes(

@@ -89,7 +89,7 @@ def say_comparison(comparison: Comparison) -> None:
         if wide and study.published[0].spread == "variance":
             caption += " (printed: variance)"
         _print_numbers(study.name, ("row", ""), headers, rows, caption)
-        if study.of_logs:
+        if study.of_logs or study.of_catalogues:
             say_commands(block)
         else:
             say_protocols(block, each=study.several)
@@ -138,7 +138,7 @@ def say_protocols(block: Block, each: bool = False) -> None:
 
 
 def say_commands(block: Block) -> None:
-    """What rows of a log depend on and the commands that give them, each once."""
+    """What rows of a log or a catalogue depend on and the commands that give them, each once."""
     for line in dict.fromkeys(row.protocol for row in block.rows if row.protocol):
         say(f"protocol: {line}")
     for command in dict.fromkeys(command for row in block.rows for command in row.commands):

@@ -12,13 +12,19 @@ from typing import Any
 from diptych.core.errors import DataError
 from diptych.core.progress import track
 from diptych.data.lines import numbered_lines
+from diptych.data.products import plain_text
+from diptych.data.taxonomy.tree import MAX_LEVELS
 
-__all__ = ["FIELDS", "Listing", "listings_of"]
+__all__ = ["ATTRIBUTES", "FIELDS", "Listing", "listings_of"]
 
 FIELDS = {"description": "product_description", "bullets": "bullet_point", "name": "item_name"}
 """What can be a listing's caption, and the keys of the texts."""
 
+ATTRIBUTES = ("brand", "color", "material", "fabric_type", "finish_type", "style", "pattern", "item_shape")
+"""Fields that become a listing's attributes; ``product_type`` does not: it is the dataset's own category."""
+
 _LISTINGS = "listings_*.json"
+_ABOVE_ALL = "Categories"
 
 
 @dataclass(frozen=True)
@@ -28,10 +34,10 @@ class Listing:
     Attributes:
         where: its file and line.
         item: its item's id.
-        image: the id of its main picture.
+        image: the id of its main picture, ``""`` where it has none.
         field: the name in :data:`FIELDS` of what its caption was.
         caption: the text, white space made single blanks.
-        record: title, product type, category path, country and domain.
+        record: title, attributes, product type, category path or paths, country and domain.
     """
 
     where: str
@@ -58,19 +64,53 @@ def _texts(listing: Mapping[str, Any], field: str, language: str) -> str:
     return " ".join(values if field == "bullets" else values[:1])
 
 
+def _attributes(listing: Mapping[str, Any], language: str) -> dict[str, list[str]]:
+    """Values in the language, else those that the dataset standardized (they are in English), each once."""
+    found: dict[str, list[str]] = {}
+    for name in ATTRIBUTES:
+        values = _values(listing, name, language)
+        if not values and language.partition("_")[0] == "en":
+            entries = listing.get(name) or ()
+            values = [str(one) for entry in entries for one in entry.get("standardized_values") or ()]
+        texts = dict.fromkeys(text for value in values if (text := plain_text(value)))
+        if texts:
+            found[name] = list(texts)
+    return found
+
+
+def _paths(listing: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The paths of all nodes, each once: ``/Categories/Home/Lamps`` without what stands above every category."""
+    found: dict[tuple[str, ...], None] = {}
+    for node in listing.get("node") or ():
+        given = str(node.get("node_name") or node.get("path") or "")
+        path = tuple(name for part in given.split("/") if (name := plain_text(part)))
+        path = path[1:] if path[:1] == (_ABOVE_ALL,) else path
+        if len(path) > MAX_LEVELS:
+            raise ValueError(f"a category of {len(path):,} levels")
+        if path:
+            found[path] = None
+    return list(found)
+
+
 def _record(listing: Mapping[str, Any], language: str) -> dict[str, Any]:
-    nodes = listing.get("node") or [{}]
-    path = str(nodes[0].get("node_name", "")).split("/")
+    paths, attributes = _paths(listing), _attributes(listing, language)
+    given_type = listing.get("product_type")
     return {
         "title": _texts(listing, "name", language),
-        "product_type": next(iter(_values(listing, "product_type")), ""),
-        "category_path": tuple(part for part in path if part),
+        "product_type": given_type
+        if isinstance(given_type, str)
+        else next(iter(_values(listing, "product_type")), ""),
+        **({"attributes": attributes} if attributes else {}),
+        "category_path": paths[0] if paths else (),
+        **({"category_paths": tuple(paths)} if len(paths) > 1 else {}),
         "country": str(listing.get("country", "")),
         "domain": str(listing.get("domain_name", "")),
     }
 
 
-def listings_of(folder: Path, order: Sequence[str], language: str, counts: Counter[str]) -> Iterator[Listing]:
+def listings_of(
+    folder: Path, order: Sequence[str], language: str, counts: Counter[str], *, pictured: bool = True
+) -> Iterator[Listing]:
     """Listings that have a main picture and a caption, file by file and line by line.
 
     Args:
@@ -79,6 +119,7 @@ def listings_of(folder: Path, order: Sequence[str], language: str, counts: Count
             one caption, of another field the first text counts.
         language: a language (``en`` is also ``en_GB``) or a language with its country.
         counts: all listings, and those left out for each reason, are added to it.
+        pictured: leave out listings without a main picture.
 
     Raises:
         DataError: no files, or a line that is no listing; the message names it.
@@ -106,7 +147,7 @@ def listings_of(folder: Path, order: Sequence[str], language: str, counts: Count
                     f"{where} is not a listing ({type(error).__name__}: {error})", "fetch the file again"
                 ) from None
             counts["listings"] += 1
-            if not image:
+            if pictured and not image:
                 counts["listings without a main picture left out"] += 1
             elif not caption:
                 counts[f"listings without {' or '.join(order)} in {language} left out"] += 1

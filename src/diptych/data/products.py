@@ -24,11 +24,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["attributes_of", "paths_of", "plain_text", "split_path"]
+from diptych.core.fingerprint import fingerprint
+
+__all__ = ["attributes_of", "paths_of", "picture_name", "plain_text", "split_path"]
 
 _HIDDEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|/\*.*?\*/", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\ufeff\ud800-\udfff]")
+_PLAIN_ID = re.compile(r"[A-Z0-9][A-Z0-9_-]{0,79}")
+_RESERVED = re.compile(r"CON|PRN|AUX|NUL|COM[0-9]|LPT[0-9]")  # no file of that name on Windows
 
 
 def plain_text(text: str) -> str:
@@ -71,3 +75,16 @@ def attributes_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, str], ..
             if text:
                 found[plain_text(str(name)), text] = None
     return tuple(found)
+
+
+def picture_name(product_id: str) -> str:
+    """The name, without an ending, of the file that holds a product's picture.
+
+    An id of capital letters, digits, ``_`` and ``-`` is its own name (``B00ABC123``); of any other, what is harmless of
+    it and 16 hexadecimal digits of its fingerprint (``red-shoe~1f8c40d2a96be357``). So no name leads out of a folder or
+    is too long, and two ids never share one, not even where a file system takes capitals for small letters.
+    """
+    if _PLAIN_ID.fullmatch(product_id) and not _RESERVED.fullmatch(product_id):
+        return product_id
+    harmless = re.sub(r"[^A-Za-z0-9_-]+", "-", product_id).strip("-")[:40]
+    return f"{harmless}~{fingerprint('picture', product_id)[:16]}"

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from diptych.core.distinct import distinct
 from diptych.core.errors import DataError
 
 __all__ = ["DIRECTIONS", "Direction", "Positives", "as_rows", "check_range", "frozen", "positives_of"]
@@ -79,7 +80,7 @@ def frozen(values: np.ndarray) -> np.ndarray:
 
 def positives_of(queries: np.ndarray, rows: np.ndarray, n_queries: int, gallery: int) -> Positives:
     """Positives of pairs, of which one given twice counts once."""
-    queries, rows = np.divmod(np.unique(queries * max(gallery, 1) + rows), max(gallery, 1))
+    queries, rows = np.divmod(distinct(queries * max(gallery, 1) + rows), max(gallery, 1))
     start = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=n_queries))])
     return Positives(frozen(start), frozen(rows), gallery)
 

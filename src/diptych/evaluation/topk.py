@@ -1,7 +1,7 @@
 """The k best of a gallery for each query: exact, in blocks, ties broken by the lower row.
 
-A float32 product proposes a few more than k candidates; they are scored exactly (see
-:mod:`diptych.evaluation.products`). Where the rounding bound cannot exclude that something better was
+A float32 product proposes a few more than k candidates (:mod:`diptych.evaluation.proposing`); they are scored
+exactly (see :mod:`diptych.evaluation.products`). Where the rounding bound cannot exclude that something better was
 left out, the whole gallery is scored again for that query, first in float64, then exactly whatever
 still lies within that type's bound: rare with real embeddings, the rule with a collapsed model.
 """
@@ -15,11 +15,12 @@ import numpy as np
 from diptych.core.errors import DataError, UsageError
 from diptych.core.progress import track
 from diptych.evaluation.products import check_rows, distinct, pair_scores, rounding_band
+from diptych.evaluation.proposing import propose
 
 __all__ = ["top_k"]
 
 _SPARE = 16  # candidates beyond k
-_QUERIES = 500
+_QUERIES = 1000
 _CAREFUL_NUMBERS = 1 << 20  # float64 numbers of the gallery held at once
 
 
@@ -29,16 +30,21 @@ def top_k(
     k: int,
     *,
     block: int = 2_500_000,
+    allowed: np.ndarray | None = None,
     query_ids: Sequence[str] | None = None,
     gallery_ids: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best ``min(k, m)`` gallery rows of every query, best first.
+
+    Memory: the block, and 8 bytes per gallery row, which is read from its file as often as there are blocks of
+    queries.
 
     Args:
         queries: (n, d) float32 rows, possibly memory-mapped.
         gallery: (m, d) float32 rows.
         k: how many.
         block: scores held at once.
+        allowed: (m,) booleans, the gallery rows that can be found, which are then the m that count; None: all.
         query_ids: for messages.
         gallery_ids: for messages.
 
@@ -47,7 +53,7 @@ def top_k(
 
     Raises:
         UsageError: k or block below 1.
-        DataError: an empty gallery, different widths, not float32.
+        DataError: an empty gallery, or nothing in it that can be found, different widths, not float32.
         NumericalError: a row that is not finite, named.
     """
     for what, value in (("k", k), ("block", block)):
@@ -58,7 +64,10 @@ def top_k(
     gallery_norms = check_rows(gallery, "gallery", gallery_ids)
     if queries.shape[1] != gallery.shape[1] or not len(gallery):
         raise DataError(f"queries of shape {queries.shape} cannot search a gallery of {gallery.shape}")
-    k = min(k, len(gallery))
+    can = len(gallery) if allowed is None else int(np.count_nonzero(allowed))
+    if allowed is not None and (len(allowed) != len(gallery) or not can):
+        raise DataError(f"{can} of {len(allowed)} rows can be found in a gallery of {len(gallery)}")
+    k = min(k, can)
     widest = float(gallery_norms.max())
     rows = np.empty((len(queries), k), dtype=np.int64)
     scores = np.empty((len(queries), k), dtype=np.float64)
@@ -67,9 +76,10 @@ def top_k(
         here = slice(begin, begin + step)
         part, norms = queries[here], query_norms[here]
         band = rounding_band(queries.shape[1], np.dtype(np.float32), norms, widest)
-        candidates, worst = _propose(part, gallery, min(k + _SPARE, len(gallery)), max(1, block // step))
+        count = min(k + _SPARE, can)
+        candidates, worst = propose(part, gallery, count, max(1, block // step), allowed)
         rows[here], scores[here] = _best_of(part, gallery, candidates, k)
-        if candidates.shape[1] == len(gallery):
+        if count == can:
             continue
         # What was left out scores at most `worst` + band; it must be less than the k-th best.
         unsure = np.flatnonzero(~(worst < scores[here][:, -1] - band))
@@ -79,29 +89,8 @@ def top_k(
         parts = -(-len(unsure) * len(gallery) // block)
         for some in np.array_split(unsure, min(parts, len(unsure))):
             again = begin + some
-            rows[again], scores[again] = _search_all(queries[again], gallery, k, close[some])
+            rows[again], scores[again] = _search_all(queries[again], gallery, k, close[some], allowed)
     return rows, scores
-
-
-def _propose(
-    queries: np.ndarray, gallery: np.ndarray, count: int, columns: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """(n, count) rows whose float32 scores are the largest, and the least of these scores."""
-    if count == len(gallery):  # nothing to leave out
-        return np.tile(np.arange(count), (len(queries), 1)), np.full(len(queries), -np.inf)
-    best_scores = np.full((len(queries), count), -np.inf, dtype=np.float32)
-    best_rows = np.zeros((len(queries), count), dtype=np.int64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for begin in range(0, len(gallery), columns):
-            tile = queries @ gallery[begin : begin + columns].T
-            tile[np.isnan(tile)] = np.inf  # infinity less infinity: to be looked at, not to be lost
-            all_scores = np.concatenate([best_scores, tile], axis=1)
-            some = np.broadcast_to(np.arange(begin, begin + tile.shape[1]), tile.shape)
-            all_rows = np.concatenate([best_rows, some], axis=1)
-            keep = np.argpartition(all_scores, all_scores.shape[1] - count, axis=1)[:, -count:]
-            best_scores = np.take_along_axis(all_scores, keep, axis=1)
-            best_rows = np.take_along_axis(all_rows, keep, axis=1)
-    return best_rows, best_scores.min(axis=1).astype(np.float64)
 
 
 def _best_of(
@@ -115,7 +104,7 @@ def _best_of(
 
 
 def _search_all(
-    queries: np.ndarray, gallery: np.ndarray, k: int, band: np.ndarray
+    queries: np.ndarray, gallery: np.ndarray, k: int, band: np.ndarray, allowed: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Some queries against everything, in float64, then exactly within the float64 bound."""
     rows = np.empty((len(queries), k), dtype=np.int64)
@@ -125,6 +114,8 @@ def _search_all(
     step = max(1, _CAREFUL_NUMBERS // max(1, queries.shape[1]))
     for begin in range(0, len(gallery), step):
         near[:, begin : begin + step] = wide @ gallery[begin : begin + step].astype(np.float64).T
+    if allowed is not None:
+        near[:, ~allowed] = -np.inf
     candidates = first = of = np.empty(0, dtype=np.int64)
     for query, values in enumerate(near):
         least = np.partition(values, len(values) - k)[-k] - 2 * band[query]

@@ -39,6 +39,7 @@ class Cell:
         shade: in [0, 1]: how strong its ground is.
         colour: of the ground: a name of :data:`diptych.report.intent_series.LIGHT`.
         words: whether it is read, not compared: to the left, and broken into lines.
+        strong: whether it stands out, as the best of its column.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Cell:
     shade: float = 0.0
     colour: str = "blue"
     words: bool = False
+    strong: bool = False
 
 
 @dataclass(frozen=True)

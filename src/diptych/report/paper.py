@@ -74,14 +74,16 @@ class Sheet:
         inner = CELL - 2 * frame
         try:
             if source is None:
-                raise ImageError(f"{name} has no picture")
+                raise ImageError(f"{name} has no picture")  # nothing is wrong with it, so it is not counted
             shown = fit(read_picture(source, name), inner, enlarge=True)
         except ImageError:
-            self.unreadable.append(name)
+            if source is not None:
+                self.unreadable.append(name)
+            why = "has no picture" if source is None else "could not be read"
             shown, pen = self.block(inner, inner * 3 // 4)
             pen.rectangle((0, 0, *shown.size), fill=LIGHT["soft"])
             small = self.letters(14)
-            lines = [*wrap(name, inner - 20, small.getlength, 3), "could not be read"]
+            lines = [*wrap(name, inner - 20, small.getlength, 3), why]
             for place, line in enumerate(lines):
                 top = (shown.height - LINE * len(lines)) // 2 + LINE * place
                 pen.text((inner // 2, top), line, fill=LIGHT["muted"], font=small, anchor="ma")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 
+from diptych.studies.cti_arithmetic import cti_faults
 from diptych.studies.log_arithmetic import log_faults
 from diptych.studies.published import PublishedRow, PublishedTable
 
@@ -19,8 +20,8 @@ def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
 
     Recalls must not fall with k, averages and sums (of a direction or both) must be those of their recalls,
     means and sample deviations those of the printed runs, mean reciprocal ranks what their recalls allow, and
-    a latency the reciprocal of its throughput. Tables of a log have rules of their own
-    (:mod:`diptych.studies.log_arithmetic`).
+    a latency the reciprocal of its throughput. Tables of a log and of a catalogue have rules of their own
+    (:mod:`diptych.studies.log_arithmetic`, :mod:`diptych.studies.cti_arithmetic`).
     """
     faults: list[tuple[str, str]] = []
     for row in table.rows:
@@ -39,7 +40,7 @@ def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
             # One run's recalls are multiples of 0.02 or 0.1: only the sum of their rounding is left.
             faults += [(row.row, "rsum")] * _sum_is_off(run, _HALF)
         faults += [(row.row, column) for column in _spread_faults(row)]
-    return [*faults, *log_faults(table)]
+    return [*faults, *log_faults(table), *cti_faults(table)]
 
 
 def _recall_faults(direction: str, values: dict[str, float]) -> list[str]:

@@ -133,6 +133,8 @@ def _as_printed(own: Measured | None) -> EvaluatedOn:
         own.protocol,
         chosen=own.chosen,
         sessions=sessions,
+        products=own.products,
+        categories=(own.categories,) if own.categories else (),
     )
 
 

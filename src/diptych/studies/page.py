@@ -47,7 +47,7 @@ def render_study(comparison: Comparison, command: str = "") -> str:
     study = comparison.study
     columns = [column.name for column in study.columns]
     on_log = [column.name for column in study.columns if column.logarithmic]
-    alone = study.several or study.of_logs  # they have figures of their own
+    alone = study.several or study.of_logs or study.of_catalogues  # they have figures of their own
     drawn = None if alone else comparison_figure(comparison.blocks[0], columns, on_log=on_log)
     panels: list[str] = []
     if study.figure is not None:
@@ -90,8 +90,9 @@ def notes_of(study: Study) -> list[str]:
 
 
 def _detailed(comparison: Comparison) -> list[tuple[str, Any]]:
-    """Names and rows that were measured: once each, once per collection of several, of a log once per command."""
-    if comparison.study.of_logs:
+    """Names and rows that were measured: once each, once per collection of several, of a log or a catalogue once per
+    command."""
+    if comparison.study.of_logs or comparison.study.of_catalogues:
         each: dict[tuple[str, ...], Any] = {}
         for row in comparison.blocks[0].rows:
             if row.seeds:

@@ -20,7 +20,15 @@ from diptych.studies.verdict import Measured
 __all__ = ["Entry", "Results", "entry_file", "file_name"]
 
 _FORMAT = 1
-_UNSAID = {"chosen": "all", "reranked": 0, "unranked": "", "centric": "", "sessions": 0}
+_UNSAID = {
+    "chosen": "all",
+    "reranked": 0,
+    "unranked": "",
+    "centric": "",
+    "sessions": 0,
+    "products": 0,
+    "categories": 0,
+}
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices)
     if row.name in chosen.left_out:
         return chosen.left_out[row.name]
     way = way_of(row, choices.values)
-    if way in ("given", "captions", "log"):
+    if way in ("given", "captions", "log", "catalogue"):
         return None
     if way in ("head", "search", "adapted"):
         # It can be made of whatever its base is, where its engine is there.

@@ -104,7 +104,8 @@ def run_study(
     tell: Callable[[str], None] = lambda line: None,
 ) -> Results:
     """Train and measure a study's rows; what is there already is used. One of a shop's log trains nothing: see
-    :mod:`diptych.studies.log_runner`.
+    :mod:`diptych.studies.log_runner`; models of a catalogue are trained together: see
+    :mod:`diptych.studies.catalogue_runner`.
 
     Args:
         study: what is run.
@@ -130,6 +131,20 @@ def run_study(
 
         return run_log_study(
             study, folder, choices, rows=rows, command=command, should_stop=should_stop, tell=tell
+        )
+    if study.of_catalogues:
+        from diptych.studies.catalogue_runner import run_catalogue_study
+
+        return run_catalogue_study(
+            study,
+            folder,
+            choices,
+            rows=rows,
+            seeds=seeds,
+            features_root=features_root,
+            command=command,
+            should_stop=should_stop,
+            tell=tell,
         )
     folder = Path(folder)
     machine = Machine(features_root or cache_root() / "features", accelerator, should_stop, tell)

@@ -70,6 +70,7 @@ class Row:
             gives or which the setting names, and its numbers are held against those printed of it.
         captions_alone: whether there is nothing to make: what is measured are the captions themselves.
         log_alone: whether there is nothing to make and no collection: what is measured is a shop's log.
+        catalogue_alone: whether it is a number of models of a shop's catalogue, which are made for all rows together.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Row:
     pretrained: bool = False
     captions_alone: bool = False
     log_alone: bool = False
+    catalogue_alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,9 @@ class Setting:
         collections: what is measured on when nobody says: a name → a recipe's data section, for studies of
             several collections.
         measure: how it is measured when nobody says (``--set measure.KEY=VALUE``), for studies of several
-            collections and of logs.
+            collections and of logs; of catalogues, whatever can be set, by its whole key.
         log: options of the shop's log that is generated when nobody gives one, for studies of logs.
+        products: options of the shop's products that are generated when nobody gives any, for studies of catalogues.
     """
 
     description: str
@@ -129,6 +132,7 @@ class Setting:
     collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     measure: Mapping[str, Any] = field(default_factory=dict)
     log: Mapping[str, Any] | None = None
+    products: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,11 @@ class Study:
     def of_logs(self) -> bool:
         """Whether it is of a shop's log instead of collections: nothing is trained on pictures or captions."""
         return all(row.log_alone for row in self.rows)
+
+    @property
+    def of_catalogues(self) -> bool:
+        """Whether it is of a shop's catalogue: models of products and categories, trained for all rows together."""
+        return all(row.catalogue_alone for row in self.rows)
 
     @property
     def paper(self) -> Paper:

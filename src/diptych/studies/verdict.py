@@ -68,6 +68,8 @@ class Measured:
         unranked: what became of the others; empty where there is nothing to become.
         centric: what the pictures show; empty where nobody said.
         sessions: of a log, how many; 0 of a collection.
+        products: of a catalogue, how many in all; 0 of anything else.
+        categories: of a catalogue, how many ask.
     """
 
     dataset: str
@@ -81,12 +83,16 @@ class Measured:
     unranked: str = ""
     centric: str = ""
     sessions: int = 0
+    products: int = 0
+    categories: int = 0
 
     @property
     def task(self) -> str:
         """What was asked, whoever answered."""
         which = "" if self.chosen == "all" else f" ({self.chosen})"
-        extent = extent_of(self.images, (self.captions,), (self.sessions,)).removesuffix(", ")
+        extent = extent_of(
+            self.images, (self.captions,), (self.sessions,), self.products, (self.categories,)
+        ).removesuffix(", ")
         return ", ".join(part for part in (self.split, f"{extent}{which}", self.protocol) if part)
 
 
@@ -102,11 +108,16 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     ):
         if have != want:
             differences.append(f"{what} {have}, not {want}")
-    if measured.images != printed.images:
-        differences.append(f"{measured.images:,} images, not {printed.images:,}")
+    for counted, count, only in (
+        ("images", measured.images, printed.images),
+        ("products", measured.products, printed.products),
+    ):
+        if count != only:
+            differences.append(f"{count:,} {counted}, not {only:,}")
     for counted, count, known in (
         ("captions", measured.captions, printed.captions),
         ("sessions", measured.sessions, printed.sessions),
+        ("categories", measured.categories, printed.categories),
     ):
         if count not in (known or (0,)):
             differences.append(f"{count:,} {counted}, not {either(known) or 'none'}")

@@ -1,5 +1,6 @@
 """How a row is made: by a recipe, from what a person gives, as a head on its base's rows, as a search of them,
-as its base adapted; or not at all, where the captions themselves are measured, or a log.
+as its base adapted; with all the others, where they are models of a catalogue; or not at all, where the captions
+themselves are measured, or a log.
 
 What a person sets for one way has no meaning for the others: ``--set sparsify.training.epochs=40`` reaches the
 heads of a study, ``--set search.items=20000`` its searches, ``--set adapt.epochs=9`` what is adapted, ``--set
@@ -30,7 +31,7 @@ __all__ = [
     "way_of",
 ]
 
-Way = Literal["recipe", "given", "head", "search", "adapted", "captions", "log"]
+Way = Literal["recipe", "given", "head", "search", "adapted", "captions", "log", "catalogue"]
 Section = Literal["sparsify", "search", "adapt"]
 
 SECTIONS: tuple[Section, ...] = ("sparsify", "search", "adapt")
@@ -48,6 +49,8 @@ def way_of(row: Row, values: Mapping[str, Any]) -> Way:
     """How a row is made, with what a person has set."""
     if row.captions_alone or row.log_alone:
         return "captions" if row.captions_alone else "log"
+    if row.catalogue_alone:
+        return "catalogue"
     if row.search is not None:
         return "search"
     if row.sparsify is not None:

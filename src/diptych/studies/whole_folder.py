@@ -27,13 +27,18 @@ def with_whole_folder(part: Collection) -> Collection:
     """The part's pictures and captions, then all other ``.jpg`` files of the same folders, without captions.
 
     Raises:
-        UsageError: its pictures are no files of a folder.
+        UsageError: its pictures are no files of a folder, or some items have none.
         DataError: a file beside them is called as one of its pictures is.
     """
     source = part.source
     if not isinstance(source, FolderSource):
         raise UsageError(
             f"the pictures of {part.name} are no files of a folder: there is none to search",
+            "take the gallery of the split: --set measure.gallery=split",
+        )
+    if not part.pictured.all():
+        raise UsageError(
+            f"{int((~part.pictured).sum()):,} items of {part.name} have no picture to be searched",
             "take the gallery of the split: --set measure.gallery=split",
         )
     names = [source.names[row] for row in part.source_rows.tolist()]

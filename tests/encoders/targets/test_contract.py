@@ -87,5 +87,5 @@ def test_bad_requests(tmp_path: Path) -> None:
 
 
 def test_the_kinds_there_are() -> None:
-    assert TARGETS.names() == ["lsa", "sentence"]
+    assert TARGETS.names() == ["dual", "lsa", "sentence"]
     assert all(kind.description and kind.citation for kind in TARGETS)

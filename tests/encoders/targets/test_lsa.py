@@ -163,3 +163,25 @@ def test_a_width_that_the_captions_do_not_have(captions: list[str], width: int, 
 def test_captions_without_a_word() -> None:
     with pytest.raises(DataError, match="no word in 2 captions"):
         LatentSemanticAnalysis.learn(["", "  "], 2)
+
+
+def test_less_than_the_width_where_asked() -> None:
+    texts = ["a red dog", "a blue dog", "a cat", "a red cat"]
+    narrow = LatentSemanticAnalysis.learn(texts, 100, or_less=True)
+    same = LatentSemanticAnalysis.learn(texts, narrow.width)
+    assert narrow.width <= 3
+    assert narrow.describe()["asked_width"] == 100
+    assert narrow.fingerprint == same.fingerprint
+    assert np.array_equal(narrow.encode(texts), same.encode(texts))
+
+
+def test_titles_fold_plurals(tmp_path: Path) -> None:
+    texts = ["Red dress", "Blue dress", "Men's T-shirt", "Red tshirt", "Blue belt"]
+    titles = LatentSemanticAnalysis.learn(texts, 3, tokens="titles")
+    captions = LatentSemanticAnalysis.learn(texts, 3)
+    assert np.array_equal(titles.encode(["Dresses"]), titles.encode(["dress"]))
+    assert np.array_equal(titles.encode(["T-Shirts"]), titles.encode(["tshirt"]))
+    assert not captions.encode(["Dresses"]).any()
+    opened = open_target_model(titles.save(tmp_path / "titles"))
+    assert opened.fingerprint == titles.fingerprint != captions.fingerprint
+    assert np.array_equal(opened.encode(["Dresses"]), titles.encode(["Dresses"]))

@@ -128,7 +128,7 @@ def test_a_block_of_another_width(tmp_path: Path) -> None:
     with np.load(file, allow_pickle=False) as block:
         texts, rows = block["texts"], block["rows"]
     np.savez(file, texts=texts, rows=rows[:, :5])
-    with pytest.raises(StorageError, match=r"rows of shape \(16, 5\) for 16 captions"):
+    with pytest.raises(StorageError, match=r"rows of shape \(16, 5\) for 16 items"):
         stored(Counting(), CAPTIONS[::-1], tmp_path)
 
 

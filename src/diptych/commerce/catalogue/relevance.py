@@ -29,6 +29,7 @@ class Judged:
         setting: its name.
         relevance: the rule.
         seed: of the setting's draws.
+        without_category: how many products are no candidates, since nobody knows what they are relevant to.
     """
 
     nodes: np.ndarray
@@ -38,3 +39,4 @@ class Judged:
     setting: str
     relevance: Relevance
     seed: int
+    without_category: int = 0

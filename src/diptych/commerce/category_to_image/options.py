@@ -29,8 +29,8 @@ class TrainOptions(BaseModel):
         temperature: τ, or where learning it starts.
         learn_temperature: train log(1/τ).
         balance: λ of Eq. 7.9, the weight of product→category.
-        duplicates: products of the same category in a batch are each other's ``negatives`` (as published),
-            ``masked`` out of both sums, or ``positives`` like their own.
+        duplicates: products of the same category text in a batch are each other's ``negatives``, as published, or
+            ``masked`` out of both sums, which is the same as counting them as further positives.
         tree_distance: strength of the tree-aware loss: 0 for the plain one.
         epochs: how many times every product is seen.
         batch_size: pairs at once.
@@ -55,7 +55,7 @@ class TrainOptions(BaseModel):
     temperature: float = Field(0.07, gt=0)
     learn_temperature: bool = True
     balance: float = Field(0.5, ge=0, le=1)
-    duplicates: Literal["negatives", "masked", "positives"] = "masked"
+    duplicates: Literal["negatives", "masked"] = "masked"
     tree_distance: float = Field(0.0, ge=0)
     epochs: int = Field(30, ge=1)
     batch_size: int = Field(128, ge=2)

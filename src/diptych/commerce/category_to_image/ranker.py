@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,9 +20,13 @@ class Ranker(ABC):
 
     Attributes:
         name: ``bm25``, ``sentence``, ``clip``, ``clip-ita``, …
+        unmatched: what a score of exactly 0 says. ``unranked``: product and category have nothing in common (no
+            word, or one of them has no row at all), so the product is not retrieved, and a category that has
+            nothing in common with any product has no ranking; ``ranked``: it is a score like others.
     """
 
     name: str
+    unmatched: Literal["ranked", "unranked"] = "ranked"
 
     @property
     @abstractmethod

@@ -112,6 +112,9 @@ def check_collection(
     rows = np.arange(collection.n_images)
     if split is not None:
         rows = np.flatnonzero(np.asarray(collection.splits, dtype=object) == split)
+    unpictured = len(rows) - int(collection.pictured[rows].sum())
+    if unpictured:
+        notes.append(f"{unpictured:,} of {len(rows):,} have no picture, and none is looked for")
     pictures, more = inspected(collection, rows, _layout(known), decode, workers)
     found += more
     if pictures is None:

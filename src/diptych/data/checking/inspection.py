@@ -33,17 +33,22 @@ def inspected(
         workers: threads to decode with.
 
     Returns:
-        What was found, None where pictures are not files of a folder; and what has to be put right.
+        What was found, None where pictures are not files of a folder; and what has to be put right. Items
+        without a picture are not counted.
     """
     source = collection.source
     problems: list[Problem] = []
+    rows = rows[collection.pictured[rows]]  # a product without a picture lacks none
     present = rows
     pictures = None
     if isinstance(source, FolderSource):
-        names = [source.names[row] for row in collection.source_rows.tolist()]
-        walked = scan(source.root, names)
-        present = rows[walked.there[rows]]
-        missing = [names[row] for row in rows[~walked.there[rows]].tolist()]
+        names = [source.names[row] if row >= 0 else "" for row in collection.source_rows.tolist()]
+        pictured = np.flatnonzero(collection.pictured)
+        walked = scan(source.root, [names[row] for row in pictured.tolist()])
+        there = np.zeros(collection.n_images, dtype=bool)
+        there[pictured] = walked.there
+        present = rows[there[rows]]
+        missing = [names[row] for row in rows[~there[rows]].tolist()]
         by_folder = _by_folder([names[row] for row in rows.tolist()], missing)
         pictures = Pictures(str(source.root), len(rows), Some.of(missing), by_folder, Some.of(walked.unused))
         if missing:

@@ -80,8 +80,9 @@ class KnownDataset:
         layout: the folder as it should be, as a tree.
         readings: the readers that read it, the usual one first.
         forms: its splits, as they are in use; the first that fits is taken.
-        thesis: what the thesis used of it (chapter 2), and how that is known.
+        thesis: what the thesis used of it, and how that is known.
         notes: what else a user of numbers should know.
+        chapter: of the thesis, that used it.
         names: further names by which collections of it go; those that begin so and go on after
             ``_`` or ``-`` are parts of it.
     """
@@ -99,6 +100,7 @@ class KnownDataset:
     thesis: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    chapter: int = 2
 
 
 KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")

@@ -1,4 +1,4 @@
-"""Products: Fashion200k, Amazon Berkeley Objects, and a catalogue of fashion."""
+"""Products: Fashion200k, Amazon Berkeley Objects, XMarket, and a catalogue of fashion."""
 
 from __future__ import annotations
 
@@ -83,6 +83,51 @@ abo/
         ),
         notes=("descriptions are in many languages",),
         names=("amazon-berkeley-objects",),
+    )
+)
+
+KNOWN.add(
+    KnownDataset(
+        name="xmarket",
+        title="XMarket",
+        description="products of one shop in 18 markets and 16 categories: titles, attributes, category paths, "
+        "addresses of pictures",
+        centric="object",
+        citation="Bonab et al., Cross-Market Product Recommendation, CIKM 2021",
+        licence="Unverified: see the authors' page. Texts and pictures were taken from a shop's pages and belong to it "
+        "and its sellers: treat as for research only, pass nothing on.",
+        where=(
+            (
+                "metadata",
+                "linked at https://xmrec.github.io (7.5 GB with ratings and reviews, which are not needed)",
+            ),
+            (
+                "pictures",
+                "by their addresses: diptych categories download FOLDER --out FOLDER/images --contact ADDRESS",
+            ),
+        ),
+        layout="""\
+xmarket/
+├── metadata_us_Electronics.json.gz, metadata_us_Home_and_Kitchen.json.gz, …
+└── images/    B00ABC1234.jpg …
+""",
+        readings=(
+            Reading("xmarket", "files of metadata and the folder of pictures", "--reader-option market=us"),
+        ),
+        thesis=(
+            "38,921 products of the US market in 5,471 categories on nine levels (34 most general, 4,100 "
+            "most specific; a product's path has 2 to 9 levels, 4.63 on average); 228,368 attributes, 157,049 of them "
+            "unique, 1 to 24 of a product",
+            "which products, which split and which fields are attributes is in no published code; "
+            "--reader-option attributes= offers them all",
+        ),
+        notes=(
+            "pictures are not part of it, and addresses grow old: what could not be fetched is counted, and its "
+            "products are kept without a picture",
+            "ranks in a product's details name its category and are left out, as are reviews, ids and dates",
+        ),
+        names=("xmrec",),
+        chapter=7,
     )
 )
 

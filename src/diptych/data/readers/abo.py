@@ -83,7 +83,7 @@ def read_abo(
     validation: float = 0.15,
     test: float = 0.15,
     duplicates: Literal["first", "error"] = "first",
-    missing: Literal["error", "skip"] = "error",
+    missing: Literal["error", "skip", "none"] = "error",
     skip_bad_captions: bool = False,
 ) -> Collection:
     """Read listings as one picture and one caption each.
@@ -101,7 +101,8 @@ def read_abo(
             picture, so that listings with the same picture are never in two splits.
         test: share assigned to ``test``.
         duplicates: an item listed again (by another shop or country) is left out and counted, or an error.
-        missing: main pictures that ``images.csv.gz`` does not name are an error, or left out and counted.
+        missing: main pictures that ``images.csv.gz`` does not name are an error, or their listings are left out and
+            counted, or with ``none`` kept without a picture, as are then listings that have no main picture at all.
         skip_bad_captions: leave out listings whose caption has no letter, and count them.
 
     Raises:
@@ -112,7 +113,7 @@ def read_abo(
     order = [part.strip() for part in caption.split(",")]
     for what, value, known in (
         ("duplicates", duplicates, ("first", "error")),
-        ("missing", missing, ("error", "skip")),
+        ("missing", missing, ("error", "skip", "none")),
         *(("caption", part, tuple(FIELDS)) for part in order),
     ):
         if value not in known:
@@ -127,7 +128,7 @@ def read_abo(
     splits = None if split_file is None else _given_splits(Path(split_file))
     counts: Counter[str] = Counter()
     kept: dict[str, Listing] = {}
-    for listing in listings_of(listings, order, language, counts):
+    for listing in listings_of(listings, order, language, counts, pictured=missing != "none"):
         if listing.item in kept:
             if duplicates == "error":
                 raise DataError(
@@ -146,15 +147,18 @@ def read_abo(
                 counts["listings with an empty caption left out"] += 1
                 continue
             kept[listing.item] = listing
-    files = _image_files(folder, {listing.image for listing in kept.values()})
+    files = _image_files(folder, {listing.image for listing in kept.values()} - {""})
     lost = [listing for listing in kept.values() if not files.get(listing.image)]
     if lost and missing == "error":
         raise DataError(
             f"{len(lost):,} of {len(kept):,} main pictures are not in images.csv, the first: {lost[0].image} "
             f"of {lost[0].where}",
-            "leave them out with --reader-option missing=skip",
+            "leave them out with --reader-option missing=skip, or keep them without with missing=none",
         )
     for listing in lost:
+        if missing == "none":
+            counts["listings kept without a picture"] += 1
+            continue
         del kept[listing.item]
         counts["listings whose main picture is not in images.csv left out"] += 1
     if not kept:
@@ -166,6 +170,7 @@ def read_abo(
     fields = Counter(listing.field for listing in items)
     used = ", ".join(f"{FIELDS[field]} of {fields[field]:,}" for field in order if fields[field])
     total = counts.pop("listings")
+    pictured = [bool(files.get(listing.image)) for listing in items]
     return Collection(
         name="abo",
         image_ids=[listing.item for listing in items],
@@ -173,11 +178,15 @@ def read_abo(
         caption_ids=[f"{listing.item}#0" for listing in items],
         caption_image=np.arange(len(items), dtype=np.int64),
         splits=[
-            assigned_split(listing.image, validation, test) if splits is None else splits[listing.item]
+            assigned_split(listing.image or listing.item, validation, test)
+            if splits is None
+            else splits[listing.item]
             for listing in items
         ],
-        source=FolderSource(root, [files[listing.image] for listing in items]),
-        source_rows=np.arange(len(items), dtype=np.int64),
+        source=FolderSource(
+            root, [files[one.image] for one, found in zip(items, pictured, strict=True) if found]
+        ),
+        source_rows=np.where(pictured, np.cumsum(pictured) - 1, -1).astype(np.int64),
         records=[{**listing.record, "image_id": listing.image} for listing in items],
         caption_records=[{"field": FIELDS[listing.field]} for listing in items],
         notes=(
@@ -206,7 +215,7 @@ READERS.add(
             "validation": "share of pictures in val where there is no split file (default: 0.15)",
             "test": "share of pictures in test where there is no split file (default: 0.15)",
             "duplicates": "first, or error: an item that is listed again (default: first)",
-            "missing": "error, or skip: main pictures that images.csv does not name (default: error)",
+            "missing": "error, skip or none: main pictures that images.csv does not name (default: error)",
             "skip_bad_captions": "leave out and count captions without letters instead of failing",
         },
     )

@@ -7,6 +7,7 @@ and nothing else from outside, so another kind of dataset can be made of the sam
 this one.
 
 ``shop_log`` is another world: visitors of a shop, what they do in sessions, and which of these end in a purchase.
+``products`` is a third: what the shop sells, with pictures of the same shapes and backgrounds, in a category tree.
 """
 
 from diptych.data.scenes.facts import (
@@ -20,6 +21,7 @@ from diptych.data.scenes.facts import (
 )
 from diptych.data.scenes.finer import finer
 from diptych.data.scenes.make import VERSION, make_scenes
+from diptych.data.scenes.products import make_product_scenes, product_scenes, read_product_scenes
 from diptych.data.scenes.read import read_scenes, scenes
 from diptych.data.scenes.shop_log import make_shop_log
 
@@ -33,8 +35,11 @@ __all__ = [
     "Described",
     "described",
     "finer",
+    "make_product_scenes",
     "make_scenes",
     "make_shop_log",
+    "product_scenes",
+    "read_product_scenes",
     "read_scenes",
     "scenes",
 ]

@@ -1,28 +1,15 @@
-"""Runs of scenes made here or in other processes, in order.
-
-The other processes are plain interpreters that read a chunk per line and answer a line. They do not
-import the program that started them, as those of ``multiprocessing`` do: a script needs no
-``if __name__ == "__main__"``, and neither standard input nor a notebook is a special case.
-"""
+"""Runs of scenes made here or in other processes, in order."""
 
 from __future__ import annotations
 
-import json
-import os
-import queue
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import DiptychError
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
+from diptych.data.scenes.processes import answer_lines, in_order
 from diptych.data.scenes.world import OBJECTS, generator, world_of
 
 __all__ = ["Chunk", "make_chunk", "make_chunks", "serve"]
@@ -90,78 +77,9 @@ def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str
         OSError: a picture could not be written, here or there.
         DiptychError: another process ended without an answer.
     """
-    workers = min(workers, len(chunks))
-    if workers <= 1:
-        yield from map(make_chunk, chunks)
-        return
-    with ExitStack() as stack:
-        idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
-        for _ in range(workers):
-            process = _start()
-            stack.callback(_stop, process)
-            idle.put(process)
-
-        def ask(chunk: Chunk) -> list[dict[str, Any]]:
-            process = idle.get()
-            try:
-                return _ask(process, chunk)
-            finally:
-                idle.put(process)
-
-        pool = stack.enter_context(ThreadPoolExecutor(workers))
-        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-        yield from pool.map(ask, chunks)
-
-
-def _start() -> subprocess.Popen[str]:
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": path},
-    )
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with suppress(BrokenPipeError):  # a request that the process did not live to read
-                stream.close()
-    process.wait()
-
-
-def _ask(process: subprocess.Popen[str], chunk: Chunk) -> list[dict[str, Any]]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.write(json.dumps(asdict(chunk)) + "\n")
-        process.stdin.flush()
-        answer = process.stdout.readline()
-    except BrokenPipeError:
-        answer = ""
-    if not answer:
-        raise DiptychError(
-            f"a process that drew scenes ended without an answer (exit code {process.wait()})",
-            "see its message above, or pass workers=1",
-        )
-    reply = json.loads(answer)
-    if "errno" in reply:
-        raise OSError(reply["errno"], reply["message"])
-    images: list[dict[str, Any]] = reply["images"]
-    return images
+    return in_order(make_chunk, chunks, workers, _PROGRAM)
 
 
 def serve() -> None:
     """What another process runs: a chunk per line of standard input, a line of entries for each."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    for line in sys.stdin:
-        try:
-            reply: dict[str, Any] = {"images": make_chunk(Chunk(**json.loads(line)))}
-        except OSError as error:
-            reply = {"errno": error.errno, "message": error.strerror or str(error)}
-        sys.stdout.write(json.dumps(reply) + "\n")
-        sys.stdout.flush()
+    answer_lines(lambda given: make_chunk(Chunk(**given)))

@@ -7,18 +7,19 @@ bytes, and a larger dataset begins with the scenes of the smaller one.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_folder, cache_root, read_json, write_text
+from diptych.core.errors import UsageError
+from diptych.core.files import atomic_folder, cache_root, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.data.scenes.chunks import Chunk, make_chunks
 from diptych.data.scenes.facts import ROLES
+from diptych.data.scenes.made_once import HEADER, Wanted, found, refuse_strange
+from diptych.data.scenes.processes import available_cores
 from diptych.data.scenes.world import OBJECTS, SPLITS
 
 __all__ = ["DATASET_FILE", "VERSION", "make_scenes"]
@@ -26,12 +27,11 @@ __all__ = ["DATASET_FILE", "VERSION", "make_scenes"]
 VERSION = 1
 """Raised whenever the same seed would give other pictures or captions; part of the cache's key."""
 
-DATASET_FILE = "dataset.json"
+DATASET_FILE = HEADER
 
 _CHUNK = 64
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
 _SMALLEST, _LARGEST = 32, 1024
-_UNSAID = {"objects": OBJECTS}
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,15 @@ def make_scenes(
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers were asked for", "give workers=1 or more")
     target = cache_root() / "scenes" / parameters.fingerprint() if folder is None else Path(folder)
-    if _is_whole(target, parameters):
+    wanted = Wanted(
+        "scenes", "scenes", VERSION, parameters.fingerprint(), asdict(parameters), {"objects": OBJECTS}
+    )
+    if _is_whole(target, wanted):
         return target
-    _refuse_strange(target, parameters)
+    refuse_strange(target, wanted)
     total = sum(parameters.counts().values())
     if workers is None:
-        workers = 1 if total < _SERIAL_BELOW else _available_cores()
+        workers = 1 if total < _SERIAL_BELOW else available_cores()
     with atomic_folder(target) as temporary, task("drawing scenes", total, "pictures") as bar:
         for split, count in parameters.counts().items():
             if count:
@@ -165,49 +168,7 @@ def _range_of(objects: int | Sequence[int]) -> tuple[int, int]:
     return int(both[0]), int(both[1])
 
 
-def _header(folder: Path) -> dict[str, Any] | None:
-    """What ``dataset.json`` says; None when there is none that a scene maker wrote."""
-    if not (folder / DATASET_FILE).is_file():
-        return None
-    try:
-        header = read_json(folder / DATASET_FILE)
-    except StorageError:
-        return None
-    return header if isinstance(header, dict) and header.get("dataset") == "scenes" else None
-
-
-def _is_whole(folder: Path, parameters: _Parameters) -> bool:
+def _is_whole(folder: Path, wanted: Wanted) -> bool:
     """Whether ``folder`` holds exactly this dataset, with every picture."""
-    header = _header(folder)
-    if header is None or header.get("fingerprint") != parameters.fingerprint():
-        return False
-    return all((folder / image["filename"]).is_file() for image in header["images"])
-
-
-def _refuse_strange(folder: Path, parameters: _Parameters) -> None:
-    """Replace nothing but an empty folder or a damaged copy of this same dataset.
-
-    Raises:
-        UsageError: the folder holds other files, or scenes of other parameters.
-    """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is a file", "give the name of a folder")
-    if not any(folder.iterdir()):
-        return
-    header = _header(folder)
-    if header is None:
-        raise UsageError(f"{folder} holds other files", "give a new or empty folder")
-    if header.get("fingerprint") != parameters.fingerprint():
-        asked = ", ".join(f"{key}={value}" for key, value in asdict(parameters).items())
-        held = ", ".join(f"{key}={header.get(key, _UNSAID.get(key))}" for key in asdict(parameters))
-        raise UsageError(
-            f"{folder} holds scenes of version {header.get('version')} with {held}; "
-            f"version {VERSION} with {asked} was asked for",
-            "give another folder, or delete this one",
-        )
-
-
-def _available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    header = found(folder, wanted)
+    return header is not None and all((folder / image["filename"]).is_file() for image in header["images"])

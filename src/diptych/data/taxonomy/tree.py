@@ -14,7 +14,10 @@ import numpy as np
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint_lists
 
-__all__ = ["SEPARATOR", "CategoryTree", "Path"]
+__all__ = ["MAX_LEVELS", "SEPARATOR", "CategoryTree", "Path"]
+
+MAX_LEVELS = 50
+"""Deeper paths are refused: no tree of a shop has so many levels, and a node holds the names of all above it."""
 
 SEPARATOR = " > "
 """Between the names of a path, as shops write it."""
@@ -30,7 +33,7 @@ class CategoryTree:
         codes: the taxonomy's own id of some paths.
 
     Raises:
-        DataError: an empty path, or a path with an empty name.
+        DataError: an empty path, a path with an empty name, or one of more than :data:`MAX_LEVELS` names.
     """
 
     def __init__(self, paths: Iterable[Sequence[str]], codes: Mapping[Path, str] | None = None) -> None:
@@ -39,6 +42,11 @@ class CategoryTree:
             path = tuple(given)
             if not path or not all(path):
                 raise DataError(f"category path {list(path)} has no name or an empty one", "name every level")
+            if len(path) > MAX_LEVELS:
+                raise DataError(
+                    f"category path {SEPARATOR.join(path[:3])} … has {len(path):,} levels, more than {MAX_LEVELS}",
+                    "a path is the names from a root to one category: check the separator",
+                )
             while path and path not in nodes:
                 nodes.add(path)
                 path = path[:-1]

@@ -14,8 +14,9 @@ class TargetOptions(BaseModel):
 
     Attributes:
         kind: ``sentence``, a sentence-transformers model; ``lsa``, TF-IDF and a truncated SVD learned
-            from the training captions, for where there is no sentence encoder.
-        model: of ``sentence``: a folder, or a name on the hub.
+            from the training captions, for where there is no sentence encoder; ``dual``, the text side of a
+            dual encoder.
+        model: of ``sentence``: a folder, or a name on the hub; of ``dual``: what ``DualEncoder.load`` takes.
         precision: of ``sentence``: ``float32``, or ``bfloat16`` arithmetic: two to three times as fast
             on processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
         width: of ``lsa``: length of a vector.

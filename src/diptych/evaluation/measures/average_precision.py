@@ -7,7 +7,13 @@ import numpy as np
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["AVERAGE_PRECISION", "AVERAGE_PRECISION_AT", "AVERAGE_PRECISION_AT_R", "summed_precision"]
+__all__ = [
+    "AVERAGE_PRECISION",
+    "AVERAGE_PRECISION_AT",
+    "AVERAGE_PRECISION_AT_R",
+    "precision_sum_at",
+    "summed_precision",
+]
 
 
 def summed_precision(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
@@ -35,11 +41,21 @@ def summed_precision(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
     return gains
 
 
+def _sum_up_to(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
+    """(n_queries,) expected sum of precisions at the positives among the first ``limit``, (n_queries,)."""
+    gain = summed_precision(groups, limit[groups.query])
+    total: np.ndarray = np.bincount(groups.query, weights=gain, minlength=groups.n_queries)
+    return total
+
+
+def precision_sum_at(groups: TieGroups, cutoff: int) -> np.ndarray:
+    """(n_queries,) expected sum of precisions at the positives among the first ``cutoff``, to be divided."""
+    return _sum_up_to(groups, np.full(groups.n_queries, min(cutoff, groups.gallery)))
+
+
 def _up_to(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
     """Summed precision over min(positives, limit); ``limit`` is (n_queries,)."""
-    gain = summed_precision(groups, limit[groups.query])
-    total = np.bincount(groups.query, weights=gain, minlength=groups.n_queries)
-    values: np.ndarray = total / np.maximum(np.minimum(groups.relevant, limit), 1)
+    values: np.ndarray = _sum_up_to(groups, limit) / np.maximum(np.minimum(groups.relevant, limit), 1)
     return values
 
 

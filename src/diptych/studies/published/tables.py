@@ -36,7 +36,7 @@ TOLERANCE = 0.05
 
 _ABSENT = ("-", "?")
 _CHOSEN = {"first": "the first of each image", "random": "one of each image at random"}
-_SEVERAL = ("captions", "reranked", "sessions")
+_SEVERAL = ("captions", "reranked", "sessions", "categories")
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class EvaluatedOn:
             where so many were scored again that it makes no difference.
         centric: what the pictures show, as the paper says: ``scene``, ``object``, or nothing.
         sessions: of a log, how many; several where a paper leaves open which, empty of a collection.
+        products: of a catalogue, how many in all; 0 of anything else.
+        categories: of a catalogue, how many ask; several where rows are of several settings.
     """
 
     key: str
@@ -93,6 +95,8 @@ class EvaluatedOn:
     unranked: str = ""
     centric: str = ""
     sessions: tuple[int, ...] = ()
+    products: int = 0
+    categories: tuple[int, ...] = ()
 
     def describe(self) -> str:
         """One line."""
@@ -101,14 +105,23 @@ class EvaluatedOn:
         more += "" if self.chosen == "all" else f", {_CHOSEN[self.chosen]}"
         more += f", {' or '.join(map(str, self.reranked))} candidates re-ranked" if self.reranked else ""
         more += f" (unranked: {self.unranked})" if self.unranked else ""
-        extent = extent_of(self.images, self.captions, self.sessions)
+        extent = extent_of(self.images, self.captions, self.sessions, self.products, self.categories)
         return f"{self.dataset} {self.split}: {extent}{self.protocol}{more}"
 
 
-def extent_of(images: int, captions: Sequence[int], sessions: Sequence[int]) -> str:
-    """How much was measured, as the beginning of a phrase: pictures and captions, sessions of a log, or nothing."""
+def extent_of(
+    images: int,
+    captions: Sequence[int],
+    sessions: Sequence[int],
+    products: int = 0,
+    categories: Sequence[int] = (),
+) -> str:
+    """How much was measured, as the beginning of a phrase: pictures and captions, sessions of a log, products and
+    categories of a catalogue, or nothing."""
     if any(sessions):
         return f"{either(sessions)} sessions, "
+    if products:
+        return f"{products:,} products, {either(categories)} categories, "
     return f"{images:,} images, {either(captions)} captions, " if images or any(captions) else ""
 
 

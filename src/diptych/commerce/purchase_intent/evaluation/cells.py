@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from diptych.core.errors import StorageError
-from diptych.core.files import atomic_path
+from diptych.core.arrays import read_arrays, write_arrays
 
 __all__ = ["CELLS", "FoldImportance", "FoldScores", "Unit", "read_arrays", "step_text", "write_arrays"]
 
 CELLS = "cells"
-_AGAIN = "it is damaged: remove it, and give the command that made it once more"
 
 
 def step_text(step: int) -> str:
@@ -141,27 +137,3 @@ class FoldImportance:
         """
         features, dynamic, impurity, drops = read_arrays(file, ("features", "dynamic", "impurity", "drops"))
         return cls(tuple(str(one) for one in features), dynamic, impurity, drops)
-
-
-def write_arrays(file: Path, **arrays: np.ndarray) -> None:
-    """Write an ``npz`` file, wholly or not at all; the same arrays are the same bytes.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
-    with atomic_path(file) as temporary, open(temporary, "wb") as handle:
-        np.savez(handle, allow_pickle=False, **arrays)
-
-
-def read_arrays(file: Path, names: tuple[str, ...]) -> list[np.ndarray]:
-    """Arrays of an ``npz`` file.
-
-    Raises:
-        StorageError: it is not there, damaged, or has not all of them.
-    """
-    try:
-        # From memory: NumPy leaves a file open that turns out to be no archive.
-        with np.load(BytesIO(file.read_bytes()), allow_pickle=False) as held:
-            return [held[name] for name in names]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{file} cannot be read: {error}", _AGAIN) from None

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
-from diptych.core.files import atomic_folder, cache_root, one_at_a_time, read_json, write_json
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import atomic_folder, cache_root, one_at_a_time, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
+from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
 from diptych.data.scenes.shop_log.calendar import FIRST_DAY, Calendar
 from diptych.data.scenes.shop_log.columns import DATASET, MARKER, ORACLE, TRUTH, VERSION, event_files
 from diptych.data.scenes.shop_log.counts import Counts
@@ -75,6 +76,9 @@ class _Parameters:
     def fingerprint(self) -> str:
         return fingerprint(DATASET, VERSION, self.said(), self.effects.to_dict())
 
+    def wanted(self) -> Wanted:
+        return Wanted(DATASET, "a shop log", VERSION, self.fingerprint(), self.said())
+
 
 def make_shop_log(
     folder: Path | str | None = None,
@@ -118,16 +122,17 @@ def make_shop_log(
     if folder is not None:
         return _made(Path(folder), parameters, world)
     target = cache_root() / DATASET / parameters.fingerprint()
-    if _is_whole(target, parameters):
+    if _is_whole(target, parameters.wanted()):
         return target
     with one_at_a_time(target):
         return _made(target, parameters, world)
 
 
 def _made(target: Path, parameters: _Parameters, world: World) -> Path:
-    if _is_whole(target, parameters):
+    wanted = parameters.wanted()
+    if _is_whole(target, wanted):
         return target
-    _refuse_strange(target, parameters)
+    refuse_strange(target, wanted)
     with atomic_folder(target) as temporary:
         _write_log(temporary, parameters, world)
     return target
@@ -185,48 +190,7 @@ def _truth(world: World, counts: Counts, dirt: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _header(folder: Path) -> dict[str, Any] | None:
-    """What ``dataset.json`` says; None when there is none of a shop log."""
-    if not (folder / MARKER).is_file():
-        return None
-    try:
-        header = read_json(folder / MARKER)
-    except StorageError:
-        return None
-    return header if isinstance(header, dict) and header.get("dataset") == DATASET else None
-
-
-def _is_whole(folder: Path, parameters: _Parameters) -> bool:
+def _is_whole(folder: Path, wanted: Wanted) -> bool:
     """Whether ``folder`` holds exactly this log, with every file in its length."""
-    header = _header(folder)
-    if header is None or header.get("fingerprint") != parameters.fingerprint():
-        return False
-    return all(
-        (folder / name).is_file() and (folder / name).stat().st_size == size
-        for name, size in header["files"].items()
-    )
-
-
-def _refuse_strange(folder: Path, parameters: _Parameters) -> None:
-    """Replace nothing but an empty folder or a damaged copy of this same log.
-
-    Raises:
-        UsageError: the folder holds other files, or a log of other parameters.
-    """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is a file", "give the name of a folder")
-    if not any(folder.iterdir()):
-        return
-    header = _header(folder)
-    if header is None:
-        raise UsageError(f"{folder} holds other files", "give a new or empty folder")
-    if header.get("fingerprint") != parameters.fingerprint():
-        asked = ", ".join(f"{key}={value}" for key, value in parameters.said().items())
-        held = ", ".join(f"{key}={header.get(key)}" for key in parameters.said())
-        raise UsageError(
-            f"{folder} holds a shop log of version {header.get('version')} with {held}; "
-            f"version {VERSION} with {asked} was asked for",
-            "give another folder, or delete this one",
-        )
+    header = found(folder, wanted)
+    return header is not None and sizes_hold(folder, header["files"].items())

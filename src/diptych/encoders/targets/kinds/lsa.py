@@ -6,6 +6,9 @@ needs no other model and no network, and no training caption's image. That an en
 replaced by something this simple is the papers' own future work; how well it serves is a question
 for a study, not an assumption.
 
+Products' titles and categories are read otherwise (``tokens="titles"``, see :mod:`diptych.data.title_words`): names
+of categories are plural where titles are singular.
+
 A caption without a word that the training captions have gets a row of zeros: the model knows
 nothing of it. Its cosine loss is 1, with no gradient.
 
@@ -16,10 +19,10 @@ smoothed TF-IDF.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -28,12 +31,15 @@ from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.data.title_words import folded_by
 from diptych.data.vocabulary import words
 from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
 from diptych.encoders.targets.options import TargetOptions
 from diptych.encoders.tensors import load_tensors, save_tensors
 
 __all__ = ["LatentSemanticAnalysis"]
+
+Tokens = Literal["captions", "titles"]
 
 _SEED = 0
 _NOTHING = 1e-6
@@ -64,10 +70,19 @@ class LatentSemanticAnalysis(TargetModel):
         self._weights = np.ascontiguousarray(inverse_frequencies, dtype=np.float32)
         self._components = np.ascontiguousarray(components, dtype=np.float32)
         self._about = about
+        self._words = _reader(about.get("tokens", "captions"))
 
     @classmethod
-    def learn(cls, captions: Sequence[str], width: int) -> LatentSemanticAnalysis:
+    def learn(
+        cls, captions: Sequence[str], width: int, *, or_less: bool = False, tokens: Tokens = "captions"
+    ) -> LatentSemanticAnalysis:
         """From captions; the same captions give the same bits on the same kind of machine.
+
+        Args:
+            captions: what is learned from.
+            width: length of a row.
+            or_less: take the width that the captions give where that is less, and say so in :meth:`describe`.
+            tokens: what counts as a word: as in ``captions``, or as in products' ``titles``, plurals folded.
 
         Raises:
             MissingExtraError: scikit-learn is not installed.
@@ -77,11 +92,15 @@ class LatentSemanticAnalysis(TargetModel):
         text = require("sklearn.feature_extraction.text", "targets", "learning LSA targets")
         decomposition = require("sklearn.decomposition", "targets", "learning LSA targets")
         threads = require("threadpoolctl", "targets", "learning LSA targets")
-        if not any(words(caption) for caption in captions):
+        read = _reader(tokens)
+        if not any(read(caption) for caption in captions):
             raise DataError(f"no word in {len(captions)} captions", "check the training split")
-        vectorizer = text.TfidfVectorizer(analyzer=words)
+        vectorizer = text.TfidfVectorizer(analyzer=read)
         matrix = vectorizer.fit_transform(captions)
         limit = min(matrix.shape) - 1
+        asked = width
+        if or_less:
+            width = max(1, min(width, limit))
         if width > limit:
             raise _too_wide(width, limit, matrix.shape)
         # The exact method: the randomised one gives later directions that depend on its seed.
@@ -89,13 +108,18 @@ class LatentSemanticAnalysis(TargetModel):
         with threads.threadpool_limits(1):
             svd = decomposition.TruncatedSVD(width, algorithm="arpack", random_state=_SEED).fit(matrix)
         rank = int((svd.singular_values_ > _NOTHING * svd.singular_values_.max()).sum())
-        if rank < width:
+        if rank < width and not or_less:
             raise _too_wide(width, rank, matrix.shape)
-        components = svd.components_.T
+        components = svd.components_[:rank].T
         # A singular vector's sign is free: its largest entry is positive.
         largest = np.abs(components).argmax(axis=0)
-        components = components * np.sign(components[largest, np.arange(width)])
-        about = {"captions": len(captions), "explained_variance": float(svd.explained_variance_ratio_.sum())}
+        components = components * np.sign(components[largest, np.arange(rank)])
+        explained = float(svd.explained_variance_ratio_[:rank].sum())
+        about: dict[str, Any] = {"captions": len(captions), "explained_variance": explained}
+        if rank < asked:
+            about["asked_width"] = asked
+        if tokens != "captions":
+            about["tokens"] = tokens
         return cls(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, components, about)
 
     @property
@@ -107,7 +131,8 @@ class LatentSemanticAnalysis(TargetModel):
     def fingerprint(self) -> str:
         """Of words, weights and components."""
         arrays = {"inverse_frequencies": self._weights, "components": self._components}
-        return fingerprint(self.kind, self._vocabulary, fingerprint_arrays(arrays))
+        tokens = [self._about["tokens"]] if "tokens" in self._about else []  # without it, names are as before
+        return fingerprint(self.kind, self._vocabulary, fingerprint_arrays(arrays), *tokens)
 
     def describe(self) -> dict[str, Any]:
         """What it is."""
@@ -120,7 +145,7 @@ class LatentSemanticAnalysis(TargetModel):
         return np.stack([self._row(text) for text in texts])
 
     def _row(self, text: str) -> np.ndarray:
-        counts = Counter(self._ids[word] for word in words(text) if word in self._ids)
+        counts = Counter(self._ids[word] for word in self._words(text) if word in self._ids)
         if not counts:
             return np.zeros(self.width, dtype=np.float32)
         # In the order of ids, so that the sum does not depend on the order of words.
@@ -137,6 +162,10 @@ class LatentSemanticAnalysis(TargetModel):
             {name: torch.from_numpy(array) for name, array in arrays.items()}, folder / "lsa.safetensors"
         )
         return self._about
+
+
+def _reader(tokens: Tokens) -> Callable[[str], list[str]]:
+    return words if tokens == "captions" else folded_by("plural")
 
 
 def _too_wide(width: int, limit: int, shape: tuple[int, int]) -> UsageError:

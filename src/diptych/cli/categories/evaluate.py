@@ -1,0 +1,181 @@
+"""``diptych categories evaluate``: how well models find products for categories, in every setting."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from diptych.cli.categories.evaluated import evaluated_models, evaluated_run
+from diptych.cli.categories.evaluation_table import show_evaluation
+from diptych.cli.categories.sources import (
+    AttributeForm,
+    ProductsData,
+    SplitBy,
+    SplitOption,
+    TaxonomyFile,
+    TaxonomyFormatName,
+    UnknownPaths,
+    catalogue_from,
+)
+from diptych.cli.categories.training_options import image_options, training_options
+from diptych.cli.console import next_step, say
+from diptych.cli.interrupt import stop_on_signal
+from diptych.cli.options import Images, ReaderName, ReaderOptions
+from diptych.cli.progress import progress
+from diptych.core.errors import UsageError
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    data: ProductsData,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="The evaluation's folder; an unfinished one goes on.", show_default=False
+        ),
+    ],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="bm25, clip, sentence, clip-i … clip-ita; all that the encoders allow by default. Repeatable, or with "
+            "commas.",
+            show_default=False,
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="all, most-general, most-specific. Repeatable, or with commas.", show_default=False
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
+    relevance: Annotated[
+        str, typer.Option(help="label: a product's own category; path: the categories above it as well.")
+    ] = "label",
+    query: Annotated[str, typer.Option(help="A category's text: its name, or its whole path.")] = "name",
+    published: Annotated[
+        bool, typer.Option("--published", help="Train as in the thesis: τ = 1, duplicates as negatives, …")
+    ] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE of training, e.g. epochs=10. Repeatable.", show_default=False),
+    ] = None,
+    image_encoder: Annotated[
+        str,
+        typer.Option(
+            help="grid (colours and edges), backbone:NAME of timm, an encoder such as hf:NAME; none."
+        ),
+    ] = "grid",
+    image_option: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE for the image encoder, e.g. weights=FILE, size=96.", show_default=False),
+    ] = None,
+    text_encoder: Annotated[
+        str,
+        typer.Option(help="lsa (learned from the training products), sentence:NAME, or hf:NAME."),
+    ] = "lsa",
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure a trained run on the products of DATA that it has not seen; nothing is fitted.",
+            show_default=False,
+        ),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples of categories for 95 % intervals; 0 for none.")
+    ] = 1000,
+    judged_seed: Annotated[
+        int, typer.Option(min=0, help="Of the category drawn for each test product in the setting all.")
+    ] = 0,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Processes; the numbers do not depend on it.")
+    ] = 1,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    taxonomy: TaxonomyFile = None,
+    taxonomy_format: TaxonomyFormatName = None,
+    unknown_paths: UnknownPaths = "error",
+    attribute_form: AttributeForm = "named",
+    split_by: SplitBy = None,
+    split_option: SplitOption = None,
+) -> None:
+    """Train and measure models of categories and products: tables, levels, unseen categories, errors, a page.
+
+    Encoders run once; what is trained are heads over their rows. Ctrl-C stops within a step of training, and the same
+    command goes on; so it does after kill -9. A finished folder may grow by models, settings and seeds.
+
+    Examples:
+
+      [bold]diptych categories evaluate shop --out evaluation[/bold]
+
+      [bold]diptych categories evaluate shop --out thesis --published --seeds 5 --jobs 4[/bold]
+
+      [bold]diptych categories evaluate shop --out few --model bm25,clip-i,clip-ita --setting most-specific[/bold]
+
+      [bold]diptych categories evaluate new-products --out held-out --run runs/shop[/bold]
+    """
+    from diptych.evaluation.bootstrap import Bootstrap
+    from diptych.report.categories_evaluation import write_categories_page
+
+    if relevance not in ("label", "path"):
+        raise UsageError(f"--relevance {relevance}", "one of label, path")
+    if query not in ("name", "path"):
+        raise UsageError(f"--query {query}", "one of name, path")
+    if published and options:
+        raise UsageError("--published trains as in the thesis", "leave out --set, or --published")
+    if run is not None and (model or published or options):
+        raise UsageError("a run is measured as it is", "leave out --model, --published and --set")
+    with progress(), stop_on_signal() as should_stop:
+        catalogue, source = catalogue_from(
+            data,
+            images=images,
+            reader=reader,
+            reader_option=reader_option,
+            taxonomy=taxonomy,
+            taxonomy_format=taxonomy_format,
+            unknown=unknown_paths,
+            attribute_form=attribute_form,
+            split_by=split_by,
+            split_option=split_option,
+        )
+        asked = [("image", image_encoder), ("text", text_encoder)]
+        asked += [("image option", one) for one in image_option or ()]
+        common: dict[str, Any] = {
+            "settings": _split(setting),
+            "relevance": relevance,
+            "judged_seed": judged_seed,
+            "bootstrap": Bootstrap(samples),
+            "about": {"source": source.to_dict(), "encoders asked for": asked if run is None else []},
+            "should_stop": should_stop,
+        }
+        if run is not None:
+            found, test = evaluated_run(run, catalogue, out, **common)
+        else:
+            found, test = evaluated_models(
+                catalogue,
+                out,
+                image_encoder=None if image_encoder == "none" else image_encoder,
+                image_options=image_options(image_option),
+                text_encoder=text_encoder,
+                models=_split(model),
+                query=query,
+                seeds=tuple(range(seeds)),
+                published=published,
+                options=None if published else training_options(options),
+                jobs=jobs,
+                **common,
+            )
+        page = write_categories_page(out / "report.html", found, test)
+    show_evaluation(found)
+    say(f"every value in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
+    next_step(shlex.join(["open", str(page)]))
+
+
+def _split(given: list[str] | None) -> list[str] | None:
+    """Names of an option that may be repeated or have commas; None when it was not given."""
+    return None if given is None else [name for text in given for name in text.split(",") if name]

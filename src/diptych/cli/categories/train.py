@@ -1,0 +1,204 @@
+"""``diptych categories train``: heads over frozen encoders, for one catalogue."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.categories.sources import (
+    AttributeForm,
+    ProductsData,
+    SplitBy,
+    SplitOption,
+    TaxonomyFile,
+    TaxonomyFormatName,
+    UnknownPaths,
+    catalogue_from,
+    validation_split,
+)
+from diptych.cli.categories.training_options import image_options
+from diptych.cli.categories.training_words import say_data, say_tested, say_training
+from diptych.cli.console import next_step
+from diptych.cli.interrupt import stop_on_signal
+from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
+from diptych.cli.progress import progress
+from diptych.core.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from diptych.commerce.catalogue import Catalogue
+    from diptych.commerce.category_to_image.options import TrainOptions
+    from diptych.commerce.category_to_image.runs import CategoryRun
+    from diptych.evaluation.result import Result
+
+__all__ = ["train"]
+
+
+def train(
+    data: ProductsData,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the run.", show_default=False)],
+    model: Annotated[
+        str, typer.Option(help="clip- and what stands for a product: i(mage), t(itle), a(ttributes).")
+    ] = "clip-ita",
+    setting: Annotated[
+        str, typer.Option(help="The category of a product: most-specific, most-general, or all (one drawn).")
+    ] = "most-specific",
+    query: Annotated[str, typer.Option(help="A category's text: its name, or its whole path.")] = "name",
+    image_encoder: Annotated[
+        str,
+        typer.Option(
+            help="grid (colours and edges, no weights), backbone:NAME of timm, or an encoder such as hf:NAME."
+        ),
+    ] = "grid",
+    image_option: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE for the image encoder, e.g. weights=FILE, size=96.", show_default=False),
+    ] = None,
+    text_encoder: Annotated[
+        str,
+        typer.Option(
+            help="lsa (learned from the training products), sentence:NAME, or an encoder such as hf:NAME."
+        ),
+    ] = "lsa",
+    published: Annotated[
+        bool,
+        typer.Option("--published", help="As in the thesis: τ = 1, duplicates as negatives, no dropout."),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, order and draws.")] = 0,
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="KEY=VALUE for the training, e.g. epochs=10, attributes=attention, tree_distance=0.1. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    taxonomy: TaxonomyFile = None,
+    taxonomy_format: TaxonomyFormatName = None,
+    unknown_paths: UnknownPaths = "error",
+    attribute_form: AttributeForm = "named",
+    split_by: SplitBy = None,
+    split_option: SplitOption = None,
+) -> None:
+    """Train a model that finds products for categories; killed at any moment, the same command goes on.
+
+    Pictures and texts go through frozen encoders once, what is trained are two heads over their rows. Products without
+    a category are not trained on; those without a picture, a title or attributes are.
+
+    Examples:
+
+      [bold]diptych categories train shop --out runs/shop[/bold]
+
+      [bold]diptych categories train shop --out runs/i --model clip-i --setting most-general --published[/bold]
+
+      [bold]diptych categories train feed.csv --out runs/feed --text-encoder sentence:NAME --query path[/bold]
+
+      [bold]diptych categories train shop --out runs/near --set tree_distance=0.1 --set attributes=attention[/bold]
+    """
+    from diptych.commerce.catalogue.texts import category_texts
+    from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
+    from diptych.commerce.category_to_image.runs import CategoryRun
+    from diptych.commerce.category_to_image.training import train as fit
+
+    chosen = _options(model, setting, query, published, seed, parse_values(options, "--set"))
+    with progress(), stop_on_signal() as should_stop:
+        catalogue, source = catalogue_from(
+            data,
+            images=images,
+            reader=reader,
+            reader_option=reader_option,
+            taxonomy=taxonomy,
+            taxonomy_format=taxonomy_format,
+            unknown=unknown_paths,
+            attribute_form=attribute_form,
+            split_by=split_by,
+            split_option=split_option,
+        )
+        learned, validated = _train_part(catalogue), validation_split(catalogue)
+        maker = FeatureMaker.of(
+            image_encoder if "image" in chosen.modalities else None,
+            text_encoder,
+            learn_from=learning_texts(learned) if text_encoder.partition(":")[0] == "lsa" else (),
+            image_options=image_options(image_option),
+        )
+        features = maker.products(learned, missing="none")
+        nodes = range(len(catalogue.tree))
+        categories = maker.categories(category_texts(catalogue.tree, nodes, chosen.query))
+        validation = None
+        if validated is not None and bool((catalogue.split(validated).place >= 0).any()):
+            part = catalogue.split(validated)
+            validation = (part, maker.products(part, missing="none"))
+        trained = fit(
+            learned, features, categories, chosen, out, validation=validation, should_stop=should_stop
+        )
+        run = CategoryRun.finish(out, trained, maker, catalogue, source.to_dict())
+        tested = _tested(run, catalogue)
+    say_data(catalogue, source, features, maker)
+    say_training(run)
+    if tested is not None:
+        say_tested(tested, chosen)
+    next_step(shlex.join(["diptych", "categories", "pick", str(out), "--out", f"{out}-pictures"]))
+
+
+def _options(
+    model: str, setting: str, query: str, published: bool, seed: int, given: dict[str, Any]
+) -> TrainOptions:
+    from pydantic import ValidationError
+
+    from diptych.commerce.catalogue.settings import SETTINGS
+    from diptych.commerce.category_to_image.evaluation.models import TRAINED, modalities_of
+    from diptych.commerce.category_to_image.options import TrainOptions
+
+    modalities = modalities_of(model)
+    if modalities is None:
+        raise UnknownNameError("trained model", model, TRAINED)
+    SETTINGS.get(setting)
+    named = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seed"}
+    for key in given:
+        if key in named:
+            raise UsageError(f"--set {key}", f"say it with {named[key]}")
+        if key not in TrainOptions.model_fields:
+            raise UnknownNameError("training option", key, {*TrainOptions.model_fields} - {*named})
+    base = TrainOptions.published(modalities, setting) if published else TrainOptions(modalities=modalities)
+    try:
+        return TrainOptions.model_validate(
+            {**base.model_dump(), "setting": setting, "query": query, "seed": seed, **given}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"{where} = {first['input']!r}: {first['msg']}", "see diptych categories train --help"
+        ) from None
+
+
+def _train_part(catalogue: Catalogue) -> Catalogue:
+    """The products to train on: the split called train."""
+    if "train" not in catalogue.split_sizes:
+        raise UsageError(
+            f"{catalogue.name} has no split called train, only {', '.join(catalogue.split_sizes)}",
+            "make one with --split-by product",
+        )
+    return catalogue.split("train")
+
+
+def _tested(run: CategoryRun, catalogue: Catalogue) -> Result | None:
+    """Measures of the test split; None where there is none, or none of it has a category."""
+    from diptych.commerce.catalogue.judging import judge
+    from diptych.commerce.category_to_image.evaluation.measure import measure_ranker
+
+    if "test" not in catalogue.split_sizes:
+        return None
+    part = catalogue.split("test")
+    if not bool((part.place >= 0).any()):
+        return None
+    judged = judge(part, run.options.setting, "label", run.options.seed)
+    about = {"dataset": catalogue.name, "split": "test"}
+    return measure_ranker(
+        run.model, run.features(part), run.category_features(judged.nodes), judged, about=about
+    )

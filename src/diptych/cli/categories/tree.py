@@ -1,0 +1,197 @@
+"""``diptych categories tree``: what a taxonomy file, or the tree of a dataset of products, looks like."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diptych.cli.categories.sources import TaxonomyFile, UnknownPaths, catalogue_from
+from diptych.cli.console import next_step, print_table, say
+from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
+from diptych.cli.progress import progress
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.commerce.catalogue import Catalogue
+    from diptych.data.taxonomy import Taxonomy
+    from diptych.data.taxonomy.shape import TreeShape
+
+__all__ = ["tree"]
+
+_SHOWN = 10
+_HALF = 0.5
+
+
+def tree(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|DATA", help="A taxonomy's file, or a dataset of products.", show_default=False
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the tree as JSON to this file.", show_default=False),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(help="The file's format, where it is not recognised.", show_default=False),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", help="KEY=VALUE for the format, e.g. orphans=root. Repeatable.", show_default=False
+        ),
+    ] = None,
+    images: Images = None,
+    reader: ReaderName = None,
+    reader_option: ReaderOptions = None,
+    taxonomy: TaxonomyFile = None,
+    unknown_paths: UnknownPaths = "error",
+) -> None:
+    """Describe a category tree: levels and widths, names that stand in several places, products per category.
+
+    A file of categories is Google's or Shopify's, a path per line, or a table of ids and parents; what had to be mended
+    in it is listed. Of a dataset of products it is the tree that they are sorted into.
+
+    Examples:
+
+      [bold]diptych categories tree taxonomy-with-ids.en-US.txt[/bold]
+
+      [bold]diptych categories tree categories.csv --option orphans=root --out tree.json[/bold]
+
+      [bold]diptych categories tree shop --taxonomy categories.txt --out tree.json[/bold]
+    """
+    from diptych.core.files import write_json
+    from diptych.data.taxonomy import recognised_format
+    from diptych.data.taxonomy.shape import shape_of
+
+    about_products = bool(reader or reader_option or taxonomy or images)
+    if about_products and (format or option):
+        raise UsageError(
+            "--format and --option are of a taxonomy's file, the other options of products", "give one kind"
+        )
+    with progress():
+        if not about_products and (
+            format or option or (not _is_products(source) and recognised_format(source))
+        ):
+            made, catalogue = _taxonomy(source, format, option), None
+            categories, notes = made.tree, made.notes
+            about: dict[str, Any] = {"name": made.name, "version": made.version, "language": made.language}
+            say(made.describe())
+        else:
+            catalogue, _ = catalogue_from(
+                source,
+                images=images,
+                reader=reader,
+                reader_option=reader_option,
+                taxonomy=taxonomy,
+                unknown=unknown_paths,
+            )
+            categories, notes = catalogue.tree, catalogue.notes
+            about = {"name": catalogue.name, "products": len(catalogue)}
+            say(catalogue.describe())
+        shape = shape_of(categories)
+        counts = {} if catalogue is None else _counted(catalogue)
+    _print(shape, notes)
+    if catalogue is not None:
+        _print_products(catalogue, counts)
+    if out is not None:
+        nodes = [
+            {
+                "path": list(path),
+                **({"id": categories.codes[path]} if path in categories.codes else {}),
+                **{what: int(values[node]) for what, values in counts.items()},
+            }
+            for node, path in enumerate(categories.paths)
+        ]
+        written = {**about, "fingerprint": categories.fingerprint, "notes": list(notes)}
+        write_json(out, {**written, "shape": shape.to_dict(), "categories": nodes})
+        say(f"written to {out}")
+    if catalogue is None:
+        next_step(f"diptych categories train DATA --taxonomy {shlex.quote(str(source))} --out runs/shop")
+    else:
+        next_step(shlex.join(["diptych", "categories", "train", str(source), "--out", "runs/shop"]))
+
+
+def _is_products(source: Path) -> bool:
+    """Whether a reader of a format of its own knows it: a feed has paths as well, and is no list of them."""
+    from diptych.data.readers import READERS
+
+    return source.is_dir() or (
+        source.exists() and any(one.general == 0 and one.recognises(source) for one in READERS)
+    )
+
+
+def _taxonomy(source: Path, format: str | None, option: list[str] | None) -> Taxonomy:
+    from diptych.data.taxonomy import read_taxonomy
+
+    return read_taxonomy(source, format, **parse_values(option, "--option"))
+
+
+def _counted(catalogue: Catalogue) -> dict[str, Any]:
+    from diptych.commerce.catalogue.counts import products_per_category
+
+    itself, below = products_per_category(catalogue)
+    return {"products": itself, "products_with_those_below": below}
+
+
+def _print(shape: TreeShape, notes: tuple[str, ...]) -> None:
+    print_table(
+        "levels",
+        ("level", "categories", "without children", "children of one", "at most"),
+        [
+            (
+                str(one.level),
+                f"{one.categories:,}",
+                f"{one.leaves:,}",
+                f"{one.mean_children:.1f}",
+                f"{one.most_children:,}",
+            )
+            for one in shape.levels
+        ],
+        numbers=("level", "categories", "without children", "children of one", "at most"),
+        caption="children of one: on average, of those that have some",
+    )
+    if shape.shared:
+        print_table(
+            f"names that stand in several places ({len(shape.shared):,})",
+            ("name", "categories"),
+            [(name, f"{len(nodes):,}") for name, nodes in shape.shared[:_SHOWN]],
+            numbers=("categories",),
+            caption="a category is known by its whole path; as queries, these names mean several",
+        )
+    if shape.only_children:
+        say(f"{shape.only_children:,} categories have no siblings: their level sorts nothing")
+    for note in notes:
+        say(f"note: {note}")
+
+
+def _print_products(catalogue: Catalogue, counts: dict[str, Any]) -> None:
+    import numpy as np
+
+    itself, below = counts["products"], counts["products_with_those_below"]
+    sorted_in = int((catalogue.place >= 0).sum())
+    largest = np.argsort(-itself, kind="stable")[:_SHOWN]
+    print_table(
+        "the largest categories",
+        ("category", "products", "with those below"),
+        [
+            (catalogue.tree.text(node), f"{itself[node]:,}", f"{below[node]:,}")
+            for node in largest
+            if itself[node]
+        ],
+        numbers=("products", "with those below"),
+    )
+    empty = int((below == 0).sum())
+    if empty:
+        say(f"{empty:,} of {len(below):,} categories have no products, in them or below")
+    if sorted_in and itself.max() >= _HALF * sorted_in and len(below) > 1:
+        first = int(itself.argmax())
+        say(
+            f"note: {catalogue.tree.text(first)!r} alone holds {itself[first] / sorted_in:.0%} of the products; most "
+            "measures are means over categories, where it counts as one"
+        )

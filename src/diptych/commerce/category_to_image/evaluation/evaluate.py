@@ -1,0 +1,177 @@
+"""One command for all models, settings and seeds (thesis section 7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, category_texts, judge
+from diptych.commerce.catalogue.splits import seen_nodes
+from diptych.commerce.category_to_image.evaluation.choosing import (
+    chosen_models,
+    chosen_settings,
+    data_line,
+    encoders_line,
+    usable_models,
+)
+from diptych.commerce.category_to_image.evaluation.folder import begin, working_in
+from diptych.commerce.category_to_image.evaluation.grid import run_grid
+from diptych.commerce.category_to_image.evaluation.models import modalities_of
+from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
+from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
+from diptych.commerce.category_to_image.evaluation.summary import write_results
+from diptych.commerce.category_to_image.evaluation.work import Work
+from diptych.commerce.category_to_image.features.pictures.rows import Missing
+from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.core.errors import MismatchError, UsageError
+from diptych.evaluation.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    from diptych.commerce.category_to_image.features.maker import FeatureMaker
+
+__all__ = ["evaluate_models"]
+
+
+def evaluate_models(
+    train: Catalogue,
+    validation: Catalogue | None,
+    test: Catalogue,
+    maker: FeatureMaker,
+    out: Path | str,
+    *,
+    models: Sequence[str] | None = None,
+    settings: Sequence[str] | None = None,
+    relevance: Relevance = "label",
+    query: CategoryText = "name",
+    seeds: Sequence[int] = (0, 1, 2),
+    published: bool = False,
+    options: TrainOptions | None = None,
+    judged_seed: int = 0,
+    missing: Missing = "error",
+    jobs: int = 1,
+    bootstrap: Bootstrap | None = None,
+    about: Mapping[str, Any] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> ModelsEvaluation:
+    """Train and measure models in every setting, or go on where an earlier call was stopped or killed.
+
+    The test products are judged once, with ``judged_seed``; ``seeds`` are of training alone, so that runs differ in
+    nothing but their model. Untrained models are measured once. Numbers do not depend on ``jobs``.
+
+    Args:
+        train: products to train on.
+        validation: products that choose a training's best epoch; None, or ``published``, takes the last.
+        test: products that are ranked.
+        maker: makes the features of products and categories.
+        out: where the evaluation is, or will be; it may grow by models, settings and seeds.
+        models: names; without it all that these features allow, and ``left_out`` says which they do not.
+        settings: names; all of them by default.
+        relevance: ``label`` as published, or ``path``: ancestors count.
+        query: what stands for a category: its ``name`` as published, or its ``path``.
+        seeds: of trained models.
+        published: train as thesis section 7.4.2 says.
+        options: of training otherwise; modalities, setting, seed and query are each cell's own.
+        judged_seed: of the draws of the setting ``all`` on test products.
+        missing: what happens to pictures that cannot be read, as of the maker.
+        jobs: processes.
+        bootstrap: how intervals are made, over categories.
+        about: what ``evaluation.json`` shall say besides, say of how the data was read.
+        should_stop: asked between models, and while one is trained.
+
+    Raises:
+        UnknownNameError: a model or setting that there is not.
+        UsageError: no model, setting or seed; options beside ``published``; features lack what a named model needs;
+            a folder of other things.
+        MismatchError: catalogues of different trees; the folder holds another evaluation.
+        DataError: no test product has a category, or training cannot be done.
+        StorageError: another process evaluates there just now; or it cannot be written.
+        Interrupted: ``should_stop`` said so; the same call goes on.
+    """
+    out = Path(out)
+    if published and options is not None:
+        raise UsageError("published training has its own options", "leave out options, or published")
+    for name, other in (("validation", validation), ("test", test)):
+        if other is not None and other.tree.fingerprint != train.tree.fingerprint:
+            raise MismatchError(
+                f"the {name} products are of another category tree ({len(other.tree):,} categories) than the "
+                f"training products ({len(train.tree):,})",
+                "split one catalogue",
+            )
+    wanted = chosen_models(models)
+    chosen = chosen_settings(settings)
+    if not seeds:
+        raise UsageError("no seed was asked for", "for example 0, 1, 2")
+    judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}
+    learns = any(modalities_of(name) is not None for name in wanted)
+    validating = None if published else validation
+    tested = maker.products(test, missing=missing)
+    categories = maker.categories(category_texts(test.tree, range(len(test.tree)), query))
+    usable, left_out = usable_models(wanted, tested, categories, named=models is not None)
+    trained = maker.products(train, missing=missing) if learns else None
+    validated = None
+    if validating is not None and learns:
+        validated = maker.products(validating, missing=missing)
+    base = TrainOptions() if options is None else options
+    protocol = GridProtocol(
+        models=tuple(usable),
+        settings=tuple(chosen),
+        seeds=tuple(dict.fromkeys(seeds)),
+        train=train.fingerprint,
+        validation="" if validating is None else validating.fingerprint,
+        test=test.fingerprint,
+        encoders=maker.fingerprint,
+        relevance=relevance,
+        query=query,
+        published=published,
+        options={}
+        if published
+        else base.model_dump(mode="json", exclude={"modalities", "setting", "seed", "query"}),
+        judged_seed=judged_seed,
+    )
+    said = {
+        "data": data_line(train if learns else None, validating if learns else None, test),
+        "encoders": encoders_line(maker.describe()),
+        "features": maker.describe(),
+        "left_out": left_out,
+        "notes": [*dict.fromkeys((*train.notes, *test.notes)), *(f"{k}: {v}" for k, v in left_out.items())],
+        **(about or {}),
+    }
+    work = Work(
+        out,
+        protocol,
+        train if learns else None,
+        validating,
+        trained,
+        validated,
+        tested,
+        categories,
+        judged,
+        _seen(train, protocol, base),
+        {
+            "dataset": test.name,
+            "test": test.fingerprint,
+            "query text": query,
+            "encoders": maker.fingerprint,
+            **({"compat": "published training"} if published else {}),
+        },
+    )
+    with working_in(out):
+        begin(out, protocol, test.tree, judged, said)
+        run_grid(work, jobs, should_stop)
+        found = ModelsEvaluation.open(out)
+        write_results(found, test, bootstrap)
+    return found
+
+
+def _seen(
+    train: Catalogue, protocol: GridProtocol, options: TrainOptions
+) -> dict[tuple[str, int], np.ndarray]:
+    epochs = options.epochs if options.resample and not protocol.published else 0
+    return {
+        (setting, seed): seen_nodes(train, setting, seed, epochs=epochs)
+        for setting in protocol.settings
+        for seed in protocol.seeds
+    }

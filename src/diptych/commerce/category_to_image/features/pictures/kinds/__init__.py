@@ -1,0 +1,1 @@
+"""A kind of picture encoder per file."""

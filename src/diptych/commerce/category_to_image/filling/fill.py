@@ -1,0 +1,210 @@
+"""Fill: a category for every product, as far down its path as the model is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.category_to_image.filling.candidates import descend, masses_of
+from diptych.commerce.category_to_image.filling.scoring import probabilities, score_blocks
+from diptych.core.errors import MismatchError, UsageError
+from diptych.data.taxonomy import CategoryTree
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["VERDICTS", "Filled", "FilledBlock", "Filler", "Verdict"]
+
+Verdict = Literal["whole", "in part", "uncertain", "agrees", "refines", "disagrees"]
+VERDICTS: dict[Verdict, str] = {
+    "whole": "no category of its own; a whole path is sure enough",
+    "in part": "no category of its own; the beginning of a path is sure enough",
+    "uncertain": "not even the most general category is sure enough",
+    "agrees": "what is sure enough lies on a path of its own",
+    "refines": "goes on below its own category",
+    "disagrees": "what is sure enough leads elsewhere than its own categories",
+}
+"""What a suggestion says of a product."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What is suggested for one product.
+
+    Attributes:
+        id: the product's.
+        title: the product's.
+        own: the texts of its own categories, maybe none.
+        path: names from the root as far as the confidence reaches the threshold, maybe none.
+        confidence: of the last of them, 0 where there is none.
+        levels: (name, confidence) of the whole way down.
+        alternatives: (path as text, probability) of the likeliest categories, likeliest first.
+        verdict: one of :data:`VERDICTS`.
+    """
+
+    id: str
+    title: str
+    own: tuple[str, ...]
+    path: tuple[str, ...]
+    confidence: float
+    levels: tuple[tuple[str, float], ...]
+    alternatives: tuple[tuple[str, float], ...]
+    verdict: Verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; probabilities to six digits, which is as far as products of float32 rows agree."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "own": list(self.own),
+            "path": list(self.path),
+            "confidence": round(self.confidence, 6),
+            "levels": [{"name": name, "confidence": round(value, 6)} for name, value in self.levels],
+            "alternatives": [
+                {"category": text, "probability": round(value, 6)} for text, value in self.alternatives
+            ],
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class FilledBlock:
+    """Suggestions for some products, as arrays.
+
+    Attributes:
+        products: (b,) rows of the catalogue.
+        path: (b, deepest) int64 nodes of the way down, -1 behind its end.
+        confidence: (b, deepest) float64 probability of each of them and all below it, 0 behind the end.
+        kept: (b,) how many of them are sure enough.
+        best: (b, alternatives) int64 likeliest candidates.
+        share: (b, alternatives) their probabilities.
+    """
+
+    products: np.ndarray
+    path: np.ndarray
+    confidence: np.ndarray
+    kept: np.ndarray
+    best: np.ndarray
+    share: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Filler:
+    """Everything that a suggestion depends on besides the product.
+
+    Attributes:
+        tree: the categories.
+        candidates: (c,) int64 nodes that a product can be filled into, ascending.
+        categories: (c, d) float32 rows of theirs, dense or sparse.
+        temperature: see :mod:`.calibration`.
+        threshold: a path is cut where its confidence falls below it.
+        alternatives: how many of the likeliest categories to name.
+    """
+
+    tree: CategoryTree
+    candidates: np.ndarray
+    categories: np.ndarray | csr_array
+    temperature: float
+    threshold: float = 0.5
+    alternatives: int = 3
+
+    def __post_init__(self) -> None:
+        if self.categories.shape[0] != len(self.candidates):
+            raise MismatchError(
+                f"{len(self.candidates):,} categories to choose from, {self.categories.shape[0]:,} rows of theirs",
+                "make the rows of these categories",
+            )
+        if not 0 <= self.threshold <= 1:
+            raise UsageError(f"threshold {self.threshold} is no probability", "give one from 0 to 1")
+        if self.temperature <= 0 or self.alternatives < 0:
+            raise UsageError(
+                f"temperature {self.temperature} and {self.alternatives} alternatives",
+                "a temperature is above 0, alternatives are 0 or more",
+            )
+
+    def blocks(self, products: np.ndarray | csr_array, rows: np.ndarray) -> Iterator[FilledBlock]:
+        """Suggestions for the products ``rows``, a block at a time.
+
+        Args:
+            products: (n, d) float32 rows, possibly memory-mapped.
+            rows: which of them.
+
+        Raises:
+            MismatchError, NumericalError: see :func:`.scoring.score_blocks`.
+        """
+        below = masses_of(self.tree, self.candidates)
+        count = min(self.alternatives, len(self.candidates))
+        for some, scores in score_blocks(products, self.categories, rows):
+            shares = probabilities(scores, self.temperature)
+            masses = np.minimum(shares @ below, 1.0)  # sums of shares, rounded
+            own = np.zeros_like(masses)
+            own[:, self.candidates] = shares
+            path = descend(self.tree, masses, own)
+            confidence = np.where(path >= 0, np.take_along_axis(masses, np.maximum(path, 0), axis=1), 0.0)
+            sure = (confidence >= self.threshold) & (path >= 0)
+            best = np.argsort(-shares, axis=1, kind="stable")[:, :count]
+            yield FilledBlock(
+                products=some,
+                path=path,
+                confidence=confidence,
+                kept=np.cumprod(sure, axis=1).sum(axis=1),
+                best=self.candidates[best],
+                share=np.take_along_axis(shares, best, axis=1),
+            )
+
+    def fill(
+        self, products: np.ndarray | csr_array, catalogue: Catalogue, rows: np.ndarray | None = None
+    ) -> Iterator[Filled]:
+        """Suggestions for the products ``rows`` of a catalogue; without it, for those that have no category.
+
+        Raises:
+            MismatchError: rows of other products, or a catalogue with another tree.
+        """
+        if products.shape[0] != len(catalogue):
+            raise MismatchError(f"{products.shape[0]:,} rows for {len(catalogue):,} products")
+        if catalogue.tree.fingerprint != self.tree.fingerprint:
+            raise MismatchError(
+                f"the catalogue's tree has {len(catalogue.tree):,} categories, the model's {len(self.tree):,}, "
+                "and they are not the same",
+                "read the products with the model's tree",
+            )
+        wanted = np.flatnonzero(catalogue.place < 0) if rows is None else np.asarray(rows, dtype=np.int64)
+        for block in self.blocks(products, wanted):
+            for place, product in enumerate(block.products.tolist()):
+                yield self._one(block, place, catalogue, product)
+
+    def _one(self, block: FilledBlock, place: int, catalogue: Catalogue, product: int) -> Filled:
+        tree, kept = self.tree, int(block.kept[place])
+        path = block.path[place]
+        nodes = path[path >= 0].tolist()
+        values = block.confidence[place].tolist()
+        own = catalogue.places_of(product)
+        return Filled(
+            id=catalogue.ids[product],
+            title=catalogue.titles[product],
+            own=tuple(tree.text(int(node)) for node in own),
+            path=tree.paths[nodes[kept - 1]] if kept else (),
+            confidence=values[kept - 1] if kept else 0.0,
+            levels=tuple((tree.paths[node][-1], value) for node, value in zip(nodes, values, strict=False)),
+            alternatives=tuple(
+                (tree.text(int(node)), float(value))
+                for node, value in zip(block.best[place], block.share[place], strict=True)
+            ),
+            verdict=_verdict(tree, nodes, kept, own),
+        )
+
+
+def _verdict(tree: CategoryTree, nodes: list[int], kept: int, own: np.ndarray) -> Verdict:
+    if not kept:
+        return "uncertain"
+    if not len(own):
+        return "whole" if kept == len(nodes) else "in part"
+    last = np.full(len(own), nodes[kept - 1])
+    common = tree.common(last, own)
+    if (common == kept).any():
+        return "agrees"
+    return "refines" if (common == tree.depth[own]).any() else "disagrees"

@@ -1,0 +1,98 @@
+"""What was filled in, as lines of JSON or as a table, and a summary beside it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from diptych.commerce.category_to_image.filling.fill import VERDICTS, Filled
+from diptych.core.errors import UsageError
+from diptych.core.files import atomic_path, write_json
+from diptych.data.taxonomy import SEPARATOR
+
+__all__ = ["COLUMNS", "check_ending", "summary_path", "write_filled"]
+
+COLUMNS = ("id", "title", "verdict", "category", "confidence", "own", "whole_path", "levels", "alternatives")
+"""Of a table: ``category`` as far as it is sure enough; confidences of levels and of alternatives are in order."""
+
+
+def check_ending(file: Path | str) -> None:
+    """See that suggestions can be written to such a file.
+
+    Raises:
+        UsageError: it ends neither in .jsonl nor in .csv.
+    """
+    if Path(file).suffix not in (".jsonl", ".csv"):
+        raise UsageError(f"{file} ends in {Path(file).suffix or 'nothing'!r}", "use .jsonl or .csv")
+
+
+def summary_path(file: Path | str) -> Path:
+    """Where the summary of ``file`` is."""
+    return Path(file).with_suffix(".summary.json")
+
+
+def write_filled(
+    filled: Iterable[Filled], file: Path | str, about: dict[str, Any], *, leave_out: tuple[str, ...] = ()
+) -> dict[str, int]:
+    """Write suggestions as they come, and a summary beside them; both whole or not at all.
+
+    Args:
+        filled: the suggestions.
+        file: ending in .jsonl or .csv.
+        about: what the summary says besides counts.
+        leave_out: verdicts that are counted and not written.
+
+    Returns:
+        How many products got each verdict.
+
+    Raises:
+        UsageError: another ending.
+        StorageError: a write failed.
+    """
+    file = Path(file)
+    check_ending(file)
+    counts: dict[str, int] = dict.fromkeys(VERDICTS, 0)
+    with ExitStack() as stack:
+        temporary = stack.enter_context(atomic_path(file))
+        handle = stack.enter_context(open(temporary, "w", encoding="utf-8", errors="replace", newline=""))
+        table = csv.writer(handle, lineterminator="\n") if file.suffix == ".csv" else None
+        if table is not None:
+            table.writerow(COLUMNS)
+        for one in filled:
+            counts[one.verdict] += 1
+            if one.verdict in leave_out:
+                continue
+            if table is None:
+                handle.write(json.dumps(one.to_dict(), ensure_ascii=False) + "\n")
+            else:
+                table.writerow(_cells(one))
+    counted = {name: count for name, count in counts.items() if count}
+    write_json(
+        summary_path(file),
+        {
+            "format": 1,
+            **about,
+            "products": sum(counts.values()),
+            "counts": counted,
+            "left_out": list(leave_out),
+        },
+    )
+    return counted
+
+
+def _cells(one: Filled) -> list[str]:
+    return [
+        one.id,
+        one.title,
+        one.verdict,
+        SEPARATOR.join(one.path),
+        f"{one.confidence:.6f}",
+        "; ".join(one.own),
+        SEPARATOR.join(name for name, _ in one.levels),
+        " ".join(f"{value:.6f}" for _, value in one.levels),
+        "; ".join(f"{text} ({value:.6f})" for text, value in one.alternatives),
+    ]

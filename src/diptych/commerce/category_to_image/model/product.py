@@ -1,0 +1,145 @@
+"""CategoryProductModel: CLIP-ITA's two projection heads over rows of frozen encoders (thesis Eq. 7.1–7.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, normalize
+
+from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
+from diptych.commerce.category_to_image.model.heads import Keep, Normalise, ProjectionHead
+from diptych.commerce.category_to_image.model.pooling import AttentionPooling, Bags, mean_pooled
+from diptych.core.errors import MismatchError
+
+__all__ = ["CategoryProductModel", "Rows"]
+
+Rows = Tensor | Bags
+"""Of one modality: (n, d) rows; for attributes also all of them, which the model pools."""
+
+
+class CategoryProductModel(nn.Module):
+    """Rows of categories and products to unit rows of one space, for any subset of {image, title, attributes}.
+
+    A product that lacks a modality has a learned row in its place, zeros before training; one that lacks all of
+    them has all those rows, so it still ranks.
+
+    Args:
+        widths: length of the rows of each modality that stands for a product.
+        category_width: length of a category's rows.
+        hidden: width of the hidden layers of both heads.
+        width: d of the shared space.
+        normalise: where the heads have their layer norms.
+        attributes: how the attributes of a product become one row.
+
+    Attributes:
+        product_head: g_p of Eq. 7.6.
+        category_head: g_c of Eq. 7.2.
+        missing: per modality, the row of a product without it.
+        attention: the pooling of attributes, where it is attention; None for the mean.
+    """
+
+    def __init__(
+        self,
+        widths: Mapping[Modality, int],
+        category_width: int,
+        *,
+        hidden: int = 512,
+        width: int = 256,
+        normalise: Normalise = "before",
+        attributes: Literal["mean", "attention"] = "mean",
+    ) -> None:
+        super().__init__()
+        self.modalities: tuple[Modality, ...] = tuple(one for one in MODALITIES if one in widths)
+        self.widths = {one: widths[one] for one in self.modalities}
+        self.category_width = category_width
+        self.width = width
+        self.product_head = ProjectionHead(sum(self.widths.values()), hidden, width, normalise)
+        self.category_head = ProjectionHead(category_width, hidden, width, normalise)
+        self.missing = nn.ParameterDict(
+            {one: nn.Parameter(torch.zeros(self.widths[one])) for one in self.modalities}
+        )
+        attends = attributes == "attention" and "attributes" in self.modalities
+        self.attention = AttentionPooling(self.widths["attributes"]) if attends else None
+
+    def joined(
+        self, rows: Mapping[Modality, Rows], present: Mapping[Modality, Tensor] | None = None
+    ) -> Tensor:
+        """(n, sum of widths): h_p of Eq. 7.6, a product's rows one after another: image, title, attributes.
+
+        Args:
+            rows: of each modality of the model.
+            present: (n,) booleans of modalities that some product lacks; where nothing is said all have it, but
+                for attributes given as :class:`Bags`, where a product without any lacks them.
+
+        Raises:
+            MismatchError: a modality is not given, or rows are of another length.
+        """
+        parts = []
+        for one, (given, there) in self._given(rows, present).items():
+            parts.append(given if there is None else torch.where(there[:, None], given, self.missing[one]))
+        return torch.cat(parts, dim=1)
+
+    def products(
+        self,
+        rows: Mapping[Modality, Rows],
+        present: Mapping[Modality, Tensor] | None = None,
+        keep: Keep | None = None,
+    ) -> Tensor:
+        """(n, width) unit rows p of products, g_p of :meth:`joined`, whose arguments it takes.
+
+        The rows of what is missing enter as numbers, and their gradient comes by a term that is 0: through them
+        autograd would compute a gradient for every number of every encoder's row, a fifth of all arithmetic.
+        """
+        all_given = self._given(rows, present)
+        parts, absent = [], []
+        for one, (given, there) in all_given.items():
+            if there is None:
+                parts.append(given)
+                absent.append(torch.zeros(len(given), dtype=given.dtype, device=given.device))
+            else:
+                parts.append(torch.where(there[:, None], given, self.missing[one].detach()))
+                absent.append((~there).to(given.dtype))
+        shift = None
+        if torch.is_grad_enabled() and any(there is not None for _, there in all_given.values()):
+            of_missing = torch.block_diag(*(self.missing[one][None] for one in self.modalities))  # type: ignore[no-untyped-call]
+            through = torch.stack(absent, dim=1) @ linear(of_missing, self.product_head.first.weight.detach())
+            shift = through - through.detach()
+        return normalize(self.product_head(torch.cat(parts, dim=1), keep, shift), dim=1)
+
+    def _given(
+        self, rows: Mapping[Modality, Rows], present: Mapping[Modality, Tensor] | None
+    ) -> dict[Modality, tuple[Tensor, Tensor | None]]:
+        """Per modality one row per product, and which products have it; None for all."""
+        made: dict[Modality, tuple[Tensor, Tensor | None]] = {}
+        for one in self.modalities:
+            given = rows.get(one)
+            if given is None:
+                known = ", ".join(self.modalities)
+                raise MismatchError(f"no {one} rows for a model of {known}", f"give {one} rows")
+            there = None if present is None else present.get(one)
+            if isinstance(given, Bags):
+                there = given.counts > 0 if there is None else there
+                given = mean_pooled(given) if self.attention is None else self.attention(given)
+            if given.shape[1] != self.widths[one]:
+                raise MismatchError(
+                    f"{one} rows are {given.shape[1]} wide, the model takes {self.widths[one]}",
+                    "give rows of the encoder that the model was trained with",
+                )
+            made[one] = given, there
+        return made
+
+    def categories(self, rows: Tensor, keep: Keep | None = None) -> Tensor:
+        """(q, width) unit rows c of categories, from (q, category_width) rows."""
+        return normalize(self.category_head(rows, keep), dim=1)
+
+    def forward(
+        self,
+        rows: Mapping[Modality, Rows],
+        categories: Tensor,
+        present: Mapping[Modality, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Unit rows p of products and c of categories."""
+        return self.products(rows, present), self.categories(categories)

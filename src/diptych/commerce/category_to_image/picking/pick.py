@@ -1,0 +1,182 @@
+"""Pick: the best k pictured products for every category, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.catalogue.lineages import nodes_on_paths
+from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.picking.best import Gallery
+from diptych.commerce.category_to_image.picking.distinct import Distinct, Distinguisher
+from diptych.commerce.category_to_image.picking.picks import Picks
+from diptych.commerce.category_to_image.product_rows import product_rows
+from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.progress import task
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["Among", "pick", "pick_rows"]
+
+Among = Literal["all", "members"]
+"""Whose pictures a category may get: any product's, or those of the products sorted into it or below it."""
+
+_FOUND = 1 << 21  # products held while duplicates are looked for
+
+
+def pick(
+    ranker: Ranker,
+    features: ProductFeatures,
+    catalogue: Catalogue,
+    category_features: CategoryFeatures,
+    k: int = 8,
+    *,
+    nodes: np.ndarray | None = None,
+    among: Among = "all",
+    distinct: Sequence[Distinct] = (),
+    about: dict[str, Any] | None = None,
+) -> Picks:
+    """The best ``k`` pictured products of each category by a ranker.
+
+    Args:
+        ranker: orders products for a category.
+        features: of the catalogue's products, in its order.
+        catalogue: the products.
+        category_features: of ``nodes``, in their order.
+        k: how many pictures per category; there are fewer where nothing more may be shown.
+        nodes: (q,) categories to pick for; None: all of the tree.
+        among: see :data:`Among`.
+        distinct: see :data:`~diptych.commerce.category_to_image.picking.distinct.DISTINCT`. One picture is never
+            shown twice in one category.
+        about: what else should be printed beside the result.
+
+    Raises:
+        UsageError: ``k`` below 1, another ``among`` or ``distinct``, a node that is none.
+        DataError: no product has a picture.
+        MismatchError: features of other products or categories.
+    """
+    if list(features.ids) != list(catalogue.ids):
+        raise MismatchError(
+            f"features of {len(features):,} products, a catalogue of {len(catalogue):,}: not the same products",
+            "make the features of this catalogue",
+        )
+    products = product_rows(ranker, features)
+    return pick_rows(
+        ranker.category_rows(category_features),
+        products,
+        catalogue,
+        k,
+        texts=category_features.texts,
+        nodes=nodes,
+        among=among,
+        distinct=distinct,
+        unmatched=ranker.unmatched,
+        about={"ranker": ranker.describe(), "fingerprint": ranker.fingerprint, **(about or {})},
+    )
+
+
+def pick_rows(
+    category_rows: np.ndarray | csr_array,
+    products: np.ndarray | csr_array,
+    catalogue: Catalogue,
+    k: int = 8,
+    *,
+    texts: Sequence[str],
+    nodes: np.ndarray | None = None,
+    among: Among = "all",
+    distinct: Sequence[Distinct] = (),
+    unmatched: Literal["ranked", "unranked"] = "ranked",
+    about: dict[str, Any] | None = None,
+) -> Picks:
+    """As :func:`pick`, from rows of categories and of products, which may be memory-mapped.
+
+    ``unmatched`` is the ranker's; of its own products a category also shows those that have nothing in common with it.
+
+    Memory beside rows and result: a block of scores, and some bytes per product.
+    """
+    if k < 1:
+        raise UsageError(f"k is {k}, it must be at least 1")
+    if among not in ("all", "members"):
+        raise UsageError(f"among {among!r} is none", "all or members")
+    chosen = np.arange(len(catalogue.tree)) if nodes is None else np.asarray(nodes, dtype=np.int64)
+    if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(catalogue.tree)):
+        raise UsageError(f"node {int(chosen.max())} is none of a tree of {len(catalogue.tree):,} categories")
+    for what, have, want in (
+        ("rows of categories", category_rows.shape[0], len(chosen)),
+        ("texts of categories", len(texts), len(chosen)),
+        ("rows of products", products.shape[0], len(catalogue)),
+    ):
+        if have != want:
+            raise MismatchError(f"{want:,} {what} expected, got {have:,}", "make them of this catalogue")
+    if not catalogue.pictured.any():
+        raise DataError(
+            f"{catalogue.name}: none of {len(catalogue):,} products has a picture, so there is nothing to pick",
+            "fetch the pictures, or name their folder",
+        )
+    gallery = Gallery(category_rows, products, catalogue.pictured, unmatched == "unranked")
+    tell = Distinguisher(catalogue, distinct)
+    if among == "all":
+        found = _among_all(gallery, tell, len(chosen), k)
+    else:
+        found = _among_members(gallery, tell, catalogue, chosen, k)
+    counts = np.array([len(one) for one, _ in found], dtype=np.int64)
+    return Picks(
+        catalogue=catalogue,
+        nodes=chosen,
+        texts=list(texts),
+        start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        products=np.concatenate([np.empty(0, np.int64), *(one for one, _ in found)]),
+        scores=np.concatenate([np.empty(0), *(scores for _, scores in found)]),
+        k=k,
+        among=among,
+        distinct=tuple(distinct),
+        about=about or {},
+    )
+
+
+Found = list[tuple[np.ndarray, np.ndarray]]
+"""Per category, its products and their scores."""
+
+
+def _among_all(gallery: Gallery, tell: Distinguisher, count: int, k: int) -> Found:
+    """Twice as deep for those that show too many twice, until they have k or there is nothing more."""
+    nothing = (np.empty(0, np.int64), np.empty(0))
+    found: Found = [nothing] * count
+    left, depth = np.arange(count), min(k, len(gallery))
+    while len(left):
+        unsatisfied = []
+        step = max(1, _FOUND // depth)
+        for begin in range(0, len(left), step):
+            some = left[begin : begin + step]
+            products, scores = gallery.best(some, depth)
+            for one, mine, values in zip(some.tolist(), products, scores, strict=True):
+                kept = np.array(tell.first(mine.tolist(), k), dtype=np.int64)
+                found[one] = (mine[kept], values[kept])
+                if len(kept) < k and mine[-1] != -1 and depth < len(gallery):
+                    unsatisfied.append(one)
+        left, depth = np.array(unsatisfied, dtype=np.int64), min(4 * depth, len(gallery))
+    return found
+
+
+def _among_members(
+    gallery: Gallery, tell: Distinguisher, catalogue: Catalogue, chosen: np.ndarray, k: int
+) -> Found:
+    start, nodes = nodes_on_paths(catalogue)
+    pictured = np.repeat(catalogue.pictured, np.diff(start))
+    product = np.repeat(np.arange(len(catalogue)), np.diff(start))[pictured]
+    nodes = nodes[pictured]
+    product = product[np.argsort(nodes, kind="stable")]
+    begins = np.concatenate([[0], np.cumsum(np.bincount(nodes, minlength=len(catalogue.tree)))])
+    found: Found = []
+    with task("categories", len(chosen)) as bar:
+        for place, node in enumerate(chosen.tolist()):
+            mine, scores = gallery.among(place, product[begins[node] : begins[node + 1]])
+            kept = np.array(tell.first(mine.tolist(), k), dtype=np.int64)
+            found.append((mine[kept], scores[kept]))
+            bar.advance()
+    return found

@@ -1,0 +1,1 @@
+"""A kind of untrained ranker per file."""

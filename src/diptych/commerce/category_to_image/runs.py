@@ -1,0 +1,224 @@
+"""CategoryRun: the folder of one trained model with all that using it takes.
+
+::
+
+    RUN/
+      category_run.json   state, options, data, splits, encoders, versions; written last
+      model/              the heads
+      encoders/           what makes rows of pictures and texts
+      tree.json           the categories
+      splits.parquet      id and split of every product
+      metrics.jsonl       one line per epoch
+      training.json       what was asked for, by which the same call is known
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.catalogue import Catalogue
+from diptych.commerce.catalogue.texts import category_texts
+from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import atomic_path, read_json, write_json
+from diptych.core.version import __version__
+from diptych.data.taxonomy import CategoryTree
+
+if TYPE_CHECKING:
+    from diptych.commerce.category_to_image.features import FeatureMaker
+    from diptych.commerce.category_to_image.options import TrainOptions
+    from diptych.commerce.category_to_image.training import TrainedModel
+
+__all__ = ["MARKER", "CategoryRun"]
+
+MARKER = "category_run.json"
+FORMAT = 1
+_AGAIN = "train it again: diptych categories train"
+
+
+class CategoryRun:
+    """A trained model, its encoders and its tree; write one with :meth:`finish`, read one with :meth:`open`.
+
+    Attributes:
+        folder: where it is.
+        about: what ``category_run.json`` says: ``model``, ``options``, ``data`` (how the products were read),
+            ``splits`` (sizes), ``catalogue`` (fingerprint), ``notes``, ``encoders``, ``libraries``.
+    """
+
+    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+        self.folder = folder
+        self.about = about
+
+    @classmethod
+    def finish(
+        cls,
+        folder: Path | str,
+        model: TrainedModel,
+        maker: FeatureMaker,
+        catalogue: Catalogue,
+        data: Mapping[str, Any],
+    ) -> CategoryRun:
+        """Put what using a model takes beside it, in the folder that it was trained in.
+
+        Args:
+            folder: ``out`` of :func:`~diptych.commerce.category_to_image.training.train.train`.
+            model: what that gave.
+            maker: what made its rows.
+            catalogue: all products with their splits.
+            data: how they were read, JSON-able.
+
+        Raises:
+            UsageError: nothing was trained in the folder.
+            StorageError: a write failed.
+        """
+        folder = Path(folder)
+        if not (folder / "model").is_dir():
+            raise UsageError(f"no model was trained in {folder}", "train with out= that folder first")
+        maker.save(folder / "encoders")
+        tree = catalogue.tree
+        codes = [[list(path), code] for path, code in tree.codes.items()]
+        write_json(folder / "tree.json", {"paths": [list(path) for path in tree.paths], "codes": codes})
+        _write_splits(folder / "splits.parquet", catalogue)
+        about = {
+            "format": FORMAT,
+            "diptych": __version__,
+            "model": model.name,
+            "fingerprint": model.fingerprint,
+            "options": model.options.model_dump(mode="json"),
+            "data": dict(data),
+            "catalogue": catalogue.fingerprint,
+            "splits": catalogue.split_sizes,
+            "notes": list(catalogue.notes),
+            "encoders": maker.describe(),
+            "tree": tree.fingerprint,
+            "python": platform.python_version(),
+            "libraries": _versions(),
+        }
+        write_json(folder / MARKER, about)
+        return cls(folder, about)
+
+    @classmethod
+    def open(cls, folder: Path | str) -> CategoryRun:
+        """Read a run; model and encoders are read when they are first needed.
+
+        Raises:
+            UsageError: the folder holds none, or one that has not ended.
+            StorageError: it is of another version.
+        """
+        folder = Path(folder)
+        if not (folder / MARKER).is_file():
+            if (folder / "training.json").is_file():
+                raise UsageError(
+                    f"the training in {folder} has not ended",
+                    "give the diptych categories train that began it again",
+                )
+            raise UsageError(
+                f"{folder} holds no trained category model (no {MARKER})",
+                f"make one: diptych categories train DATA --out {folder}",
+            )
+        about = read_json(folder / MARKER)
+        found = about.get("format") if isinstance(about, dict) else None
+        if found != FORMAT:
+            raise StorageError(f"{folder} is a run of format {found}, this version reads {FORMAT}", _AGAIN)
+        return cls(folder, about)
+
+    @cached_property
+    def model(self) -> TrainedModel:
+        """The trained heads."""
+        from diptych.commerce.category_to_image.training import TrainedModel
+
+        return TrainedModel.open(self.folder / "model")
+
+    @property
+    def options(self) -> TrainOptions:
+        """How it was trained."""
+        return self.model.options
+
+    @cached_property
+    def maker(self) -> FeatureMaker:
+        """The frozen encoders.
+
+        Raises:
+            UsageError, StorageError, MismatchError: they name weights that are gone, damaged or others by now.
+        """
+        from diptych.commerce.category_to_image.features import FeatureMaker
+
+        return FeatureMaker.open(self.folder / "encoders")
+
+    @cached_property
+    def tree(self) -> CategoryTree:
+        """The categories of the products that it was trained on.
+
+        Raises:
+            StorageError: the file is missing or damaged.
+        """
+        said = read_json(self.folder / "tree.json")
+        try:
+            return CategoryTree(said["paths"], {tuple(path): code for path, code in said["codes"]})
+        except (KeyError, TypeError, ValueError) as error:
+            raise StorageError(f"{self.folder / 'tree.json'} is damaged: {error}", _AGAIN) from None
+
+    @cached_property
+    def splits(self) -> dict[str, str]:
+        """The split of every product, by id."""
+        import pyarrow.parquet as parquet
+
+        try:
+            table = parquet.read_table(self.folder / "splits.parquet")
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{self.folder / 'splits.parquet'} cannot be read: {error}", _AGAIN) from None
+        return dict(zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True))
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One entry per epoch: loss, temperature, validation measures."""
+        file = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+    def features(self, catalogue: Catalogue) -> ProductFeatures:
+        """Rows of products by this run's encoders; products may lack pictures."""
+        return self.maker.products(catalogue, missing="none")
+
+    def category_features(self, categories: Sequence[str] | Sequence[int] | np.ndarray) -> CategoryFeatures:
+        """Rows of categories by this run's encoders.
+
+        Args:
+            categories: texts; or nodes of the run's tree, whose text is what the run was trained with, name or path.
+        """
+        given = list(categories)
+        if given and not isinstance(given[0], str):
+            given = category_texts(self.tree, (int(node) for node in given), self.options.query)
+        return self.maker.categories([str(text) for text in given])
+
+    def describe(self) -> str:
+        """One line."""
+        options = self.about["options"]
+        return (
+            f"{self.about['model']} of {options['setting']} categories by {options['query']}, "
+            f"{self.about['fingerprint']}, in {self.folder}"
+        )
+
+
+def _write_splits(file: Path, catalogue: Catalogue) -> None:
+    import pyarrow
+    import pyarrow.parquet as parquet
+
+    splits = pyarrow.array(list(catalogue.splits), pyarrow.string()).dictionary_encode()
+    table = pyarrow.table({"id": pyarrow.array(list(catalogue.ids), pyarrow.string()), "split": splits})
+    with atomic_path(file) as temporary:
+        parquet.write_table(table, temporary, compression="zstd")
+
+
+def _versions() -> dict[str, str]:
+    from importlib import metadata
+
+    return {
+        name: metadata.version(name) for name in ("torch", "numpy", "pillow", "scikit-learn", "safetensors")
+    }

@@ -1,0 +1,27 @@
+"""Product scenes: a generated shop, with planted effects, so that what each modality can tell is known.
+
+``facets`` says what can be true of a product and ``effects`` what each modality tells of it; ``tree`` grows the
+categories, ``product`` draws what is true and what is told, ``telling`` writes it and ``picture`` shows it, and
+``chunks`` puts it into files. ``truth`` counts, ``ideal`` is the best possible observer; ``make`` and ``read`` are the
+way in and out.
+"""
+
+from diptych.data.scenes.products.columns import DATASET, MARKER, PRODUCTS, TRUTH, VERSION
+from diptych.data.scenes.products.effects import MODALITIES, Effects, Telling
+from diptych.data.scenes.products.make import N_PRODUCTS, make_product_scenes
+from diptych.data.scenes.products.read import product_scenes, read_product_scenes
+
+__all__ = [
+    "DATASET",
+    "MARKER",
+    "MODALITIES",
+    "N_PRODUCTS",
+    "PRODUCTS",
+    "TRUTH",
+    "VERSION",
+    "Effects",
+    "Telling",
+    "make_product_scenes",
+    "product_scenes",
+    "read_product_scenes",
+]

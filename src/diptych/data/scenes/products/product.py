@@ -1,0 +1,139 @@
+"""Products: what is true of one, and what each modality tells of it, before anything is drawn or written.
+
+Every product has its own generators, named by (seed, number, purpose): it does not depend on how many products
+there are, nor on what is said of other things, in which order, or by how many processes.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from diptych.data.scenes.products.effects import MODALITIES, Effects, Telling
+from diptych.data.scenes.products.facets import DEPARTMENTS, FACETS, SAID
+from diptych.data.scenes.products.tree import ShopTree
+
+__all__ = ["SPLIT_OF_TEN", "Product", "Shares", "generator", "product_of", "second_place"]
+
+SPLIT_OF_TEN = ("train", "train", "test", "train", "train", "val", "train", "test", "train", "train")
+"""The splits of products 0 to 9, of 10 to 19, and so on."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Parts of all products, 0 to 1.
+
+    Attributes:
+        without_picture: that have no picture.
+        without_title: that have no title.
+        without_attributes: that have no attributes.
+        without_category: whose category is not given.
+        in_two_places: that are in a second category too.
+        dirt: whose title and attributes hold HTML, entities and strange white space.
+    """
+
+    without_picture: float = 0.0
+    without_title: float = 0.0
+    without_attributes: float = 0.0
+    without_category: float = 0.0
+    in_two_places: float = 0.0
+    dirt: float = 0.0
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product.
+
+    Attributes:
+        number: from 0 on.
+        split: its split.
+        leaf: the number of the leaf that it belongs to.
+        facts: facet → value, of all facets, the noun included.
+        told: modality → facet → the value that it tells, rightly or wrongly; a modality that is missing is absent.
+        given: whether its category is given.
+        second: the number of a second leaf, or None.
+        dirty: whether its texts are spoilt.
+    """
+
+    number: int
+    split: str
+    leaf: int
+    facts: Mapping[str, str]
+    told: Mapping[str, Mapping[str, str]]
+    given: bool
+    second: int | None
+    dirty: bool
+
+
+def generator(seed: int, number: int, purpose: str) -> random.Random:
+    """The generator of one purpose of one product."""
+    return random.Random(f"diptych products/{seed}/{number}/{purpose}")
+
+
+def product_of(seed: int, number: int, tree: ShopTree, effects: Effects, shares: Shares) -> Product:
+    """Product ``number`` of a shop."""
+    chance = generator(seed, number, "facts")
+    leaf = min(bisect_right(tree.cumulative, chance.random()), len(tree.leaves) - 1)
+    values = tree.leaves[leaf].values
+    facts = {facet: values.get(facet) or chance.choice(list(SAID[facet])) for facet in FACETS}
+    facts["noun"] = DEPARTMENTS[facts["department"]].noun
+    lot = generator(seed, number, "shares")
+    drawn = [lot.random() for _ in range(6)]
+    missing = dict(
+        zip(
+            MODALITIES, (shares.without_picture, shares.without_title, shares.without_attributes), strict=True
+        )
+    )
+    told = {
+        modality: _told(generator(seed, number, modality), facts, values, effects, modality)
+        for modality, draw in zip(MODALITIES, drawn[:3], strict=True)
+        if draw >= missing[modality]
+    }
+    return Product(
+        number=number,
+        split=SPLIT_OF_TEN[number % len(SPLIT_OF_TEN)],
+        leaf=leaf,
+        facts=facts,
+        told=told,
+        given=drawn[3] >= shares.without_category,
+        second=second_place(tree, leaf) if drawn[4] < shares.in_two_places else None,
+        dirty=drawn[5] < shares.dirt,
+    )
+
+
+def _told(
+    chance: random.Random,
+    facts: Mapping[str, str],
+    values: Mapping[str, str],
+    effects: Effects,
+    modality: str,
+) -> dict[str, str]:
+    """What a modality tells, in the order of facets; every facet takes the same draws, told or not."""
+    found = {}
+    telling = effects.of(modality)
+    for facet, value in facts.items():
+        how = telling.get(facet, Telling(0.0))
+        depends = modality == "picture" or facet == "noun" or facet in values
+        draws = chance.random(), chance.random(), chance.random()
+        if draws[0] < how.told * (1.0 if depends else effects.beside):
+            others = [other for other in SAID[facet] if other != value]
+            found[facet] = value if draws[1] < how.right else others[int(draws[2] * len(others))]
+    return found
+
+
+def second_place(tree: ShopTree, leaf: int) -> int | None:
+    """The leaf of another department that is most like ``leaf``: of its shape, where any is, and with most values in
+    common, the first of several."""
+    own = tree.leaves[leaf].values
+
+    def likeness(number: int) -> tuple[bool, int]:
+        other = tree.leaves[number].values
+        same = sum(own.get(facet) == value for facet, value in other.items())
+        return own.get("shape") == other.get("shape"), same
+
+    others = [
+        number for number, other in enumerate(tree.leaves) if other.values["department"] != own["department"]
+    ]
+    return max(others, key=likeness, default=None)

@@ -1,0 +1,74 @@
+"""From a taxonomy file to a Taxonomy, by the format that recognises it or the one named."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from diptych.core.errors import UsageError
+from diptych.data.lines import numbered_lines
+from diptych.data.taxonomy.declaration import TAXONOMIES, Beginning, Taxonomy, TaxonomyFormat
+
+__all__ = ["read_taxonomy", "recognised_format"]
+
+_LINES = 20
+
+
+def _beginning(path: Path, encoding: str) -> Beginning:
+    lines = numbered_lines(path, encoding)
+    return Beginning(path, tuple(islice((line for _, line in lines if line.strip()), _LINES)))
+
+
+def _recognised(beginning: Beginning) -> TaxonomyFormat | None:
+    found = (one for one in TAXONOMIES if one.recognises(beginning))
+    return min(found, key=lambda one: one.general, default=None)
+
+
+def recognised_format(path: Path | str) -> TaxonomyFormat | None:
+    """The format that recognises a file by its first lines; None where none does.
+
+    Raises:
+        DataError: the file is missing, or its beginning cannot be read as UTF-8.
+    """
+    return _recognised(_beginning(Path(path), "utf-8"))
+
+
+def read_taxonomy(path: Path | str, format: str | None = None, **options: Any) -> Taxonomy:
+    """Read a file of categories, plain or gzipped.
+
+    Args:
+        path: the file.
+        format: its format's name; recognised from its first lines when not given.
+        options: the format's own options, e.g. ``orphans="root"``; those of text files have ``encoding``.
+
+    Raises:
+        UsageError: no format recognises the file, or an option is not one of the format's.
+        DataError: the file is missing, damaged, in another encoding, or not as its format says; the message names
+            the line.
+    """
+    path = Path(path)
+    given = {key: str(value) for key, value in options.items() if value is not None}
+    if format is None:
+        beginning = _beginning(path, given.get("encoding", "utf-8"))
+        found = _recognised(beginning)
+        if found is None:
+            raise UsageError(
+                f"no taxonomy format recognises {path}"
+                + (
+                    f", which begins with {beginning.lines[0][:60]!r}"
+                    if beginning.lines
+                    else ", which is empty"
+                ),
+                f"name the format with --format, one of {', '.join(TAXONOMIES.names())}",
+            )
+        chosen = found
+    else:
+        chosen = TAXONOMIES.get(format)
+    for key in given:
+        if key not in chosen.options:
+            known = ", ".join(chosen.options) or "none"
+            raise UsageError(
+                f"taxonomy format {chosen.name!r} has no option {key!r}", f"its options: {known}"
+            )
+    return chosen.read(path, **given)

@@ -1,0 +1,85 @@
+"""Targets of the text side of a dual encoder: CLIP and its like, or one that was trained here.
+
+The source is whatever :meth:`DualEncoder.load` takes. Its rows are the encoder's own, so that they can be compared
+with the rows that its image side makes of pictures.
+
+Source: Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from diptych.core.errors import UsageError
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.family import rooted
+from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
+from diptych.encoders.targets.options import TargetOptions
+
+__all__ = ["DualTexts"]
+
+
+class DualTexts(TargetModel):
+    """The text side of a dual encoder.
+
+    Args:
+        encoder: makes the rows.
+        source: where it is from, as :meth:`DualEncoder.load` takes it.
+
+    Raises:
+        UsageError: its rows are not compared by the cosine.
+    """
+
+    kind: ClassVar[str] = "dual"
+
+    def __init__(self, encoder: DualEncoder, source: str) -> None:
+        if encoder.similarity != "cosine":
+            raise UsageError(
+                f"{source} compares its rows by {encoder.similarity}, unit rows are compared by cosine",
+                "give an encoder whose similarity is the cosine",
+            )
+        self.encoder = encoder
+        self.source = source
+
+    @property
+    def width(self) -> int:
+        """Length of a target."""
+        return self.encoder.width
+
+    @property
+    def fingerprint(self) -> str:
+        """The encoder's own."""
+        return self.encoder.fingerprint
+
+    def describe(self) -> dict[str, Any]:
+        """What it is."""
+        own = {"kind": self.kind, "model": self.source, "width": self.width, "fingerprint": self.fingerprint}
+        return own | {"encoder": self.encoder.describe()}
+
+    def _rows(self, texts: list[str]) -> np.ndarray:
+        return self.encoder.encode_texts(texts, batch_size=len(texts))
+
+    def _write(self, folder: Path) -> dict[str, Any]:
+        return {"model": self.source}
+
+
+def _make(options: TargetOptions, captions: Sequence[str]) -> TargetModel:
+    if options.precision != "float32":
+        raise UsageError(
+            f"precision {options.precision} with a dual encoder", "leave it out: its rows are float32"
+        )
+    source = rooted(options.model)
+    return DualTexts(DualEncoder.load(source), source)
+
+
+def _open(folder: Path, settings: dict[str, Any]) -> TargetModel:
+    return DualTexts(DualEncoder.load(settings["model"]), settings["model"])
+
+
+TARGETS.add(
+    TargetKind("dual", "the text side of a dual encoder", "Radford et al. 2021", _make, _open),
+)

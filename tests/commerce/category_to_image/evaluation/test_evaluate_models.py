@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_evaluation import SMALL, evaluated
+
+from diptych.commerce.catalogue import Catalogue, judge
+from diptych.commerce.category_to_image.evaluation import (
+    CATEGORY_MEASURES,
+    TRAINED,
+    ModelsEvaluation,
+    evaluate_given,
+    evaluate_models,
+    measure_ranker,
+    modalities_of,
+    printed_name,
+)
+from diptych.commerce.category_to_image.evaluation.work import features_of_nodes, ready_ranker
+from diptych.commerce.category_to_image.features import FeatureMaker
+from diptych.commerce.category_to_image.training import train
+from diptych.core.errors import (
+    DataError,
+    Interrupted,
+    MismatchError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
+from diptych.data.taxonomy import CategoryTree
+from diptych.evaluation import compare
+
+Shop = tuple[Catalogue, FeatureMaker]
+
+
+def held_out(shop: Catalogue) -> Catalogue:
+    return shop.subset([row for row, name in enumerate(shop.splits) if name != "train"])
+
+
+def test_names_of_models() -> None:
+    assert TRAINED == ("clip-i", "clip-t", "clip-a", "clip-it", "clip-ia", "clip-ta", "clip-ita")
+    assert modalities_of("clip-ia") == ("image", "attributes")
+    assert modalities_of("clip") is None
+    assert [printed_name(one) for one in ("bm25", "clip-ita", "clip")] == ["BM25", "CLIP-ITA", "CLIP"]
+
+
+def test_a_cell_is_what_training_and_measuring_by_hand_give(shop: Shop, found: ModelsEvaluation) -> None:
+    catalogue, maker = shop
+    test, learned = held_out(catalogue), catalogue.split("train")
+    names = [path[-1] for path in catalogue.tree.paths]
+    rows = maker.categories(names)
+    options = SMALL.model_copy(update={"setting": "most-specific", "seed": 1})
+    model = train(learned, maker.products(learned, missing="none"), rows, options)
+    judged = judge(test, "most-specific")
+    expected = measure_ranker(
+        model, maker.products(test, missing="none"), features_of_nodes(rows, judged.nodes), judged
+    )
+    cell = found.cells("most-specific", "clip-ita")[1]
+    for name in CATEGORY_MEASURES:
+        assert np.array_equal(cell.result.per_query["t2i"][name], expected.per_query["t2i"][name])
+    assert cell.result.value("R@1", "i2t") == expected.value("R@1", "i2t")
+    assert cell.about["fingerprint"] == model.fingerprint
+    first = judged.labels[cell.first[:, 0]] == judged.nodes
+    assert np.array_equal(first, cell.result.per_query["t2i"]["P@1"] == 1)
+    guessed = judged.nodes[cell.guess] == judged.labels
+    assert guessed.mean() == pytest.approx(cell.result.value("R@1", "i2t"))
+
+
+def test_untrained_models_are_measured_once_and_say_so(shop: Shop, found: ModelsEvaluation) -> None:
+    catalogue, maker = shop
+    assert len(found.cells("all", "bm25")) == 1
+    assert len(found.cells("all", "clip-i")) == 2
+    products = maker.products(held_out(catalogue), missing="none")
+    ranker = ready_ranker("bm25", products)
+    judged = found.judged("most-general")
+    asking = maker.categories([catalogue.tree.paths[node][-1] for node in judged.nodes])
+    expected = measure_ranker(ranker, products, asking, judged)
+    assert found.value("most-general", "bm25", "P@1").mean == expected.value("P@1", "t2i") == 0
+    assert found.left_out == {}
+
+
+def test_tables_levels_and_errors_agree_with_values_per_category(found: ModelsEvaluation) -> None:
+    for setting in found.settings:
+        judged = found.judged(setting)
+        depth = found.tree.depth[judged.nodes]
+        for row in found.table(setting):
+            each = found.per_category(setting, row.model, "mAP@10")
+            value = row.values["mAP@10"]
+            assert value.mean == pytest.approx(each.mean())
+            assert value.low is not None
+            assert value.low <= value.mean + 1e-9
+            levels = found.levels(setting, row.model, "mAP@10")
+            assert {one.group: one.categories for one in levels} == {
+                int(level): int((depth == level).sum()) for level in np.unique(depth)
+            }
+            total = sum(one.categories * one.spread.mean for one in levels)
+            assert total == pytest.approx(each.sum())
+            counts = found.errors(setting, row.model)
+            cells = found.cells(setting, row.model)
+            assert counts.asked == len(cells) * len(judged.nodes)
+            hits = sum(float(cell.result.per_query["t2i"]["P@1"].sum()) for cell in cells)
+            ties = any((np.diff(cell.scores[:, :2]) == 0).any() for cell in cells)
+            assert ties or counts.right == pytest.approx(hits)
+            seen, unseen = (found.errors(setting, row.model, seen=flag) for flag in (True, False))
+            assert seen.asked + unseen.asked == counts.asked
+            assert seen.wrong + unseen.wrong == counts.wrong
+    assert found.compare("most-specific")[0].run != "clip-ita"
+    assert {one.run for one in found.compare("most-specific")} == {"bm25", "sentence", "clip-i"}
+
+
+def test_results_can_be_compared_as_others_are(found: ModelsEvaluation) -> None:
+    """The house's own comparison takes a cell's results, for those who want both directions."""
+    results = found.results("most-specific")
+    runs = {"sentence": results["sentence"][0], "clip-ita": results["clip-ita"]}
+    said = compare(runs, ["R@1"], samples=0, flips=100)
+    assert {one.direction for one in said.differences} == {"i2t", "t2i"}
+
+
+def test_numbers_hold_protocol_examples_and_chance(found: ModelsEvaluation) -> None:
+    said = found.numbers["settings"]["most-specific"]
+    assert [row["label"] for row in said["table"]] == ["BM25", "sentence encoder", "CLIP-I", "CLIP-ITA"]
+    assert "6 categories ask" in said["line"] or "categories ask" in said["line"]
+    assert said["baseline"] == "clip-ita"
+    assert "Holm over 24 comparisons" in said["comparison"]
+    for one in said["examples"]["clip-ita"]:
+        assert one["right"] == (one["category"] == one["found"])
+        assert one["product"].startswith("p")
+    line = found.line()
+    for part in ("relevance by label", "seeds 0, 1", "12 products to train on", "12 to find", "grid", "lsa"):
+        assert part in line, part
+    assert "1 products without a category are no candidates" in said["line"]
+
+
+def test_opened_again_it_is_the_same_and_nothing_is_made_twice(
+    shop: Shop, found: ModelsEvaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from diptych.commerce.category_to_image.evaluation.work import Work
+
+    again = ModelsEvaluation.open(found.folder)
+    assert again.numbers == found.numbers
+    assert np.array_equal(again.judged("all").labels, found.judged("all").labels)
+
+    def run(self: Work, *_: object) -> None:
+        raise AssertionError("a cell was made again")
+
+    monkeypatch.setattr(Work, "run", run)
+    assert evaluated(*shop, found.folder).numbers == found.numbers
+
+
+def test_stopped_and_damaged_it_goes_on_to_the_same_numbers(
+    shop: Shop, found: ModelsEvaluation, folder: Path
+) -> None:
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 40
+
+    with pytest.raises(Interrupted, match="is kept"):
+        evaluated(*shop, folder, should_stop=stop)
+    kept = sorted(folder.glob("cells/*/*.npz"))
+    assert kept
+    assert len(kept) < 18
+    with pytest.raises(StorageError, match="not finished"):
+        ModelsEvaluation.open(folder)
+    kept[0].write_bytes(kept[0].read_bytes()[:100])
+    finished = evaluated(*shop, folder)
+    for setting in found.settings:
+        for one, other in zip(
+            found.numbers["settings"][setting]["table"],
+            finished.numbers["settings"][setting]["table"],
+            strict=True,
+        ):
+            assert one == other
+
+
+def test_it_grows_by_models_and_seeds_and_refuses_another_protocol(shop: Shop, folder: Path) -> None:
+    small = {"settings": ["most-general"], "models": ["sentence", "clip-t"]}
+    first = evaluated(*shop, folder, **{**small, "seeds": (0,)})
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("cells/*/*.npz")}
+    assert len(before) == 2
+    grown = evaluated(*shop, folder, **{**small, "models": ["sentence", "clip-t", "clip-a"]})
+    assert grown.models == ("sentence", "clip-t", "clip-a")
+    assert len(grown.cells("most-general", "clip-t")) == 2
+    assert all(file.stat().st_mtime_ns == when for file, when in before.items())
+    assert grown.value("most-general", "sentence", "P@1") == first.value("most-general", "sentence", "P@1")
+    with pytest.raises(MismatchError, match="query name and path"):
+        evaluated(*shop, folder, **small, query="path")
+    with pytest.raises(MismatchError, match="epochs 2 and 3"):
+        evaluated(*shop, folder, **{**small, "options": SMALL.model_copy(update={"epochs": 3})})
+
+
+def test_untrained_models_first_and_trained_ones_later(shop: Shop, folder: Path) -> None:
+    catalogue, maker = shop
+    parts = (catalogue.split("train"), catalogue.split("val"), catalogue.split("test"), maker, folder)
+    said = {"settings": ["most-general"], "seeds": (0,), "options": SMALL, "missing": "none"}
+    first = evaluate_models(*parts, models=["bm25"], **said)
+    assert "to train on" not in first.line()
+    both = evaluate_models(*parts, models=["bm25", "clip-t"], **said)
+    assert "6 to choose the epoch by" in both.line()
+    assert both.models == ("bm25", "clip-t")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="slow to start elsewhere")
+def test_processes_give_the_same_bits(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
+    made = evaluated(*shop, folder, settings=["all"], models=["bm25", "clip-ita"], jobs=2)
+    for mine, theirs in zip(made.cells("all", "clip-ita"), found.cells("all", "clip-ita"), strict=True):
+        assert mine.about["fingerprint"] == theirs.about["fingerprint"]
+        assert np.array_equal(mine.scores, theirs.scores)
+
+
+def test_by_path_ancestors_count(shop: Shop, folder: Path) -> None:
+    made = evaluated(*shop, folder, settings=["all"], models=["sentence"], relevance="path")
+    judged = made.judged("all")
+    assert judged.truth.i2t.counts.max() > 1
+    assert set(judged.nodes) == set(range(len(made.tree)))
+    [cell] = made.cells("all", "sentence")
+    category, right = made.first_categories("all", cell)
+    inside = [
+        node in made.tree.ancestors(found)
+        for node, found in zip(judged.nodes, category, strict=True)
+        if found >= 0
+    ]
+    # The label is drawn from the product's path, so a product whose label is below or at the category is right.
+    assert all(is_right for is_right, is_inside in zip(right, inside, strict=False) if is_inside)
+    assert "relevance by path" in made.line()
+
+
+def test_seen_and_unseen_are_of_each_seeds_training(shop: Shop, found: ModelsEvaluation) -> None:
+    from diptych.commerce.catalogue.splits import seen_nodes
+
+    nodes = found.judged("all").nodes
+    for seed, cell in enumerate(found.cells("all", "clip-ita")):
+        assert np.array_equal(cell.seen, seen_nodes(shop[0].split("train"), "all", seed)[nodes])
+    groups = found.seen("all", "clip-ita", "P@1")
+    assert sum(one.categories for one in groups) == pytest.approx(len(nodes))
+
+
+def test_what_the_features_do_not_allow_is_left_out_or_refused(shop: Shop, folder: Path) -> None:
+    catalogue, maker = shop
+    test = held_out(catalogue)
+    made = evaluate_models(
+        catalogue.split("train"),
+        None,
+        test,
+        replace(maker, image=None),
+        folder,
+        settings=["most-general"],
+        seeds=(0,),
+        options=SMALL,
+        missing="none",
+    )
+    assert set(made.left_out) == {"clip", "clip-i", "clip-it", "clip-ia", "clip-ita"}
+    assert "needs image" in made.left_out["clip-ita"]
+    assert made.baseline == "clip-ta"
+    assert any("clip-ita" in note for note in made.notes)
+    with pytest.raises(UsageError, match="dual encoder"):
+        evaluated(*shop, folder / "other", models=["clip"])
+
+
+def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None:
+    for error, match, said in (
+        (UnknownNameError, "clip-x", {"models": ["clip-x"]}),
+        (UnknownNameError, "setting", {"settings": ["some"]}),
+        (UsageError, "no seed", {"seeds": ()}),
+        (UsageError, "no model", {"models": []}),
+        (UsageError, "own options", {"published": True}),
+        (UsageError, "0 jobs", {"jobs": 0}),
+    ):
+        with pytest.raises(error, match=match):
+            evaluated(*shop, folder, **said)
+    other = replace(shop[0], tree=CategoryTree([*shop[0].tree.paths, ("Home",)]))
+    with pytest.raises(MismatchError, match="another category tree"):
+        evaluate_models(shop[0].split("train"), None, other.split("test"), shop[1], folder)
+    with pytest.raises(DataError, match="no evaluation of categories"):
+        ModelsEvaluation.open(folder / "nothing")
+    strange = folder / "mine"
+    strange.mkdir(parents=True)
+    (strange / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="holds other things"):
+        evaluated(*shop, strange, models=["sentence"])
+
+
+def test_published_training_is_said_and_has_its_own_options(shop: Shop, folder: Path) -> None:
+    from diptych.commerce.category_to_image.evaluation import GridProtocol
+    from diptych.commerce.category_to_image.evaluation.cell import CellName
+    from diptych.commerce.category_to_image.evaluation.work import options_for
+
+    protocol = GridProtocol(
+        ("clip-ia",), ("most-general",), (3,), "", "", "", "", "label", "path", True, {}, 0
+    )
+    options = options_for(protocol, CellName("most-general", "clip-ia", 3))
+    assert (options.temperature, options.batch_size, options.duplicates) == (1.0, 8, "negatives")
+    assert (options.model, options.seed, options.query) == ("clip-ia", 3, "path")
+    assert "compat published" in protocol.line()
+
+
+def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
+    catalogue, maker = shop
+    test, learned = held_out(catalogue), catalogue.split("train")
+    rows = maker.categories([path[-1] for path in catalogue.tree.paths])
+    options = SMALL.model_copy(update={"setting": "most-specific"})
+    model = train(learned, maker.products(learned, missing="none"), rows, options)
+    made = evaluate_given(
+        model, test, maker.products(test, missing="none"), rows, folder, given="a model", query="name"
+    )
+    assert made.models == ("clip-ita",)
+    assert made.protocol.seeds == ()
+    assert made.value("most-specific", "clip-ita", "P@5").values[0] == pytest.approx(
+        found.value("most-specific", "clip-ita", "P@5").values[0]
+    )
+    assert "nothing fitted" in made.line()
+    assert made.seen("most-specific", "clip-ita", "P@1") == []
+    assert made.numbers["settings"]["all"]["errors"]["clip-ita"]["seen"] is None
+    with pytest.raises(DataError, match="features of 12 products"):
+        evaluate_given(
+            model, learned.subset([0, 1]), maker.products(test, missing="none"), rows, folder, given=""
+        )
+
+
+def test_json_is_plain(found: ModelsEvaluation) -> None:
+    said = json.loads((found.folder / "evaluation.json").read_text())
+    assert said["kind"] == "categories"
+    assert said["protocol"]["seeds"] == [0, 1]
+    assert said["features"]["image"]["source"] == "grid"

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from diptych.commerce.category_to_image.evaluation import CATEGORY_MEASURES, measure_ranker
+from diptych.commerce.category_to_image.evaluation.scored import first_of, score_rows
+from diptych.core.errors import DataError
+from diptych.evaluation import Bootstrap
+
+from . import by_hand
+
+
+def scores(matrix: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of products and of categories whose products are the matrix (categories, products)."""
+    given = np.array(matrix, dtype=np.float32)
+    return np.ascontiguousarray(given.T), np.eye(len(given), dtype=np.float32)
+
+
+RELEVANT = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=bool)
+MATRIX = [
+    [0.9, 0.2, 0.8, 0.1, 0.3, 0.0],  # relevant at 1 and 4
+    [0.9, 0.8, 0.7, 0.6, 0.5, 0.4],  # at 3
+    [0.1, 0.2, 0.3, 0.9, 0.8, 0.7],  # at 1, 2 and 3
+]
+
+
+def test_three_by_six_by_hand() -> None:
+    products, texts = scores(MATRIX)
+    ranker = by_hand.Given(products, texts)
+    result = measure_ranker(ranker, by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    expected = {
+        "P@1": [1, 0, 1],
+        "P@5": [2 / 5, 1 / 5, 3 / 5],
+        "P@10": [2 / 10, 1 / 10, 3 / 10],
+        "mAP@5": [(1 + 2 / 4) / 2, 1 / 3, 1],
+        "mAP@10": [(1 + 2 / 4) / 2, 1 / 3, 1],
+        "R-precision": [1 / 2, 0, 1],
+        "mAP-hits@5": [(1 + 2 / 4) / 2, 1 / 3, 1],
+        "mAP-hits@10": [(1 + 2 / 4) / 2, 1 / 3, 1],
+    }
+    assert set(expected) == set(CATEGORY_MEASURES)
+    for name, values in expected.items():
+        assert result.per_query["t2i"][name] == pytest.approx(values), name
+        assert result.value(name, "t2i") == pytest.approx(np.mean(values))
+    # products that ask: 0 and 1 tie first with category 1, or lose to it; 3, 4 and 5 find their own
+    assert result.per_query["i2t"]["R@1"].tolist() == pytest.approx([1 / 2, 0, 0, 1, 1, 1])
+    assert result.score("P@1", "t2i").chance == pytest.approx((2 / 6 + 1 / 6 + 3 / 6) / 3)
+    assert "mAP-hits@5" in result.protocol.compat
+    assert result.protocol.about["setting"] == "most-specific"
+
+
+def test_only_judged_products_are_ranked() -> None:
+    products, texts = scores(MATRIX)
+    wide = np.concatenate([np.full((1, 3), 5, dtype=np.float32), products])  # would be first everywhere
+    judged = by_hand.judged(RELEVANT, np.arange(1, 7))
+    result = measure_ranker(by_hand.Given(wide, texts), by_hand.features(7), by_hand.categories(3), judged)
+    assert result.per_query["t2i"]["P@1"].tolist() == [1, 0, 1]
+
+
+SPARSE = np.array([[2.0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0]], dtype=np.float32)
+
+
+def test_a_product_without_a_common_word_is_not_retrieved() -> None:
+    """Category 0 finds products 0 and 2, category 1 nothing, category 2 product 4 alone."""
+    ranker = by_hand.Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
+    given = (by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    result = measure_ranker(ranker, *given)
+    values = result.per_query["t2i"]
+    assert values["P@1"].tolist() == [1, 0, 1]
+    assert values["P@10"].tolist() == pytest.approx([1 / 10, 0, 1 / 10])
+    assert values["mAP@10"].tolist() == pytest.approx([1 / 2, 0, 1 / 3])
+    assert values["mAP-hits@10"].tolist() == pytest.approx([1, 0, 1])
+    assert values["R-precision"].tolist() == pytest.approx([1 / 2, 0, 1 / 3])
+    assert result.per_query["i2t"]["R@1"].tolist() == pytest.approx([1, 0, 0, 0, 1, 0])
+    assert "not retrieved" in result.protocol_line()
+    # By the plain tie rule, products without a word would give category 1 a share of a hit.
+    tied = by_hand.Given(ranker.products, ranker.categories, "ranked")
+    assert measure_ranker(tied, *given).per_query["t2i"]["P@1"][1] == pytest.approx(1 / 6)
+    # The whole gallery still makes the chance level.
+    assert result.score("P@1", "t2i").chance == pytest.approx((2 / 6 + 1 / 6 + 3 / 6) / 3)
+
+
+def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None:
+    """A picture that is missing has a row of zeros: it must not beat pictures whose cosine is below 0."""
+    products = np.array([[-0.5], [0], [-0.2], [0.1], [0], [0.3]], dtype=np.float32)
+    texts = np.array([[1], [1], [0]], dtype=np.float32)
+    ranker = by_hand.Given(products, texts, "unranked")
+    given = (by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    values = measure_ranker(ranker, *given).per_query["t2i"]
+    # Retrieved, best first: products 5, 3, 2, 0. Category 0 has 0 (last) and 1 (never), category 1 has 2 (third).
+    assert values["mAP@10"].tolist() == pytest.approx([1 / 4 / 2, 1 / 3, 0])
+    rows, found = first_of(score_rows(ranker, *given), 5)
+    assert rows.tolist() == [[5, 3, 2, 0, -1], [5, 3, 2, 0, -1], [-1] * 5]
+    assert found[0].tolist() == pytest.approx([0.3, 0.1, -0.2, -0.5, 0])
+    guess, _ = first_of(score_rows(ranker, *given), 1, side="i2t")
+    assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
+    nothing = by_hand.Given(np.zeros((6, 1), np.float32), texts, "unranked")
+    assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]
+
+
+def test_first_of_sparse_rows() -> None:
+    ranker = by_hand.Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
+    scored = score_rows(ranker, by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    assert first_of(scored, 3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
+    assert first_of(scored, 1, side="i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
+
+
+def test_agrees_with_ir_measures() -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    random = np.random.default_rng(4)
+    labels = random.integers(0, 12, 60)
+    relevant = np.arange(12)[:, None] == labels
+    relevant[:, 0] |= ~relevant.any(axis=1)
+    products, texts = (random.normal(size=size).astype(np.float32) for size in ((60, 8), (12, 8)))
+    judged = by_hand.judged(relevant)
+    result = measure_ranker(
+        by_hand.Given(products, texts),
+        by_hand.features(60),
+        by_hand.categories(12),
+        judged,
+        measures=("P@1", "P@5", "P@10", "R-precision", "mAP-positives@5", "mAP-positives@10", "mAP"),
+    )
+    exact = texts.astype(np.float64) @ products.T.astype(np.float64)
+    qrels = [ir_measures.Qrel(f"{c}", f"{p}", int(relevant[c, p])) for c in range(12) for p in range(60)]
+    run = [ir_measures.ScoredDoc(f"{c}", f"{p}", exact[c, p]) for c in range(12) for p in range(60)]
+    for ours, theirs in {
+        "P@1": ir_measures.P @ 1,
+        "P@5": ir_measures.P @ 5,
+        "P@10": ir_measures.P @ 10,
+        "R-precision": ir_measures.Rprec,
+        "mAP-positives@5": ir_measures.AP @ 5,
+        "mAP-positives@10": ir_measures.AP @ 10,
+        "mAP": ir_measures.AP,
+    }.items():
+        found = {one.query_id: one.value for one in ir_measures.iter_calc([theirs], qrels, run)}
+        assert result.per_query["t2i"][ours] == pytest.approx([found[f"{c}"] for c in range(12)]), ours
+
+
+def test_intervals_and_odd_input() -> None:
+    products, texts = scores(MATRIX)
+    ranker, judged = by_hand.Given(products, texts), by_hand.judged(RELEVANT)
+    result = measure_ranker(
+        ranker, by_hand.features(6), by_hand.categories(3), judged, bootstrap=Bootstrap(200)
+    )
+    score = result.score("P@1", "t2i")
+    assert score.low is not None
+    assert score.high is not None
+    assert 0 <= score.low <= score.value <= score.high <= 1
+    with pytest.raises(DataError, match="2 category rows for 3"):
+        measure_ranker(ranker, by_hand.features(6), by_hand.categories(2), judged)
+    with pytest.raises(DataError, match="product 5 was judged, 5 products"):
+        measure_ranker(ranker, by_hand.features(5), by_hand.categories(3), judged)

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from diptych.commerce.category_to_image.features.rows import CategoryFeatures
+from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.training import TrainedModel, train
+from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
+from tests.support.category_rows import ABOUT, made_shop
+
+SMALL = TrainOptions(hidden=12, width=6, epochs=3, batch_size=10, learning_rate=5e-3)
+
+
+def stop_at(asked: int) -> Callable[[], bool]:
+    """Ask to stop the ``asked``-th time that somebody wants to know."""
+    calls = iter(range(1, 10_000))
+    return lambda: next(calls) == asked
+
+
+def weights(model: TrainedModel) -> dict[str, torch.Tensor]:
+    return dict(model.model.state_dict())
+
+
+def same(one: TrainedModel, other: TrainedModel) -> bool:
+    left, right = weights(one), weights(other)
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_it_learns_what_the_rows_hold() -> None:
+    shop = made_shop(150)
+    before = train(*shop, SMALL.model_copy(update={"epochs": 1, "learning_rate": 1e-9}), validation=shop[:2])
+    after = train(*shop, SMALL.model_copy(update={"epochs": 12}), validation=shop[:2])
+    first, last = before.about["metrics"][0], after.about["metrics"][-1]
+    assert last["loss"] < 0.6 * first["loss"]
+    assert max(line["mAP@10"] for line in after.about["metrics"]) > first["mAP@10"] + 0.3
+
+
+@pytest.mark.parametrize("stops", [(1,), (4,), (7, 3)], ids=["at-once", "in-an-epoch", "twice"])
+@pytest.mark.parametrize("duplicates", ["masked", "negatives"])
+def test_stopped_and_resumed_ends_with_the_same_bits(
+    tmp_path: Path, stops: tuple[int, ...], duplicates: str
+) -> None:
+    shop = made_shop()
+    options = SMALL.model_copy(
+        update={"duplicates": duplicates, "attributes": "attention", "tree_distance": 0.1, "setting": "all"}
+    )
+    options = options.model_copy(update={"resample": True})
+    whole = train(*shop, options, tmp_path / "whole", validation=shop[:2])
+    for stop in stops:
+        with pytest.raises(Interrupted, match="the same call goes on"):
+            train(*shop, options, tmp_path / "cut", validation=shop[:2], should_stop=stop_at(stop))
+    resumed = train(*shop, options, tmp_path / "cut", validation=shop[:2])
+    assert same(whole, resumed)
+    assert whole.about == resumed.about
+    assert (tmp_path / "whole/metrics.jsonl").read_bytes() == (tmp_path / "cut/metrics.jsonl").read_bytes()
+    assert not (tmp_path / "cut/checkpoint.safetensors").exists()
+
+
+_KILLED = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.support.category_rows import made_shop
+from tests.commerce.category_to_image.training.test_train import LONG
+from diptych.commerce.category_to_image.training import train
+shop = made_shop()
+train(*shop, LONG, {out!r}, validation=shop[:2])
+"""
+LONG = SMALL.model_copy(update={"epochs": 30})
+
+
+def test_killed_it_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[4])
+    script = _KILLED.format(root=root, out=str(tmp_path / "cut"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    log = tmp_path / "cut/metrics.jsonl"
+    until = time.monotonic() + 60
+    while not (log.is_file() and len(log.read_text().splitlines()) >= 2) and process.poll() is None:
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    shop = made_shop()
+    resumed = train(*shop, LONG, tmp_path / "cut", validation=shop[:2])
+    assert same(train(*shop, LONG, validation=shop[:2]), resumed)
+    assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == list(range(1, 31))
+
+
+def test_seeds_matter_and_threads_of_python_do_not(tmp_path: Path) -> None:
+    shop = made_shop()
+    one, again = train(*shop, SMALL), train(*shop, SMALL)
+    torch.rand(3)  # somebody else draws
+    assert same(one, again)
+    assert not same(one, train(*shop, SMALL.model_copy(update={"seed": 1})))
+
+
+def test_memory_mapped_rows_give_the_same_bits(tmp_path: Path) -> None:
+    catalogue, features, categories = made_shop()
+    np.save(tmp_path / "image.npy", features.image)
+    np.save(tmp_path / "title.npy", features.title)
+    mapped = replace(
+        features,
+        image=np.load(tmp_path / "image.npy", mmap_mode="r"),
+        title=np.load(tmp_path / "title.npy", mmap_mode="r"),
+    )
+    assert same(train(catalogue, features, categories, SMALL), train(catalogue, mapped, categories, SMALL))
+
+
+def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
+    shop = made_shop()
+    one = train(*shop, SMALL, tmp_path / "run")
+    before = (tmp_path / "run/model/model.safetensors").stat().st_mtime_ns
+    assert same(one, train(*shop, SMALL, tmp_path / "run", should_stop=lambda: True))
+    assert (tmp_path / "run/model/model.safetensors").stat().st_mtime_ns == before
+    with pytest.raises(MismatchError, match="epochs 3, asked for was 5"):
+        train(*shop, SMALL.model_copy(update={"epochs": 5}), tmp_path / "run")
+    with pytest.raises(MismatchError, match="products"):
+        train(*made_shop(70), SMALL, tmp_path / "run")
+
+
+def test_products_without_a_category_are_counted_and_change_nothing_else() -> None:
+    catalogue, features, categories = made_shop(60, uncategorised=5)
+    made = train(catalogue, features, categories, SMALL)
+    assert (made.about["products"], made.about["without_category"]) == (55, 5)
+
+
+def test_the_best_epoch_is_kept_and_patience_ends() -> None:
+    shop = made_shop(80)
+    hasty = SMALL.model_copy(update={"epochs": 40, "learning_rate": 0.05, "patience": 3})
+    made = train(*shop, hasty, validation=shop[:2])
+    values = [line["mAP@10"] for line in made.about["metrics"]]
+    best = made.about["best_epoch"]
+    assert best == 1 + int(np.argmax(values))
+    assert made.about["epochs"] in (best + 3, 40)
+    assert made.about["temperature"] == made.about["metrics"][best - 1]["temperature"]
+    shorter = train(*shop, hasty.model_copy(update={"epochs": best, "patience": None}), validation=shop[:2])
+    assert same(made, shorter)
+
+
+@pytest.mark.parametrize("modality", ["image", "title", "attribute"])
+def test_a_row_that_is_not_finite_is_named(modality: str) -> None:
+    catalogue, features, categories = made_shop()
+    field = {"image": "image", "title": "title", "attribute": "attribute_rows"}[modality]
+    rows = np.array(getattr(features, field))
+    place = int(features.attribute_items[features.attribute_start[7]]) if modality == "attribute" else 7
+    rows[place, 2] = np.nan
+    spoiled = replace(features, **{field: rows})
+    owners = np.repeat(np.arange(60), np.diff(features.attribute_start))[features.attribute_items == place]
+    with pytest.raises(
+        NumericalError, match=rf"the {modality}s? row of product p(\d+) is not finite"
+    ) as caught:
+        train(catalogue, spoiled, categories, SMALL)
+    named = int(caught.value.message.split("product p")[1].split()[0])
+    assert named in (owners.tolist() if modality == "attribute" else [7])
+
+
+def test_a_category_that_is_not_finite_is_named() -> None:
+    catalogue, features, categories = made_shop()
+    text = np.array(categories.text)
+    text[catalogue.tree.node(("Home", "Lamps"))] = np.inf
+    with pytest.raises(NumericalError, match="category 'Lamps'"):
+        train(catalogue, features, replace(categories, text=text), SMALL)
+
+
+def test_what_does_not_belong_together() -> None:
+    catalogue, features, categories = made_shop()
+    with pytest.raises(MismatchError, match=r"features of 60 products, 59 in the catalogue"):
+        train(catalogue.subset(range(59)), features, categories, SMALL)
+    half = CategoryFeatures(categories.texts[:5], categories.text[:5], None, ABOUT)
+    with pytest.raises(MismatchError, match="rows of 5 categories, the tree has 10"):
+        train(catalogue, features, half, SMALL)
+    other = replace(categories, about={**ABOUT, "text": {"fingerprint": "another"}})
+    with pytest.raises(MismatchError, match="made-text.*another"):
+        train(catalogue, features, other, SMALL)
+    with pytest.raises(DataError, match="no product has a row of image"):
+        train(catalogue, replace(features, pictured=np.zeros(60, bool)), categories, SMALL)
+    with pytest.raises(DataError, match="1 of 60 products have a category"):
+        train(*made_shop(60, uncategorised=59), SMALL)
+    one = catalogue.subset(np.flatnonzero(catalogue.place == catalogue.place[0]))
+    rows = [catalogue.ids.index(name) for name in one.ids]
+    some = replace(
+        features,
+        ids=one.ids,
+        titles=one.titles,
+        image=None if features.image is None else features.image[rows],
+        title=features.title[rows],
+        attribute_start=np.zeros(len(rows) + 1, dtype=np.int64),
+        attribute_items=np.zeros(0, dtype=np.int64),
+        pictured=features.pictured[rows],
+        titled=features.titled[rows],
+    )
+    with pytest.raises(DataError, match="ask with the words 'Long sleeves'"):
+        train(one, some, categories, SMALL.model_copy(update={"modalities": ("image", "title")}))
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "holiday.txt").write_text("sun")
+    with pytest.raises(UsageError, match="holds other things"):
+        train(*made_shop(), SMALL, tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["holiday.txt"]

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.training import TrainedModel, train
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
+from tests.support.category_rows import ABOUT, made_shop
+
+SMALL = TrainOptions(hidden=12, width=6, epochs=2, batch_size=10, normalise="after")
+
+
+@pytest.fixture(scope="module")
+def trained() -> TrainedModel:
+    return train(*made_shop(), SMALL)
+
+
+def test_rows_are_unit_rows_whatever_a_product_lacks(trained: TrainedModel) -> None:
+    _, features, categories = made_shop()
+    bare = replace(
+        features,
+        pictured=np.zeros(60, bool),
+        titled=np.zeros(60, bool),
+        attribute_start=np.zeros(61, np.int64),
+        attribute_items=np.zeros(0, np.int64),
+    )
+    for rows in (
+        trained.product_rows(features),
+        trained.product_rows(bare),
+        trained.category_rows(categories),
+    ):
+        assert rows.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
+
+
+def test_blocks_give_the_same_rows(trained: TrainedModel, tmp_path: Path) -> None:
+    _, features, _ = made_shop()
+    whole = trained.product_rows(features)
+    blocks = list(trained.product_blocks(features, 7))
+    assert [len(rows) for _, rows in blocks] == [7] * 8 + [4]
+    np.testing.assert_allclose(np.concatenate([rows for _, rows in blocks]), whole, atol=1e-6)
+    out = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype="float32", shape=whole.shape)
+    trained.product_rows(features, out)
+    assert np.array_equal(out, whole)
+    with pytest.raises(UsageError, match="a block of 0"):
+        next(trained.product_blocks(features, 0))
+
+
+def test_saved_and_opened_it_is_the_same(trained: TrainedModel, tmp_path: Path) -> None:
+    _, features, categories = made_shop()
+    trained.save(tmp_path / "model")
+    opened = TrainedModel.open(tmp_path / "model")
+    assert opened.fingerprint == trained.fingerprint
+    assert opened.describe() == trained.describe()
+    assert opened.name == "clip-ita"
+    assert np.array_equal(opened.product_rows(features), trained.product_rows(features))
+    assert np.array_equal(opened.category_rows(categories), trained.category_rows(categories))
+
+
+def test_rows_of_other_encoders_are_refused(trained: TrainedModel) -> None:
+    _, features, categories = made_shop()
+    other = {**ABOUT, "image": {"fingerprint": "another"}}
+    with pytest.raises(MismatchError, match="image encoder made-image, these are of another"):
+        trained.product_rows(replace(features, about=other))
+    trained.category_rows(replace(categories, about=other))  # it does not look at pictures
+    with pytest.raises(MismatchError, match="text encoder made-text, these are of new"):
+        trained.category_rows(replace(categories, about={**ABOUT, "text": {"fingerprint": "new"}}))
+
+
+def test_a_model_without_pictures_takes_any_image_encoder() -> None:
+    catalogue, features, categories = made_shop()
+    made = train(catalogue, features, categories, SMALL.model_copy(update={"modalities": ("title",)}))
+    other = {**ABOUT, "image": {"fingerprint": "another"}}
+    assert made.name == "clip-t"
+    assert np.array_equal(
+        made.product_rows(replace(features, image=None, about=other)), made.product_rows(features)
+    )
+
+
+def test_rows_that_are_not_finite_are_named(trained: TrainedModel) -> None:
+    _, features, categories = made_shop()
+    title = np.array(features.title)
+    title[11] = np.nan
+    with pytest.raises(NumericalError, match="title row of product p11"):
+        trained.product_rows(replace(features, title=title))
+    text = np.array(categories.text)
+    text[0] = np.nan
+    with pytest.raises(NumericalError, match="category 'Clothes'"):
+        trained.category_rows(replace(categories, text=text))
+
+
+def test_damage_is_said(trained: TrainedModel, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no trained category model"):
+        TrainedModel.open(tmp_path)
+    trained.save(tmp_path / "model")
+    marker, weights = tmp_path / "model/category_model.json", tmp_path / "model/model.safetensors"
+    said, bytes_before = marker.read_text(), weights.read_bytes()
+    marker.write_text(said.replace('"format": 1', '"format": 9'))
+    with pytest.raises(StorageError, match="format 9, this version reads 1"):
+        TrainedModel.open(tmp_path / "model")
+    marker.write_text(said.replace('"hidden": 12', '"hidden": 13'))
+    with pytest.raises(StorageError, match="of another model"):
+        TrainedModel.open(tmp_path / "model")
+    marker.write_text(said)
+    weights.write_bytes(bytes_before[:-3])
+    with pytest.raises(StorageError, match=r"model\.safetensors"):
+        TrainedModel.open(tmp_path / "model")
+    changed = bytearray(bytes_before)
+    changed[-2] ^= 1
+    weights.write_bytes(bytes(changed))
+    with pytest.raises(MismatchError, match="fingerprint"):
+        TrainedModel.open(tmp_path / "model")

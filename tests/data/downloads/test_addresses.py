@@ -1,0 +1,104 @@
+"""Addresses that are followed, and where they lead."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from diptych.core.errors import DataError
+from diptych.data.downloads import read_wanted
+from diptych.data.downloads.addresses import host_of, is_public, origin_of, proper_address
+from diptych.data.downloads.fetching import retry_after
+from diptych.data.downloads.trouble import Trouble
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("http://x.org", "http://x.org/"),
+        (" HTTPS://X.org:8443/a b.jpg?q=ä#top ", "https://x.org:8443/a%20b.jpg?q=%C3%A4"),
+        ("http://x.org/a%20b._AC_UL320_.jpg", "http://x.org/a%20b._AC_UL320_.jpg"),
+        ("http://bücher.example/ü.png", "http://xn--bcher-kva.example/%C3%BC.png"),
+        ("http://[2001:db8::1]/a", "http://[2001:db8::1]/a"),
+        ("http://x.org/a\r\nHost: y", "http://x.org/aHost:%20y"),
+    ],
+)
+def test_addresses_are_made_proper(given: str, asked: str) -> None:
+    assert proper_address(given) == asked
+    assert origin_of(asked) == asked.split("//")[0] + "//" + host_of(asked)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "x.org/a.jpg",
+        "//x.org/a",
+        "ftp://x.org/a",
+        "file:///etc/passwd",
+        "data:image/png;base64,AA",
+        "http://",
+        "http://u:p@x.org/",
+        "http://x.org:port/",
+        "http://[::1/",
+        "http://" + "a" * 70 + ".org/",
+    ],
+)
+def test_other_addresses_are_not_followed(given: str) -> None:
+    with pytest.raises(Trouble) as caught:
+        proper_address(given)
+    assert caught.value.kind == "address"
+    assert ":p@" not in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "192.168.0.1",
+        "172.16.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "::1",
+        "fe80::1%eth0",
+        "fc00::1",
+        "::ffff:127.0.0.1",
+        "2002:7f00:1::",
+    ],
+)
+def test_private_numbers(number: str) -> None:
+    assert not is_public(number)
+
+
+@pytest.mark.parametrize("number", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"])
+def test_public_numbers(number: str) -> None:
+    assert is_public(number)
+
+
+def test_pauses_that_hosts_ask_for() -> None:
+    assert retry_after("120") == 120
+    assert retry_after("soon") is None
+    assert retry_after("") is None
+    later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    assert 3500 < (retry_after(later) or 0) <= 3600
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+
+
+def test_lists_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read as CSV"):
+        read_wanted(tmp_path / "none.csv")
+    file = tmp_path / "list.csv"
+    file.write_text("name,url\na,http://x/1\n")
+    with pytest.raises(DataError, match="columns name, url"):
+        read_wanted(file)
+    file.write_text("id,address\n,http://x/1\n")
+    with pytest.raises(DataError, match="line 2: no id"):
+        read_wanted(file)
+    file.write_text("\ufeffid,address,more\na,http://x/1,z\nb,\n")
+    assert [one.id for one in read_wanted(file)] == ["a"]

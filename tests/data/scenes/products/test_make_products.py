@@ -1,0 +1,245 @@
+"""A shop is made once, found again, the same from the same seed, and never half."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, ImageError, StorageError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.data import read_collection
+from diptych.data.collection import Collection
+from diptych.data.products import attributes_of, paths_of, plain_text
+from diptych.data.scenes import make_product_scenes, product_scenes, read_product_scenes
+from diptych.data.scenes.products import PRODUCTS, VERSION, Effects, Telling
+from diptych.data.scenes.products import chunks as chunks_module
+from diptych.data.scenes.products import make as make_module
+from diptych.data.scenes.products.tree import grow
+
+Options = dict[str, Any]
+
+
+def every_byte(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_processes_change_no_byte(shop: Path, options: Options, tmp_path: Path) -> None:
+    other = make_product_scenes(tmp_path / "other", 200, workers=2, **options)
+    assert every_byte(shop) == every_byte(other)
+
+
+def test_a_larger_shop_begins_with_the_smaller(shop: Path, options: Options, tmp_path: Path) -> None:
+    fewer = make_product_scenes(tmp_path / "fewer", 70, workers=1, **options)
+    assert (shop / PRODUCTS).read_bytes().startswith((fewer / PRODUCTS).read_bytes())
+    many, few = every_byte(shop), every_byte(fewer)
+    assert all(many[name] == content for name, content in few.items() if name.endswith(".png"))
+
+
+def test_what_is_missing_changes_nothing_else(products: Collection, tmp_path: Path) -> None:
+    whole = product_scenes(tmp_path / "whole", 200, seed=3, size=32, workers=1)
+    assert whole.records is not None
+    assert products.records is not None
+    assert whole.pictured.all()
+    assert whole.n_captions == 200
+    for row, (full, less) in enumerate(zip(whole.records, products.records, strict=True)):
+        assert full["facts"] == less["facts"]
+        assert full["belongs"] == less["belongs"] == full["category_paths"][0]
+        assert less["title"] in ("", full["title"])
+        assert {**full["told"], **less["told"]} == full["told"]
+        told = dict(attributes_of(less))
+        assert {**dict(attributes_of(full)), **told} == dict(attributes_of(full))
+        if products.pictured[row]:
+            assert np.array_equal(np.asarray(whole.image(row)), np.asarray(products.image(row)))
+
+
+def test_shares_are_as_asked(products: Collection) -> None:
+    assert products.records is not None
+    lacking = {
+        "picture": int((~products.pictured).sum()),
+        "title": sum(not record["title"] for record in products.records),
+        "attributes": sum(not attributes_of(record) for record in products.records),
+        "category": sum(not paths_of(record) for record in products.records),
+        "one place": sum(len(paths_of(record)) > 1 for record in products.records),
+    }
+    for what, count in lacking.items():
+        assert 5 <= count <= 38, what  # 200 products, a tenth: 20 ± 4.3 standard deviations
+    # the title, the attributes and the picture that are missing are not told of either
+    for row, record in enumerate(products.records):
+        assert ("picture" in record["told"]) == bool(products.pictured[row])
+        assert ("title" in record["told"]) == bool(record["title"])
+
+
+def test_records_are_products(shop: Path, products: Collection) -> None:
+    assert products.records is not None
+    assert products.split_sizes == {"train": 140, "test": 40, "val": 20}
+    assert len(set(products.image_ids)) == 200
+    lines = [json.loads(line) for line in (shop / PRODUCTS).read_text().splitlines()]
+    spoilt = 0
+    for row, (record, line) in enumerate(zip(products.records, lines, strict=True)):
+        assert record["product"] == products.image_ids[row] == line["id"]
+        assert products.captions_of(row) == ([record["title"]] if record["title"] else [])
+        assert "<" not in record["title"]
+        assert record["title"] == plain_text(line["title"] or "")
+        spoilt += line["title"] not in (None, record["title"])
+        for path in paths_of(record):
+            assert 2 <= len(path) <= 9
+        for name, value in attributes_of(record):
+            assert record["told"]["attributes"].get(name, value) == value
+        if not products.pictured[row]:
+            with pytest.raises(ImageError, match="has no picture"):
+                products.image(row)
+    assert 25 <= spoilt <= 90
+
+
+def test_two_places_are_in_two_departments(products: Collection) -> None:
+    assert products.records is not None
+    twice = [paths_of(record) for record in products.records if len(paths_of(record)) > 1]
+    assert twice
+    assert all(first[0] != second[0] for first, second in twice)
+    sellers: dict[str, set[str]] = {}
+    for leaf in grow(3).leaves:
+        sellers.setdefault(leaf.values["shape"], set()).add(leaf.values["department"])
+    for first, second in twice:  # of the same shape, where another department has it
+        shape, other = first[1].split()[0].lower(), second[1].split()[0].lower()
+        assert shape == other or len(sellers[shape]) == 1
+
+
+def test_one_category_may_hold_half_of_all(tmp_path: Path) -> None:
+    half = product_scenes(tmp_path / "half", 300, skew=0.5, size=32, workers=1)
+    assert half.records is not None
+    largest = Counter(tuple(record["belongs"]) for record in half.records).most_common(1)[0][1]
+    assert 120 <= largest <= 200
+    all_of_them = product_scenes(tmp_path / "all", 20, skew=1.0, size=32, workers=1)
+    assert all_of_them.records is not None
+    assert len({tuple(record["belongs"]) for record in all_of_them.records}) == 1
+
+
+@pytest.mark.parametrize("levels", [(1, 1), (2, 2), (3, 4), (9, 9)])
+def test_paths_have_the_levels_that_were_asked_for(levels: tuple[int, int], tmp_path: Path) -> None:
+    made = product_scenes(tmp_path / "made", 60, levels=levels, size=32, workers=1)
+    assert made.records is not None
+    lengths = {len(record["belongs"]) for record in made.records}
+    assert (min(lengths), max(lengths)) == levels
+
+
+def test_the_reader_recognises_it(shop: Path, products: Collection) -> None:
+    assert read_collection(shop).text_fingerprint == products.text_fingerprint
+    with pytest.raises(UsageError, match="has no option 'images'"):
+        read_collection(shop, images="elsewhere")
+
+
+def test_the_cache_is_made_once_and_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
+    first = make_product_scenes(None, 10, size=32)
+    assert first.parent == tmp_path / "product-scenes"
+    before = every_byte(first)
+    stamp = (first / "dataset.json").stat().st_mtime_ns
+    assert make_product_scenes(None, 10, size=32) == first
+    assert (first / "dataset.json").stat().st_mtime_ns == stamp
+    assert make_product_scenes(None, 10, size=32, seed=1) != first
+    effects = Effects(beside=0.5)
+    assert make_product_scenes(None, 10, size=32, effects=effects) != first
+    (first / "pictures" / "000" / "000002.png").unlink()
+    assert make_product_scenes(None, 10, size=32) == first
+    assert every_byte(first) == before
+
+
+def test_what_is_interrupted_does_not_look_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(chunk: chunks_module.Chunk) -> list[dict[str, object]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chunks_module, "make_chunk", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make_product_scenes(tmp_path / "one", 10, size=32, workers=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_full_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        chunks_module,
+        "_PROGRAM",
+        "import errno, os\n"
+        "from diptych.data.scenes.products import chunks\n"
+        "def full(chunk): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))\n"
+        "chunks.make_chunk = full\n"
+        "chunks.serve()\n",
+    )
+    with pytest.raises(StorageError, match=r"No space left.*free some space"):
+        make_product_scenes(tmp_path / "one", 70, size=32, workers=2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_seed_means_does_not_change_unnoticed(products: Collection) -> None:
+    """If this fails on purpose, raise VERSION, so that nobody's cache holds the products of before."""
+    told = fingerprint(products.captions, products.records)
+    assert (VERSION, told) == (1, "b38053435baa31c7")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n_products": 0}, "0 products"),
+        ({"levels": (0, 3)}, "0 to 3 levels"),
+        ({"levels": (4, 3)}, "4 to 3 levels"),
+        ({"levels": (2, 10)}, "1 to 9"),
+        ({"levels": (3,)}, "the least and the most"),
+        ({"size": 8}, "size=32 to 1024"),
+        ({"skew": 1.5}, "skew is 1.5"),
+        ({"dirt": -0.1}, "dirt is -0.1"),
+        ({"without_title": float("nan")}, "without_title is nan"),
+        ({"workers": 0}, "workers=1 or more"),
+        ({"effects": Effects(beside=2.0)}, "beside is 2.0"),
+        ({"effects": Effects(title={"shape": Telling(0.5, 1.5)})}, "title: shape, right is 1.5"),
+        ({"effects": Effects(picture={"shape": Telling(1.0)})}, "pictures tell shape"),
+        ({"effects": Effects(title={"department": Telling(0.5)})}, "by the noun"),
+        ({"effects": Effects(attributes={"noun": Telling(0.5)})}, "give it to titles alone"),
+    ],
+)
+def test_impossible_wishes(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        make_product_scenes(tmp_path / "one", **{"n_products": 2, **options})
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_facet_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="taste"):
+        make_product_scenes(tmp_path / "one", 2, effects=Effects(title={"taste": Telling(0.5)}))
+
+
+def test_nothing_else_is_overwritten(shop: Path, options: Options, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="holds other files"):
+        make_product_scenes(tmp_path, 2)
+    with pytest.raises(UsageError, match=r"n_products=200.*n_products=2,"):
+        make_product_scenes(shop, 2, **options)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_what_is_damaged_is_said_to_be(
+    shop: Path, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_product_scenes(tmp_path / "made", 4, size=32)
+    lines = (made / PRODUCTS).read_text().splitlines()
+    (made / PRODUCTS).write_text("\n".join(lines[:3]) + "\n")
+    with pytest.raises(DataError, match="holds 3 products, 4 expected"):
+        read_product_scenes(made)
+    (made / PRODUCTS).write_text("\n".join(lines)[:-20])
+    with pytest.raises(DataError, match="line 4 is not JSON"):
+        read_product_scenes(made)
+    (made / PRODUCTS).unlink()
+    with pytest.raises(DataError, match="does not exist"):
+        read_product_scenes(made)
+    (made / "dataset.json").write_text('{"dataset":"product-scenes","version":0}')
+    with pytest.raises(DataError, match="version 0"):
+        read_product_scenes(made)
+    (made / "dataset.json").write_text('{"dataset":"scenes"}')
+    with pytest.raises(DataError, match="holds no product scenes"):
+        read_product_scenes(made)
+    monkeypatch.setattr(make_module, "VERSION", 2)
+    with pytest.raises(UsageError, match="version 1 with"):
+        make_product_scenes(shop, 200, **options)

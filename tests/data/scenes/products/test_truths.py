@@ -1,0 +1,314 @@
+"""truth.json is what anyone counts, and the best possible observer is as good as it says."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.core.files import read_json
+from diptych.data.collection import Collection
+from diptych.data.products import paths_of
+from diptych.data.scenes.products import MODALITIES, PRODUCTS, TRUTH, Effects, Telling
+from diptych.data.scenes.products import observer as observer_module
+from diptych.data.scenes.products.chunks import Shop, line_of
+from diptych.data.scenes.products.facets import DEPARTMENTS, SAID
+from diptych.data.scenes.products.ideal import SUBSETS, log_likelihood, model_name, posterior
+from diptych.data.scenes.products.observer import MOST_SPECIFIC, Observer, shared_precision
+from diptych.data.scenes.products.product import Shares
+from diptych.data.scenes.products.tree import Leaf, ShopTree, grow
+from diptych.data.scenes.products.truth import Truth
+
+Lines = list[dict[str, Any]]
+SHOP = Shop(0, (2, 9), 32, 0.0, Shares(without_picture=0.05, without_title=0.05), Effects())
+
+
+def truth_of(tree: ShopTree, effects: Effects, lines: Lines) -> dict[str, Any]:
+    """Of products that come by in blocks."""
+    truth = Truth(tree, effects)
+    for start in range(0, len(lines), 300):
+        truth.add(lines[start : start + 300])
+    return truth.to_dict()
+
+
+def observer(tree: ShopTree, effects: Effects, lines: Lines) -> dict[str, Any]:
+    one = Observer(tree, effects)
+    one.add(lines)
+    return one.to_dict()
+
+
+@pytest.fixture(scope="module")
+def lines() -> Lines:
+    """2,000 products, undrawn."""
+    return [line_of(SHOP, SHOP.product(number)) for number in range(2000)]
+
+
+@pytest.fixture(scope="module")
+def truth(lines: Lines) -> dict[str, Any]:
+    return truth_of(SHOP.tree, SHOP.effects, lines)
+
+
+def test_counts_are_what_the_records_say(shop: Path, products: Collection) -> None:
+    truth = read_json(shop / TRUTH)
+    records = products.records
+    assert records is not None
+    counts = truth["counts"]
+    assert counts["products"] == 200
+    assert counts["splits"] == products.split_sizes
+    assert counts["without picture"] == int((~products.pictured).sum())
+    assert counts["without title"] == sum(not record["title"] for record in records)
+    assert counts["without category"] == sum(not paths_of(record) for record in records)
+    assert counts["in two places"] == sum(len(paths_of(record)) == 2 for record in records)
+    levels = Counter(len(record["belongs"]) for record in records)
+    assert counts["levels"] == {str(level): count for level, count in sorted(levels.items())}
+    assert counts["mean level"] == pytest.approx(np.mean([len(record["belongs"]) for record in records]))
+    for modality, facets in truth["told"].items():
+        for facet, said in facets.items():
+            told = [r for r in records if facet in r["told"].get(modality, {})]
+            assert said["told"] + said["told beside"] == len(told)
+            assert said["right"] == sum(r["told"][modality][facet] == r["facts"][facet] for r in told)
+            assert said["depend"] + said["free"] == sum(modality in r["told"] for r in records)
+
+
+def test_facts_are_those_of_the_category(lines: Lines) -> None:
+    by_path = {leaf.path: leaf for leaf in SHOP.tree.leaves}
+    for line in lines:
+        leaf = by_path[tuple(line["belongs"])]
+        assert line["depends"] == list(leaf.values)
+        assert {facet: line["facts"][facet] for facet in leaf.values} == leaf.values
+        assert line["facts"]["noun"] == DEPARTMENTS[leaf.path[0]].noun
+
+
+def test_planted_effects_are_found(truth: dict[str, Any]) -> None:
+    for modality in MODALITIES:
+        for facet, how in SHOP.effects.of(modality).items():
+            said = truth["told"][modality][facet]
+            beside = 1.0 if modality == "picture" else SHOP.effects.beside
+            for found, n, planted in (
+                (said["told"], said["depend"], how.told),
+                (said["told beside"], said["free"], how.told * beside),
+                (said["right"], said["told"] + said["told beside"], how.right),
+            ):
+                error = math.sqrt(max(planted * (1 - planted), 1e-9) / max(n, 1))
+                assert abs(found / max(n, 1) - planted) <= 4 * error or n == 0, (modality, facet)
+
+
+def probability_of(told: Mapping[str, str], leaf: Leaf, effects: Effects, modality: str) -> float:
+    """Of what a modality tells of a product of a leaf, term by term."""
+    total = 1.0
+    for facet, how in effects.of(modality).items():
+        n = len(SAID[facet])
+        own = DEPARTMENTS[leaf.values["department"]].noun if facet == "noun" else leaf.values.get(facet)
+        share = how.told if own or modality == "picture" else how.told * effects.beside
+        if facet not in told:
+            total *= 1 - share
+        elif own is None:
+            total *= share / n
+        else:
+            total *= share * (how.right if told[facet] == own else (1 - how.right) / (n - 1))
+    return total
+
+
+def test_the_posterior_is_bayes_rule(lines: Lines) -> None:
+    few = lines[:25]
+    likelihoods = {m: log_likelihood(SHOP.tree, SHOP.effects, m, few) for m in MODALITIES}
+    for some in SUBSETS:
+        shares = posterior(SHOP.tree, likelihoods, some)
+        for row, line in enumerate(few):
+            weights = [
+                leaf.prior
+                * math.prod(
+                    probability_of(line["told"][m], leaf, SHOP.effects, m) for m in some if m in line["told"]
+                )
+                for leaf in SHOP.tree.leaves
+            ]
+            np.testing.assert_allclose(shares[row], np.array(weights) / sum(weights), atol=1e-8)
+
+
+def test_the_observer_is_as_often_right_as_it_says(lines: Lines, truth: dict[str, Any]) -> None:
+    """Its expected share of right guesses against those that it makes, product by product."""
+    number = {leaf.path: place for place, leaf in enumerate(SHOP.tree.leaves)}
+    own = np.array([number[tuple(line["belongs"])] for line in lines])
+    roots = np.array([leaf.path[0] for leaf in SHOP.tree.leaves], dtype=object)
+    likelihoods = {m: log_likelihood(SHOP.tree, SHOP.effects, m, lines) for m in MODALITIES}
+    said = {(row["model"], row["level"]): row["share"] for row in truth["ideal"]["accuracy"]}
+    for some in SUBSETS:
+        shares = posterior(SHOP.tree, likelihoods, some)
+        right = (shares.argmax(axis=1) == own).mean()
+        names = sorted(set(roots))
+        of_roots = np.stack([shares[:, roots == name].sum(axis=1) for name in names], axis=1)
+        general = np.mean(
+            [names[best] == roots[leaf] for best, leaf in zip(of_roots.argmax(1), own, strict=True)]
+        )
+        for share, level in ((right, MOST_SPECIFIC), (general, 1)):
+            expected = said[model_name(some), level]
+            assert abs(share - expected) <= 4 * math.sqrt(expected * (1 - expected) / len(lines)) + 1e-9
+
+
+def test_an_observer_who_reads_words_and_pictures_alone_comes_near(lines: Lines) -> None:
+    """Counting the category's own words in the title, the plainest of models, is far above chance and below it."""
+    few = [line for line in lines if line["title"]][:300]
+    leaves = SHOP.tree.leaves
+    words = [{*leaf.values.values(), DEPARTMENTS[leaf.path[0]].noun} for leaf in leaves]
+    right = 0
+    for line in few:
+        told = set(line["title"].lower().replace(",", "").split())
+        best = max(range(len(leaves)), key=lambda place: (len(words[place] & told), leaves[place].prior))
+        right += leaves[best].path == tuple(line["belongs"])
+    ideal = next(
+        row["share"]
+        for row in observer(SHOP.tree, SHOP.effects, few)["accuracy"]
+        if row["model"] == "clip-t" and row["level"] == MOST_SPECIFIC
+    )
+    assert 0.1 < right / len(few) < ideal
+
+
+def test_all_claims_hold_by_construction(truth: dict[str, Any]) -> None:
+    assert len(truth["claims"]) == 6
+    assert all(claim["holds"] for claim in truth["claims"])
+
+
+def test_claims_follow_the_effects(lines: Lines) -> None:
+    """Pictures of any background do not tell the department any more, and the claim falls."""
+    shown = {**Effects().picture, "department": Telling(1.0, 1 / 8)}
+    effects = Effects(picture=shown)
+    shop = Shop(0, (2, 9), 32, 0.0, Shares(), effects)
+    truth = truth_of(shop.tree, effects, [line_of(shop, shop.product(number)) for number in range(600)])
+    claims = {claim["claim"]: claim["holds"] for claim in truth["claims"]}
+    assert not claims["pictures tell the most general category better than titles"]
+    assert claims["ITA > IA > I on the most specific categories"]
+
+
+def test_who_sees_more_knows_more(truth: dict[str, Any]) -> None:
+    share = {(row["model"], row["level"]): row["share"] for row in truth["ideal"]["accuracy"]}
+    for some in SUBSETS:
+        for more in SUBSETS:
+            if set(some) < set(more):
+                for level in (1, 2, 3, MOST_SPECIFIC):
+                    assert share[model_name(more), level] > share[model_name(some), level]
+
+
+def test_model_names() -> None:
+    names = {"clip-i", "clip-t", "clip-a", "clip-it", "clip-ia", "clip-ta", "clip-ita"}
+    assert {model_name(some) for some in SUBSETS} == names
+
+
+def test_a_shop_without_doubt_is_known_wholly() -> None:
+    """Everything told, rightly: one leaf is left, whatever is seen; nothing told: the prior."""
+    sure = Effects(
+        picture={facet: Telling(1.0) for facet in ("department", "shape", "colour", "finish")},
+        title={facet: Telling(1.0) for facet in SAID if facet != "department"},
+        attributes={facet: Telling(1.0) for facet in SAID if facet != "noun"},
+        beside=0.0,
+    )
+    shop = Shop(1, (2, 4), 32, 0.0, Shares(), sure)
+    lines = [line_of(shop, shop.product(number)) for number in range(50)]
+    rows = observer(shop.tree, sure, lines)
+    assert {row["share"] for row in rows["accuracy"] if row["model"] == "clip-a"} == {1.0}
+    silent = Effects(title={}, attributes={})
+    shop = Shop(1, (2, 4), 32, 0.0, Shares(), silent)
+    lines = [line_of(shop, shop.product(number)) for number in range(50)]
+    largest = max(leaf.prior for leaf in shop.tree.leaves)
+    for row in observer(shop.tree, silent, lines)["accuracy"]:
+        if row["model"] == "clip-ta" and row["level"] == MOST_SPECIFIC:
+            assert row["share"] == pytest.approx(largest)
+
+
+def test_shops_without_test_products_or_categories_have_a_truth() -> None:
+    shop = Shop(1, (1, 1), 32, 1.0, Shares(without_category=1.0), Effects())
+    truth = truth_of(shop.tree, shop.effects, [line_of(shop, shop.product(number)) for number in range(3)])
+    assert truth["ideal"]["precision"] == []
+    assert truth["counts"]["without category"] == 3
+    json.dumps(truth, allow_nan=False)
+
+
+def test_precision_of_shared_places_by_hand() -> None:
+    scores = np.array([[3.0, 1.0], [2.0, 1.0], [2.0, 1.0], [1.0, 1.0]])
+    relevant = np.array([[True, True], [True, False], [False, False], [True, False]])
+    np.testing.assert_allclose(shared_precision(scores, relevant, 1), [1, 1 / 4])
+    np.testing.assert_allclose(shared_precision(scores, relevant, 2), [(1 + 1 / 2) / 2, 1 / 4])
+    np.testing.assert_allclose(shared_precision(scores, relevant, 5), [3 / 5, 1 / 5])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=6), st.integers(1, 4))
+def test_shared_places_are_the_mean_over_orders(items: list[tuple[int, bool]], k: int) -> None:
+    from itertools import permutations
+
+    found = []
+    for order in permutations(items):
+        ranked = sorted(order, key=lambda item: -item[0])  # stable: ties stay as they came
+        found.append(sum(relevant for _, relevant in ranked[:k]) / k)
+    scores = np.array([[float(score)] for score, _ in items])
+    relevant = np.array([[right] for _, right in items])
+    assert shared_precision(scores, relevant, k)[0] == pytest.approx(np.mean(found))
+
+
+def test_precision_is_what_the_definition_says(lines: Lines) -> None:
+    """Most specific, all three modalities: category by category, without ties."""
+    few = lines[:200]
+    test = [line for line in few if line["split"] == "test"]
+    likelihoods = {m: log_likelihood(SHOP.tree, SHOP.effects, m, test) for m in MODALITIES}
+    shares = posterior(SHOP.tree, likelihoods, MODALITIES)
+    firsts = []
+    for place, leaf in enumerate(SHOP.tree.leaves):
+        relevant = [tuple(line["belongs"]) == leaf.path for line in test]
+        if any(relevant):
+            top = np.round(shares[:, place], 12)
+            tied = np.flatnonzero(top == top.max())
+            firsts.append(np.mean([relevant[row] for row in tied]))
+    said = next(
+        row
+        for row in observer(SHOP.tree, SHOP.effects, few)["precision"]
+        if row["model"] == "clip-ita" and row["setting"] == MOST_SPECIFIC
+    )
+    assert said["categories"] == len(firsts)
+    assert said["p@1"] == pytest.approx(np.mean(firsts))
+
+
+def test_a_category_of_a_shared_name_is_found_half_the_time() -> None:
+    """Two leaves of one name under two roots, told apart by the background alone: by name, nobody can."""
+    made = [
+        Leaf((root, "Star Lamps"), {"department": root, "shape": "star"}, 0.5)
+        for root in ("Camping", "Home & Kitchen")
+    ]
+    tree = ShopTree(tuple(made))
+    effects = Effects(picture={facet: Telling(1.0) for facet in ("department", "shape", "colour", "finish")})
+    told = {"shape": "star", "colour": "red", "finish": "matte"}
+    lines = [
+        {
+            "split": "test",
+            "category_paths": [[root, "Star Lamps"]],
+            "belongs": [root, "Star Lamps"],
+            "told": {"picture": {"department": root, **told}},
+        }
+        for root in ("Camping", "Home & Kitchen")
+    ]
+    rows = {(row["model"], row["setting"]): row for row in observer(tree, effects, lines)["precision"]}
+    assert rows["clip-i", MOST_SPECIFIC]["p@1"] == 1
+    assert rows["clip-i", MOST_SPECIFIC]["p@1 by name"] == 0.5
+
+
+def test_the_first_thousands_are_averaged_over(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer_module, "_PRODUCTS", 100)
+    few = [line for line in lines if line["split"] != "test"][:100]
+    few += [line for line in lines if line["split"] == "test"][:100]
+    truth = truth_of(SHOP.tree, SHOP.effects, lines)
+    assert truth["counts"]["products"] == 2000
+    assert {row["products"] for row in truth["ideal"]["accuracy"] if row["level"] == MOST_SPECIFIC} == {100}
+    precision = observer(SHOP.tree, SHOP.effects, few)["precision"]
+    assert truth["ideal"]["precision"] == precision
+    assert precision[0]["products"] == 100
+
+
+def test_what_is_on_disk_is_what_is_counted(shop: Path) -> None:
+    lines = [json.loads(line) for line in (shop / PRODUCTS).read_text().splitlines()]
+    counted = truth_of(grow(3), Effects(), lines)
+    assert json.loads(json.dumps(counted)) == read_json(shop / TRUTH)

@@ -1,0 +1,110 @@
+"""What records of products say, whatever they were read from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
+from diptych.data.readers import read_collection
+
+FASHION = Path(__file__).parents[2].parent / "shared" / "data" / "fashion_products"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("<b>Red</b> dress &amp; shoes", "Red dress & shoes"),
+        ("&lt;b&gt;Red&lt;/b&gt;", "Red"),
+        ("3 < 5 and <3", "3 < 5 and <3"),
+        ("a<style>.b { c: d }</style> e<script>f()</script> /* g */ h", "a e h"),
+        ("a\u00a0b\t\nc\u200b \u200ed\ufeff", "a b c d"),
+        ("half \ud83d a character", "half a character"),
+        ("<br>", ""),
+        ("", ""),
+    ],
+)
+def test_plain_text(text: str, plain: str) -> None:
+    assert plain_text(text) == plain
+
+
+@given(st.text())
+def test_plain_text_is_one_line_that_files_can_hold(text: str) -> None:
+    plain = plain_text(text)
+    plain.encode()
+    assert plain == " ".join(plain.split())
+
+
+@pytest.mark.parametrize("name", ["B00ABC123", "44601", "A-1_B"])
+def test_plain_ids_are_names_of_their_own(name: str) -> None:
+    assert picture_name(name) == name
+
+
+ODD = [
+    "",
+    ".",
+    "..",
+    "../x",
+    "a/b",
+    "a\\b",
+    "abc",
+    "ABC",
+    "Abc",
+    "CON",
+    "COM1",
+    "é",
+    "e\u0301",
+    "A" * 300,
+    "\ud800",
+    "A B",
+]
+
+
+def test_names_of_pictures_never_meet() -> None:
+    names = {picture_name(one).lower() for one in ODD}
+    assert len(names) == len(ODD)
+    for name in names:
+        assert 0 < len(name) <= 80
+        assert os.path.basename(name) == name
+        assert name.isascii()
+        assert name not in (".", "..", "con", "com1")
+
+
+@given(st.text(), st.text())
+def test_two_ids_two_names(one: str, other: str) -> None:
+    same = picture_name(one).lower() == picture_name(other).lower()
+    assert same == (one == other)
+
+
+def test_one_path_or_several() -> None:
+    assert paths_of({"category_path": ["Home ", "", "<b>Lamps</b>"]}) == (("Home", "Lamps"),)
+    assert paths_of({"category_paths": [["A"], ["B", "C"], ["A"], []], "category_path": ["Z"]}) == (
+        ("A",),
+        ("B", "C"),
+    )
+    assert paths_of({"category_path": []}) == paths_of(None) == paths_of({}) == ()
+    assert split_path("Home > Bed, Bath & A>B > ") == ("Home", "Bed, Bath & A>B")
+    assert attributes_of({"attributes": {"a": [" x", "x", None, ""], "b": 3, "c": None}}) == (
+        ("a", "x"),
+        ("b", "3"),
+    )
+    assert attributes_of({"attributes": {}}) == attributes_of(None) == ()
+
+
+@pytest.mark.skipif(not FASHION.is_dir(), reason="the shop's real products are not here")
+def test_real_products_in_karpathys_form() -> None:
+    found = read_collection(FASHION)
+    assert found.records is not None
+    assert all(record["title"] for record in found.records)
+    assert {len(path) for record in found.records for path in paths_of(record)} == {3}
+    assert len({path for record in found.records for path in paths_of(record)}) == 104
+    assert {name for record in found.records for name, _ in attributes_of(record)} == {
+        "base_colour",
+        "usage",
+        "gender_from_title",
+    }
+    assert found.pictured.all()

@@ -1,0 +1,297 @@
+"""Product feeds: what shops write, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from miniatures import picture
+
+from diptych.core.errors import DataError, UsageError
+from diptych.data.feed_rows import paths_in
+from diptych.data.products import attributes_of, paths_of
+from diptych.data.readers import read_collection
+
+HEADER = "id\ttitle\tlink\timage_link\tproduct_type\tgoogle_product_category\tbrand\tcolor\tprice\n"
+TAXONOMY = """# Google_Product_Taxonomy_Version: 2021-09-21
+166 - Apparel & Accessories
+2271 - Apparel & Accessories > Dresses
+"""
+
+
+def write(folder: Path, text: str, name: str = "feed.tsv", encoding: str = "utf-8") -> Path:
+    file = folder / name
+    content = text.encode(encoding)
+    file.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return file
+
+
+def row(product: str, **fields: str) -> str:
+    names = HEADER.strip().split("\t")[1:]
+    return "\t".join([product, *(fields.get(name, "") for name in names)]) + "\n"
+
+
+def test_a_feed_of_a_shop(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        "\ufeff"
+        + HEADER
+        + row(
+            "s-1",
+            title="<b>Red</b> dress, 3&nbsp;&lt;5",
+            image_link="https://x/1.jpg",
+            product_type='"Women > Dresses > Maxi, long,Sale & More > A>B"',
+            google_product_category="2271",
+            brand="Fair &amp; Co",
+            color="Red",
+            price="9 EUR",
+        )
+        + "\n"
+        + row("s-2", title="Shoe", product_type="Women > Shoes"),
+    )
+    picture(tmp_path / "images" / "s-2.png", 9)
+    found = read_collection(tmp_path)
+    assert found.image_ids == ["s-1", "s-2"]
+    assert found.captions == ["Red dress, 3 <5", "Shoe"]
+    assert found.records is not None
+    assert paths_of(found.records[0]) == (("Women", "Dresses", "Maxi, long"), ("Sale & More", "A>B"))
+    assert attributes_of(found.records[0]) == (("brand", "Fair & Co"), ("color", "Red"))
+    assert found.records[0]["picture_address"] == "https://x/1.jpg"
+    assert "price" not in found.records[0]
+    kept = read_collection(file, keep="Price, link, description").records
+    assert kept is not None
+    assert (kept[0]["price"], "link" in kept[0]) == ("9 EUR", False)
+    assert found.records[1] == {"title": "Shoe", "category_path": ("Women", "Shoes")}
+    assert found.pictured.tolist() == [False, True]
+    assert found.image(1).getpixel((0, 0)) == (9, 0, 0)
+    assert found.notes == (
+        "2 products; categories are of the column product_type",
+        "1 of 2 products have no picture in images/: kept without one",
+    )
+    assert (found.name, found.centric) == ("feed", "object")
+    assert read_collection(file, missing="skip").image_ids == ["s-2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("a.csv", ","), ("a.csv.gz", ";"), ("a.txt", "|"), ("a.tsv", "\t")]
+)
+def test_delimiters(tmp_path: Path, name: str, delimiter: str) -> None:
+    lines = [["id", "Title", "g:product type", "image link"], ["1", '"a\nlamp"', "Home > Lamps", "https://x"]]
+    file = write(tmp_path, "".join(delimiter.join(line) + "\r\n" for line in lines), name)
+    found = read_collection(file)
+    assert found.captions == ["a lamp"]
+    assert paths_of(found.records[0]) == (("Home", "Lamps"),)  # type: ignore[index]
+    with pytest.raises(UsageError, match="delimiter is 'x'"):
+        read_collection(file, delimiter="x")
+
+
+def test_ids_of_categories_become_paths(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        "id,title,google_product_category\n1,a,2271\n2,b,999\n3,c,\n4,d,Apparel & Accessories > Food, Drink\n",
+        "f.csv",
+    )
+    with pytest.raises(DataError, match="line 5 has 4 fields, the header has 3"):
+        read_collection(file)
+    file.write_text(
+        file.read_text().replace("Apparel & Accessories > Food, Drink", '"Apparel > Food, Drink"')
+    )
+    without = read_collection(file)
+    assert [paths_of(one) for one in without.records or ()] == [(), (), (), (("Apparel", "Food, Drink"),)]
+    assert any(note.startswith("2 category ids without a path") for note in without.notes)
+    taxonomy = write(tmp_path, TAXONOMY, "taxonomy-with-ids.en-US.txt.gz")
+    found = read_collection(file, taxonomy=taxonomy)
+    assert paths_of(found.records[0]) == (("Apparel & Accessories", "Dresses"),)  # type: ignore[index]
+    assert "1 category ids that the taxonomy does not have" in found.notes
+    assert found.notes[0] == "4 products; categories are of the column google_product_category"
+    assert not paths_of(read_collection(file, categories="product_type").records[0])  # type: ignore[index]
+    plain = write(tmp_path, "# Google_Product_Taxonomy_Version: 1\nApparel\n", "plain.txt")
+    with pytest.raises(DataError, match="has no ids"):
+        read_collection(file, taxonomy=plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("Books > Sports,Books > Business", [("Books", "Sports"), ("Books", "Business")]),
+        ("Books > Sports, Books > Business", [("Books", "Sports"), ("Books", "Business")]),
+        ("Food, Beverages & Tobacco > Tea", [("Food, Beverages & Tobacco", "Tea")]),
+        ("Food,Drink > Tea", [("Food,Drink", "Tea")]),
+        ("Home > Bed, Bath > Towels", [("Home", "Bed, Bath", "Towels")]),
+        ('"Home > Bed, Bath","A,B > C"', [("Home", "Bed, Bath"), ("A,B", "C")]),
+        ("Shoes", [("Shoes",)]),
+        ("A>B > C", [("A>B", "C")]),
+        (" > ", []),
+        ("A > B,", [("A", "B,")]),
+        ("", []),
+    ],
+)
+def test_paths_of_a_field(text: str, paths: list[tuple[str, ...]]) -> None:
+    assert paths_in(text) == paths
+
+
+NAME = st.text(st.sampled_from("abc &>"), min_size=1, max_size=5).filter(
+    lambda name: name.strip() == name and " >" not in name and "> " not in name and "  " not in name
+)
+
+
+@given(st.lists(st.lists(NAME, min_size=2, max_size=4), min_size=1, max_size=4))
+def test_paths_without_commas_are_read_back(paths: list[list[str]]) -> None:
+    assert paths_in(",".join(" > ".join(path) for path in paths)) == [tuple(path) for path in paths]
+
+
+def test_repeated_columns_details_and_groups(tmp_path: Path) -> None:
+    lines = ["id,item_group_id,title,product_type,product_type,product_detail,additional_image_link"]
+    lines += [
+        f'v{n},model-{n // 10},lamp,Home > Lamps,Sale > Lamps,"General:Bulb:E14,""Size, all:Height"",x",'
+        '"https://a,https://b"'
+        for n in range(200)
+    ]
+    found = read_collection(write(tmp_path, "\n".join(lines), "feed.csv"))
+    assert found.records is not None
+    assert paths_of(found.records[0]) == (("Home", "Lamps"), ("Sale", "Lamps"))
+    assert attributes_of(found.records[0]) == (("Bulb", "E14"), ("Size, all", "Height"))
+    assert found.records[0]["further_picture_addresses"] == ("https://a", "https://b")
+    for start in range(0, 200, 10):  # variants of a model are never in two splits
+        assert len(set(found.splits[start : start + 10])) == 1
+    assert len(found.split_sizes) > 1
+
+
+def test_products_that_are_there_twice(tmp_path: Path) -> None:
+    file = write(
+        tmp_path, HEADER + "".join(row("1", title=one, product_type=f"Home > {one}") for one in ("a", "b"))
+    )
+    with pytest.raises(
+        DataError, match=r"feed\.tsv, line 3: product 1 was in feed\.tsv, line 2 already"
+    ) as caught:
+        read_collection(file)
+    assert "duplicates=first" in caught.value.fix
+    first = read_collection(file, duplicates="first")
+    assert first.captions == ["a"]
+    assert "1 lines that list a product again left out" in first.notes
+    merged = read_collection(file, duplicates="merge")
+    assert paths_of(merged.records[0]) == (("Home", "a"), ("Home", "b"))  # type: ignore[index]
+
+
+def test_lines_with_other_numbers_of_fields_and_stray_quotes(tmp_path: Path) -> None:
+    file = write(tmp_path, "id,title,link\n1,a,l\n2,b\n3,c,l,x\n4,d,l\n", "feed.csv")
+    with pytest.raises(DataError, match=r"feed\.csv, line 3 has 2 fields, the header has 3"):
+        read_collection(file)
+    found = read_collection(file, skip_bad_lines=True)
+    assert found.image_ids == ["1", "4"]
+    assert "2 lines with more or fewer fields than columns left out" in found.notes
+    long = "".join(f"{n}\tlamp\tl\n" for n in range(100, 20_000))
+    stray = write(tmp_path, f'id\ttitle\tlink\n1\t"Big" lamp\tl\nx\t"lamp 24\tl\n{long}', "feed.tsv")
+    with pytest.raises(DataError, match=r"feed\.tsv, line 3: the row is no table's: field larger") as caught:
+        read_collection(stray)
+    assert "quotes=false" in caught.value.fix
+    assert read_collection(stray, quotes=False).captions[:2] == ['"Big" lamp', '"lamp 24']
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"id,title,link\n,a,l\n", "line 2: '' is no id of a product"),
+        (b"id,title,link\n" + b"i" * 300 + b",a,l\n", "is no id of a product"),
+        (b"id,title,link\n1,caf\xe9,l\n", "line 2 is not utf-8"),
+        ("id,title,link\n".encode("utf-16"), "cannot|no reader|not utf-8|no column"),
+        (b"id,title,product_type\n1,a,%s\n" % b" > ".join([b"a"] * 60), "category of 1 has 60 levels"),
+        (b"id,title,link\n1," + b"x" * (1 << 23), "longer than 4,194,304 bytes"),
+        (b"id,title,link\n", "feed has no products"),
+        (b"", "has no column id"),
+        (b"title,link\na,l\n", "has no column id"),
+    ],
+    ids=range(9),
+)
+def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "feed.csv"
+    file.write_bytes(content)
+    with pytest.raises((DataError, UsageError), match=message) as caught:
+        read_collection(file, reader="feed")
+    assert caught.value.fix
+
+
+def test_bad_options_and_folders(tmp_path: Path) -> None:
+    file = write(tmp_path, "id,title,link\n1,a,l\n", "feed.csv")
+    for options in (
+        {"categories": "both"},
+        {"missing": "no"},
+        {"duplicates": "last"},
+        {"validation": 2},
+        {"keep": "id"},
+    ):
+        with pytest.raises(UsageError):
+            read_collection(file, **options)
+    write(tmp_path, file.read_text(), "other.csv")
+    with pytest.raises(DataError, match=r"one product feed expected in .*, found: feed\.csv, other\.csv"):
+        read_collection(tmp_path)
+
+
+RSS = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<rss version="2.0" xmlns:g="http://base.google.com/ns/1.0"><channel><title>Caf\xe9</title>
+<item><g:id>1</g:id><title><![CDATA[A <b>red</b> caf\xe9 lamp &amp; more]]></title><link>https://x/1</link>
+<g:image_link>https://x/1.jpg</g:image_link><g:product_type>Home &gt; Lamps</g:product_type>
+<g:product_type>Sale &gt; Lamps</g:product_type><g:color>Red</g:color>
+<g:product_detail><g:section_name>General</g:section_name><g:attribute_name>Bulb</g:attribute_name>
+<g:attribute_value>E14</g:attribute_value></g:product_detail></item>
+<item><g:id>2</g:id><g:title>Chair</g:title><g:product_type/></item></channel></rss>
+"""
+
+
+@pytest.mark.parametrize("name", ["feed.xml", "feed.xml.gz"])
+def test_rss(tmp_path: Path, name: str) -> None:
+    found = read_collection(write(tmp_path, RSS, name, "latin-1"))
+    assert found.image_ids == ["1", "2"]
+    assert found.captions == ["A red café lamp & more", "Chair"]
+    assert found.records is not None
+    assert paths_of(found.records[0]) == (("Home", "Lamps"), ("Sale", "Lamps"))
+    assert attributes_of(found.records[0]) == (("color", "Red"), ("Bulb", "E14"))
+    assert found.records[0]["picture_address"] == "https://x/1.jpg"
+    assert found.records[1] == {"title": "Chair"}
+
+
+def test_atom(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:g="http://base.google.com/ns/1.0"><entry><g:id>1</g:id>'
+        '<title>Lamp</title><link href="https://x/1"/><g:google_product_category>2271</g:google_product_category>'
+        "</entry></feed>",
+        "atom.xml",
+    )
+    taxonomy = write(tmp_path, TAXONOMY, "t.txt")
+    kept = read_collection(file, taxonomy=taxonomy, keep="link").records
+    assert kept is not None
+    assert kept[0]["link"] == "https://x/1"
+    found = read_collection(file, taxonomy=taxonomy)
+    assert found.records == [{"title": "Lamp", "category_path": ("Apparel & Accessories", "Dresses")}]
+
+
+LAUGHS = '<!DOCTYPE rss [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><rss><item><id>&b;</id></item></rss>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LAUGHS, "line 1: the document declares a type"),
+        ('<!DOCTYPE rss SYSTEM "file:///etc/passwd"><rss></rss>', "declares a type"),
+        ("<rss><item><id>1</id></rss>", "line 1 is no XML: mismatched tag"),
+        ("<rss><item><id>&b;</id></item></rss>", "is no XML: undefined entity"),
+        ("<rss>" + "<a>" * 40, "nested more than 32 deep"),
+        ("<rss><item><id>1</id><title>" + "x" * (1 << 23), "item of line 1 is longer"),
+        ('<rss><item><id>1</id><a b="' + "x" * (1 << 23), "goes on without end"),
+        ("<rss><item><title>a</title></item></rss>", "line 1: '' is no id"),
+        ("<rss></rss>", "has no products"),
+    ],
+    ids=range(9),
+)
+def test_bad_xml(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path, text, "feed.xml.gz")
+    with pytest.raises(DataError, match=message) as caught:
+        read_collection(file)
+    assert caught.value.fix
+    file.write_bytes(file.read_bytes()[:-6])
+    with pytest.raises(DataError):
+        read_collection(file, reader="feed")

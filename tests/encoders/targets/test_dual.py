@@ -1,0 +1,60 @@
+"""Targets of a dual encoder's text side."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import MismatchError, UsageError
+from diptych.encoders import DualEncoder
+from diptych.encoders.targets import TargetOptions, make_target_model, open_target_model
+from diptych.encoders.targets.kinds.dual import DualTexts
+
+from ..tiny_pretrained import transformers_folder
+
+CAPTIONS = ["a red dog", "two dogs", "a red dog", "the cat"]
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return transformers_folder("clip", tmp_path_factory.mktemp("models") / "clip")
+
+
+def options(source: Path | str, **more: object) -> TargetOptions:
+    return TargetOptions.model_validate({"kind": "dual", "model": str(source), **more})
+
+
+def test_rows_are_the_encoders_own(clip: Path) -> None:
+    model = make_target_model(options(clip), [])
+    encoder = DualEncoder.load(clip)
+    np.testing.assert_allclose(model.encode(CAPTIONS), encoder.encode_texts(CAPTIONS), atol=1e-6)
+    assert (model.width, model.fingerprint) == (encoder.width, encoder.fingerprint)
+    assert model.describe()["encoder"] == encoder.describe()
+
+
+def test_opened_again(clip: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "clip"
+    shutil.copytree(clip, folder)
+    made = make_target_model(options(folder), [])
+    made.save(tmp_path / "targets")
+    opened = open_target_model(tmp_path / "targets")
+    assert np.array_equal(opened.encode(CAPTIONS), made.encode(CAPTIONS))
+    shutil.rmtree(folder)
+    transformers_folder("clip", folder, seed=1)
+    with pytest.raises(MismatchError, match="when it was saved"):
+        open_target_model(tmp_path / "targets")
+
+
+def test_what_cannot_be(clip: Path) -> None:
+    class Order:
+        similarity = "order"
+
+    with pytest.raises(UsageError, match="compares its rows by order"):
+        DualTexts(Order(), "orders")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="precision bfloat16 with a dual encoder"):
+        make_target_model(options(clip, precision="bfloat16"), [])
+    with pytest.raises(UsageError, match="neither a folder"):
+        make_target_model(options("nowhere"), [])
