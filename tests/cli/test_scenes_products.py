@@ -52,7 +52,7 @@ def test_products_without_a_name_are_in_the_cache(
         (("--shop-log", "--skew", 0.5), "--skew is of products, and a log would be made"),
         (("--shop-log", "--size", 32), "--size is of pictures and products"),
         (("--products", "--levels", "few"), "--levels 'few' is no number of levels"),
-        (("--products", "--levels", "2-"), "e.g. --levels 3"),
+        (("--products", "--levels", "2-"), "e.g. --levels 1"),
         (("--products", "--levels", "2-12"), "2 to 12 levels"),
         (("--products", "--n", 0), "0 products"),
         (("--products", "--skew", 2), "skew is 2.0"),

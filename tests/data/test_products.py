@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,12 @@ FASHION = Path(__file__).parents[2].parent / "shared" / "data" / "fashion_produc
         ("a\u00a0b\t\nc\u200b \u200ed\ufeff", "a b c d"),
         ("half \ud83d a character", "half a character"),
         ("<br>", ""),
+        ("&amp;lt;b&amp;gt;Red &amp;amp; blue", "Red & blue"),
+        ("a <!-- b", "a <!-- b"),
+        ("a <!-- b /* c --> d */ e", "a d */ e"),
+        ("a <SCRIPT x>b</script > c", "a c"),
+        ("a<\u017fcript>b", "a< cript>b".replace(" ", "\u017f")),
+        ("a &#" + "9" * 5000 + "; b", "a \ufffd b"),
         ("", ""),
     ],
 )
@@ -37,6 +45,29 @@ def test_plain_text_is_one_line_that_files_can_hold(text: str) -> None:
     plain = plain_text(text)
     plain.encode()
     assert plain == " ".join(plain.split())
+
+
+_PIECES = ("<!--", "-->", "/*", "*/", "<script", "<style>", "</script>", "</STYLE >", ">", "<b", "a", " ", "&lt;", "&amp;")
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
+def test_hidden_parts_are_those_of_one_slow_expression(text: str) -> None:
+    hidden = r"(?is)<(script|style)\b.*?</\1\s*>|<!--.*?-->|/\*.*?\*/"
+    slow = text
+    for _ in range(20):
+        slow = html.unescape(re.sub("</?[a-zA-Z][^<>]*>", " ", re.sub(hidden, " ", slow)))
+    assert plain_text(text) == " ".join(slow.split())
+
+
+@given(st.lists(st.one_of(st.sampled_from(_PIECES), st.text(max_size=3)), max_size=8).map("".join))
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert plain_text(plain_text(text)) == plain_text(text)
+
+
+@pytest.mark.parametrize("opening", ["<!--", "/* ", "<script ", "<style>", "<a ", "&lt;!--"])
+def test_openings_that_nothing_closes_cost_no_more_than_their_length(opening: str) -> None:
+    given = opening * 200_000  # an hour's work, were each looked for to the end
+    assert plain_text(given) in ("", given.strip(), "<!--" * 200_000)
 
 
 @pytest.mark.parametrize("name", ["B00ABC123", "44601", "A-1_B"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,30 @@ def test_paths_without_commas_are_read_back(paths: list[list[str]]) -> None:
     assert paths_in(",".join(" > ".join(path) for path in paths)) == [tuple(path) for path in paths]
 
 
+def _slow_paths_in(text: str) -> list[tuple[str, ...]]:
+    parts: list[str] = []
+    for one in re.split(rf",\s+(?={re.escape(text.split(' > ')[0] + ' > ')})", text):
+        first, *others = one.split(",")
+        parts.append(first)
+        for other in others:
+            if " > " in other and " > " in parts[-1] and not other[0].isspace():
+                parts.append(other)
+            else:
+                parts[-1] += f",{other}"
+    names = (tuple(filter(None, (" ".join(name.split()) for name in part.split(" > ")))) for part in parts)
+    return [path for path in names if path]
+
+
+@given(st.lists(st.sampled_from(["a", "b", " ", ",", " > ", ", ", "a > "]), max_size=14).map("".join))
+def test_paths_of_a_field_are_those_of_the_slow_form(text: str) -> None:
+    assert paths_in(text) == _slow_paths_in(text)
+
+
+def test_a_field_of_commas_costs_no_more_than_its_length() -> None:
+    assert len(paths_in("a" * 1_000_000 + " > b" + ", x > y" * 300_000)) == 1  # hours, were each copied
+    assert len(paths_in("a,a" * 1_000_000)) == 1
+
+
 def test_repeated_columns_details_and_groups(tmp_path: Path) -> None:
     lines = ["id,item_group_id,title,product_type,product_type,product_detail,additional_image_link"]
     lines += [
@@ -203,8 +228,9 @@ def test_lines_with_other_numbers_of_fields_and_stray_quotes(tmp_path: Path) -> 
         (b"id,title,link\n", "feed has no products"),
         (b"", "has no column id"),
         (b"title,link\na,l\n", "has no column id"),
+        (b",,\n1,a\n", "has no column id"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "feed.csv"
@@ -222,6 +248,7 @@ def test_bad_options_and_folders(tmp_path: Path) -> None:
         {"duplicates": "last"},
         {"validation": 2},
         {"keep": "id"},
+        {"separator": " "},
     ):
         with pytest.raises(UsageError):
             read_collection(file, **options)
@@ -282,10 +309,11 @@ LAUGHS = '<!DOCTYPE rss [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><rss><item><id
         ("<rss>" + "<a>" * 40, "nested more than 32 deep"),
         ("<rss><item><id>1</id><title>" + "x" * (1 << 23), "item of line 1 is longer"),
         ('<rss><item><id>1</id><a b="' + "x" * (1 << 23), "goes on without end"),
+        ("<rss><item><id>1</id>" + '<link href="https://x/1"/>' * 300_000, "item of line 1 is longer"),
         ("<rss><item><title>a</title></item></rss>", "line 1: '' is no id"),
         ("<rss></rss>", "has no products"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_bad_xml(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path, text, "feed.xml.gz")

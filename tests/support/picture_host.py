@@ -132,6 +132,8 @@ class _Answers(BaseHTTPRequestHandler):
                 self._give(b"", status=301, Location=f"/ok/{name}")
             case ["away", _]:
                 self._give(b"", status=302, Location="file:///etc/passwd")
+            case ["nowhere", _]:
+                self._give(b"", status=302, Location="http://[nobody/a.png")
             case ["cut", _]:
                 content = picture_bytes(side=64)
                 self._give(content[: len(content) // 2], Content_Length=str(len(content)))

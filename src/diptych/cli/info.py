@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diptych.cli.categories.about import about_categories, about_products_index
 from diptych.cli.console import print_table, say
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
 
 __all__ = ["info"]
 
@@ -179,11 +183,18 @@ def _about(path: Path) -> list[tuple[str, object]]:
         from diptych.index import open_index
 
         index = open_index(path)
-        return [("kind", "index"), ("contents", index.describe()), *index.options.items()]
+        return [
+            ("kind", "index"),
+            ("contents", index.describe()),
+            *about_products_index(index),
+            *index.options.items(),
+        ]
     if (path / "reranked.json").is_file():
         return _about_reranked(path)
     if (path / "log.json").is_file():
         return _about_log(path)
+    if (categories := about_categories(path)) is not None:
+        return categories
     if path.is_file() and path.suffix in (".th", ".pth", ".pt", ".bin", ".safetensors"):
         return _about_checkpoint(path)
     from diptych.encoders.family import FAMILIES
@@ -198,8 +209,19 @@ def _about(path: Path) -> list[tuple[str, object]]:
     return [
         ("kind", "dataset"),
         ("contents", collection.describe()),
+        *_about_products(collection),
         *(("note", note) for note in collection.notes),
     ]
+
+
+def _about_products(collection: Collection) -> list[tuple[str, object]]:
+    """How many products there are of what, where the dataset is one of products with categories."""
+    from diptych.commerce.catalogue import catalogue_of
+    from diptych.data.products import paths_of
+
+    if not any(paths_of(record) for record in collection.records or ()):
+        return []
+    return [("products", catalogue_of(collection).describe())]
 
 
 def _about_encoder(source: str) -> list[tuple[str, object]]:

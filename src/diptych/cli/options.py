@@ -23,6 +23,7 @@ __all__ = [
     "Source",
     "Split",
     "WordNetPath",
+    "least_and_most",
     "options_by_name",
     "parse_values",
     "recipe_values",
@@ -112,6 +113,26 @@ def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
             )
         options.setdefault(name, {})[key] = value
     return options
+
+
+def least_and_most(given: str, flag: str, what: str) -> list[int]:
+    """``"3"`` or ``"2-9"`` as the least and the most.
+
+    Args:
+        given: what was given.
+        flag: the option, for the message.
+        what: of what it is a number, in the plural.
+
+    Raises:
+        UsageError: something else.
+    """
+    first, dash, last = given.partition("-")
+    try:
+        return [int(first), int(last if dash else first)]
+    except ValueError:
+        raise UsageError(
+            f"{flag} {given!r} is no number of {what}", f"e.g. {flag} 1, or {flag} 1-3"
+        ) from None
 
 
 def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.cli.console import next_step, print_table, say
+from diptych.cli.options import least_and_most
 from diptych.cli.progress import progress
-from diptych.core.errors import UsageError
 
 __all__ = ["PRODUCT_OPTIONS", "product_scenes"]
 
@@ -34,7 +34,7 @@ def product_scenes(out: Path | None, *, number: int, levels: str | None, **optio
     from diptych.data.scenes.products import TRUTH
 
     if levels is not None:
-        options["levels"] = _levels(levels)
+        options["levels"] = least_and_most(levels, "--levels", "levels")
     with progress():
         folder = make_product_scenes(out, number, **options)
     say(read_product_scenes(folder).describe())
@@ -57,18 +57,3 @@ def product_scenes(out: Path | None, *, number: int, levels: str | None, **optio
     say(f"in {folder}; what is planted and what is true of it: {folder / TRUTH}")
     name = "shop" if out is None else folder.name  # a folder of the cache has a fingerprint for a name
     next_step(f"diptych categories train {folder} --out runs/{name}")
-
-
-def _levels(given: str) -> list[int]:
-    """``"3"`` or ``"2-9"`` as the least and the most.
-
-    Raises:
-        UsageError: something else.
-    """
-    first, dash, last = given.partition("-")
-    try:
-        return [int(first), int(last if dash else first)]
-    except ValueError:
-        raise UsageError(
-            f"--levels {given!r} is no number of levels", "e.g. --levels 3, or --levels 2-9"
-        ) from None

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from diptych.cli.console import next_step, say
-from diptych.cli.options import OutFolder
+from diptych.cli.options import OutFolder, least_and_most
 from diptych.cli.product_scenes import PRODUCT_OPTIONS, product_scenes
 from diptych.cli.progress import progress
 from diptych.cli.shop_log import LOG_OPTIONS, shop_log_scenes
@@ -121,7 +121,7 @@ def scenes(
             k=captions,
             size=size,
             workers=workers,
-            **({} if objects is None else {"objects": _numbers(objects)}),
+            **({} if objects is None else {"objects": least_and_most(objects, "--objects", "objects")}),
         )
     say(read_scenes(folder).describe())
     say(f"in {folder}")
@@ -158,18 +158,3 @@ def _check_kind(context: typer.Context, kind: str) -> None:
                 f"{parameter.opts[0]} is of {' and '.join(others)}, and {kind} would be made",
                 f"leave out {parameter.opts[0]}{fix}",
             )
-
-
-def _numbers(given: str) -> list[int]:
-    """``"1"`` or ``"1-3"`` as the least and the most.
-
-    Raises:
-        UsageError: something else.
-    """
-    first, dash, last = given.partition("-")
-    try:
-        return [int(first), int(last if dash else first)]
-    except ValueError:
-        raise UsageError(
-            f"--objects {given!r} is no number of objects", "e.g. --objects 1, or --objects 1-3"
-        ) from None

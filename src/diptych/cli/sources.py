@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from diptych.encoders.encode import EncodedCollection
     from diptych.training.run import Run
 
-__all__ = ["DataChoice", "Origin", "Work", "check_still_there", "encode_part", "encoded_of", "encoder_of"]
+__all__ = [
+    "DataChoice",
+    "Origin",
+    "Work",
+    "check_still_there",
+    "encode_part",
+    "encoded_of",
+    "encoder_of",
+    "encoder_source",
+]
 
 
 @dataclass(frozen=True)
@@ -150,16 +159,31 @@ def check_still_there(model: str, made: Path | str) -> None:
 def encoder_of(model: str, device: str | None = None) -> tuple[DualEncoder, Run | None]:
     """The encoder of a run (its best) or of any other source, on ``device``, and the run when it is one."""
     from diptych.encoders.dual_encoder import DualEncoder
+
+    run = _run_of(model)
+    return DualEncoder.load(model if run is None else run.best, device=device), run
+
+
+def encoder_source(model: str) -> str:
+    """What ``DualEncoder.load`` takes: of a run its best encoder, anything else as it was named.
+
+    Raises:
+        UsageError: a run that has no trained encoder yet.
+    """
+    run = _run_of(model)
+    return model if run is None else str(run.best.resolve())
+
+
+def _run_of(model: str) -> Run | None:
+    """The run that was named; None for another source."""
+    if not (Path(model) / "run.json").is_file():
+        return None
     from diptych.training.run import Run
 
-    if (Path(model) / "run.json").is_file():
-        run = Run.open(model)
-        if not run.best.is_dir():
-            raise UsageError(
-                f"{model} has no trained encoder yet", f"go on with: diptych train --resume {model}"
-            )
-        return DualEncoder.load(run.best, device=device), run
-    return DualEncoder.load(model, device=device), None
+    run = Run.open(model)
+    if not run.best.is_dir():
+        raise UsageError(f"{model} has no trained encoder yet", f"go on with: diptych train --resume {model}")
+    return run
 
 
 def encoded_of(

@@ -48,7 +48,10 @@ class DelimitedTable:
             self._delimiter = DELIMITERS.get(delimiter, delimiter)
             if self._delimiter not in DELIMITERS.values():
                 raise UsageError(f"delimiter is {delimiter!r}", f"one of {', '.join(DELIMITERS)}")
-        self.columns: tuple[str, ...] = tuple(name.strip() for name in next(self._records())[1])
+        named = next(self._records(), None)
+        if named is None:
+            raise DataError(f"{file} names no columns", "a header with the names of columns is expected")
+        self.columns: tuple[str, ...] = tuple(name.strip() for name in named[1])
 
     def where(self, line: int) -> str:
         """How errors call a row that begins in ``line``."""

@@ -107,15 +107,39 @@ def paths_in(text: str, separator: str = SEPARATOR) -> list[tuple[str, ...]]:
     """
     if text.startswith('"'):
         parts = values_in(text)
+    elif "," not in text or separator not in text:
+        parts = [text]
     else:
-        root = re.escape(text.split(separator)[0] + separator)
-        parts = []
-        for one in re.split(rf",\s+(?={root})", text):
-            first, *others = one.split(",")
-            parts.append(first)
-            for other in others:
-                if separator in other and separator in parts[-1] and not other[0].isspace():
-                    parts.append(other)
-                else:
-                    parts[-1] += f",{other}"
+        parts = [part for one in _at_root(text, separator) for part in _at_commas(one, separator)]
     return [path for part in parts if (path := split_path(part, separator))]
+
+
+def _at_root(text: str, separator: str) -> list[str]:
+    """The text parted where a comma, blanks and the first path's root stand."""
+    root = text[: text.index(separator)] + separator
+    parts, begin = [], 0
+    at = text.find(root, 1)
+    while at > 0:
+        end = at
+        while end > begin and text[end - 1].isspace():
+            end -= 1
+        if begin < end < at and text[end - 1] == ",":
+            parts.append(text[begin : end - 1])
+            begin = at
+        at = text.find(root, at + 1)
+    return [*parts, text[begin:]]
+
+
+def _at_commas(text: str, separator: str) -> list[str]:
+    """The text parted at commas between two paths, each with a separator of its own."""
+    first, *others = text.split(",")
+    parts, current, is_path = [], [first], separator in first
+    for other in others:
+        own = separator in other
+        if own and is_path and not other[0].isspace():
+            parts.append(",".join(current))
+            current = [other]
+        else:
+            current.append(other)
+            is_path = is_path or own
+    return [*parts, ",".join(current)]

@@ -62,6 +62,7 @@ class _Items:
             self._texts = []
             if self._depth == 1:
                 self._parts = []
+            self._grow(len(name) + sum(map(len, attributes.values())))
             if name == "link" and attributes.get("href"):
                 self._item.setdefault("link", []).append(attributes["href"])
 
@@ -73,13 +74,16 @@ class _Items:
 
     def _text(self, text: str) -> None:
         if self._item is not None:
-            self._size += len(text)
-            if self._size > _MAX_ITEM:
-                raise DataError(
-                    f"{self.name}: the item of line {self._line} is longer than {_MAX_ITEM:,} characters",
-                    "fetch the file again",
-                )
+            self._grow(len(text))
             self._texts.append(text)
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > _MAX_ITEM:
+            raise DataError(
+                f"{self.name}: the item of line {self._line} is longer than {_MAX_ITEM:,} characters",
+                "fetch the file again",
+            )
 
     def _end(self, tag: str) -> None:
         if self._item is not None:

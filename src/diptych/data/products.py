@@ -28,7 +28,16 @@ from diptych.core.fingerprint import fingerprint
 
 __all__ = ["attributes_of", "paths_of", "picture_name", "plain_text", "split_path"]
 
-_HIDDEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|/\*.*?\*/", re.IGNORECASE | re.DOTALL)
+_OPENING = re.compile(r"<(script|style)\b|<!--|/\*", re.IGNORECASE | re.ASCII)
+_CLOSING = {
+    "script": re.compile(r"</script\s*>", re.IGNORECASE | re.ASCII),
+    "style": re.compile(r"</style\s*>", re.IGNORECASE | re.ASCII),
+    "<!--": re.compile("-->"),
+    "/*": re.compile(r"\*/"),
+}
+_LONG_NUMBER = re.compile(r"&#[0-9]{100,};?")  # of no character; Python refuses to read so many digits
+_ROUNDS = 8
+"""Text that was written as HTML so many times over is read to the end."""
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\ufeff\ud800-\udfff]")
 _PLAIN_ID = re.compile(r"[A-Z0-9][A-Z0-9_-]{0,79}")
@@ -38,13 +47,36 @@ _RESERVED = re.compile(r"CON|PRN|AUX|NUL|COM[0-9]|LPT[0-9]")  # no file of that 
 def plain_text(text: str) -> str:
     """One line of text: tags, scripts, styles and comments gone, entities read, white space made single blanks.
 
-    ``3 < 5`` and ``<3`` stay: a tag begins with a letter.
+    ``3 < 5`` and ``<3`` stay: a tag begins with a letter. Plain text stays as it is, so that readers and whoever reads
+    their records may both ask for it. The time is in proportion to the text, whatever a stranger wrote.
     """
-    for _ in range(2):  # "&lt;b&gt;" is a tag in some feeds, written twice
+    for _ in range(_ROUNDS):  # "&lt;b&gt;" is a tag in some feeds, written twice
         if "<" not in text and "&" not in text and "/*" not in text:
             break
-        text = html.unescape(_TAG.sub(" ", _HIDDEN.sub(" ", text)))
+        before = text
+        text = html.unescape(_LONG_NUMBER.sub("\ufffd", _TAG.sub(" ", _without_hidden(text))))
+        if text == before:
+            break
     return " ".join(_CONTROL.sub(" ", text).split())
+
+
+def _without_hidden(text: str) -> str:
+    """The text without scripts, styles and comments; one that nothing closes stays.
+
+    One expression with ``.*?`` would look for the end of each of a thousand openings anew.
+    """
+    parts: list[str] = []
+    begin = place = 0
+    endless: set[str] = set()
+    while opening := _OPENING.search(text, place):
+        kind, place = (opening[1] or opening[0]).lower(), opening.end()
+        closing = None if kind in endless else _CLOSING[kind].search(text, place)
+        if closing is None:
+            endless.add(kind)
+        else:
+            parts += (text[begin : opening.start()], " ")
+            begin = place = closing.end()
+    return "".join((*parts, text[begin:]))
 
 
 def split_path(text: str, separator: str = " > ") -> tuple[str, ...]:

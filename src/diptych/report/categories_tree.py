@@ -26,7 +26,7 @@ from diptych.report.words import shorten
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.picking import Picks
 
-__all__ = ["PAGE_PICTURES", "THUMBNAIL_SIDE", "TREE_PAGE", "write_tree_sheet"]
+__all__ = ["PAGE_PICTURES", "THUMBNAIL_SIDE", "TREE_PAGE", "remove_tree_sheet", "write_tree_sheet"]
 
 TREE_PAGE = "tree.html"
 
@@ -126,6 +126,13 @@ class _Drawer:
         )
 
 
+def remove_tree_sheet(folder: Path | str) -> None:
+    """Remove the pages that an older sheet has in ``folder``, the first one first."""
+    folder = Path(folder)
+    for old in [folder / TREE_PAGE, *folder.glob("tree-[0-9][0-9][0-9]*.html")]:
+        old.unlink(missing_ok=True)
+
+
 def write_tree_sheet(
     picks: Picks,
     folder: Path | str,
@@ -152,8 +159,7 @@ def write_tree_sheet(
         StorageError: a page cannot be written.
     """
     folder = Path(folder)
-    for old in [folder / TREE_PAGE, *folder.glob("tree-[0-9][0-9][0-9]*.html")]:
-        old.unlink(missing_ok=True)
+    remove_tree_sheet(folder)
     tree, order = picks.catalogue.tree, np.argsort(picks.nodes, kind="stable")
     counts = np.diff(picks.start)[order]
     pages = [order[page] for page in pages_of(tree, picks.nodes[order], counts, page_pictures)]
@@ -240,5 +246,7 @@ def _facts(picks: Picks) -> dict[str, str]:
         + ("all products" if picks.among == "all" else "the products sorted into it or below it"),
         "never twice": ", ".join(["one picture", *(f"one {name}" for name in picks.distinct)]),
     }
+    if seen := picks.about.get("trained_on"):
+        said["trained on"] = f"{seen:,} of these products: what is right among them flatters the model"
     counts = {name: f"{value:,}" for name, value in picks.counts().items() if value}
     return {**{name: value for name, value in said.items() if value}, **counts}

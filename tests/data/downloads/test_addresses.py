@@ -44,6 +44,8 @@ def test_addresses_are_made_proper(given: str, asked: str) -> None:
         "http://u:p@x.org/",
         "http://x.org:port/",
         "http://[::1/",
+        "http://x.org/\ud800",
+        "http://x.org/?\ud800",
         "http://" + "a" * 70 + ".org/",
     ],
 )
@@ -70,13 +72,17 @@ def test_other_addresses_are_not_followed(given: str) -> None:
         "fc00::1",
         "::ffff:127.0.0.1",
         "2002:7f00:1::",
+        "::127.0.0.1",
+        "64:ff9b::127.0.0.1",
+        "64:ff9b:1::1",
+        "fec0::1",
     ],
 )
 def test_private_numbers(number: str) -> None:
     assert not is_public(number)
 
 
-@pytest.mark.parametrize("number", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize("number", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8"])
 def test_public_numbers(number: str) -> None:
     assert is_public(number)
 
@@ -85,6 +91,7 @@ def test_pauses_that_hosts_ask_for() -> None:
     assert retry_after("120") == 120
     assert retry_after("soon") is None
     assert retry_after("") is None
+    assert retry_after("²") is None
     later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     assert 3500 < (retry_after(later) or 0) <= 3600
     assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0

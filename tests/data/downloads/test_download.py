@@ -157,6 +157,18 @@ def test_a_crawl_delay_slows_down(host: PictureHost, tmp_path: Path) -> None:
     assert host.at[2] - host.at[1] >= 0.95
 
 
+def test_a_crawl_delay_without_end_is_a_refusal(host: PictureHost, tmp_path: Path) -> None:
+    host.robots = f"User-agent: *\nCrawl-delay: {'9' * 400}\n"
+    assert fetch(host, tmp_path, "/ok/a.png").reasons == {"robots": 1}
+    assert host.asked == ["/robots.txt"]
+
+
+def test_an_odd_answer_costs_its_own_picture_alone(host: PictureHost, tmp_path: Path) -> None:
+    host.busy_for, host.retry_after = 1, "²"
+    done = fetch(host, tmp_path, "/nowhere/1", "/half/\ud800.png", "/busy/1", "/ok/a.png", robots=False)
+    assert (done.there, done.reasons) == (2, {"address": 2})
+
+
 def test_private_addresses_are_refused_unless_allowed(host: PictureHost, tmp_path: Path) -> None:
     port = host.address.rsplit(":", 1)[1]
     wanted = [

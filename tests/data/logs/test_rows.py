@@ -158,7 +158,11 @@ def test_parquet_has_times_and_numbers_of_its_own(tmp_path: Path) -> None:
         ("latin.csv", b"time,client,\xe9\n", "not UTF-8"),
         ("binary.csv", b"\0\1\2\3", "no text"),
         ("list.json", b'[{"time": 1}]', "JSON list"),
-        ("cut.csv.gz", gzip.compress(b"time,client\n" + T.encode() + b",a\n", mtime=0)[:-9], "cannot be unpacked"),
+        (
+            "cut.csv.gz",
+            gzip.compress(b"time,client\n" + T.encode() + b",a\n", mtime=0)[:-9],
+            "cannot be unpacked",
+        ),
         ("bad.parquet", b"PAR1xxxxPAR1", "no whole Parquet"),
     ],
 )

@@ -223,6 +223,11 @@ def test_bad_files(tmp_path: Path, text: str, error: type[DiptychError], message
     assert caught.value.fix
 
 
+def test_a_table_that_names_no_columns(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="names no columns"):
+        read_taxonomy(write(tmp_path, ";;;\n;;\n", "t.csv"), "parents")
+
+
 def test_wrong_encodings_and_damaged_files(tmp_path: Path) -> None:
     file = write(tmp_path, "Möbel > Stühle\n", encoding="latin-1")
     with pytest.raises(DataError, match="line 1 is not utf-8"):

@@ -25,6 +25,7 @@ from diptych.cli.console import next_step, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions
 from diptych.cli.progress import progress
+from diptych.cli.sources import encoder_source
 from diptych.core.errors import UsageError
 
 __all__ = ["evaluate"]
@@ -159,9 +160,9 @@ def evaluate(
             found, test = evaluated_models(
                 catalogue,
                 out,
-                image_encoder=None if image_encoder == "none" else image_encoder,
+                image_encoder=None if image_encoder == "none" else encoder_source(image_encoder),
                 image_options=image_options(image_option),
-                text_encoder=text_encoder,
+                text_encoder=encoder_source(text_encoder),
                 models=_split(model),
                 query=query,
                 seeds=tuple(range(seeds)),

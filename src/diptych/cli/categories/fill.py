@@ -17,6 +17,7 @@ from diptych.cli.categories.used import (
     SplitName,
     own_products,
     rows_for,
+    trained_on,
     used_part,
 )
 from diptych.cli.console import next_step, print_table, say
@@ -38,7 +39,10 @@ def fill(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="A file, .jsonl or .csv; RUN/filled.jsonl by default.", show_default=False
+            "--out",
+            "-o",
+            help="A file, .jsonl or .csv; RUN/filled.jsonl by default, RUN/checked.jsonl with --check.",
+            show_default=False,
         ),
     ] = None,
     check: Annotated[
@@ -89,7 +93,7 @@ def fill(
     from diptych.commerce.category_to_image.runs import CategoryRun
 
     opened = CategoryRun.open(run)
-    target = out or run / "filled.jsonl"
+    target = out or run / ("checked.jsonl" if check else "filled.jsonl")
     check_ending(target)
     with progress():
         other = OtherData(data, images, reader, reader_option, taxonomy, taxonomy_format, unknown_paths)
@@ -109,6 +113,7 @@ def fill(
             "fingerprint": opened.about["fingerprint"],
             "data": source,
             "split": split,
+            "trained_on": trained_on(opened, part, own=data is None),
             "candidates": {"kind": candidates, "categories": len(filler.candidates)},
             "threshold": threshold,
             "calibration": {**calibration.to_dict(), "split": calibrating},
@@ -129,6 +134,11 @@ def fill(
             shlex.join(["diptych", "categories", "fill", str(run), *([str(data)] if data else []), "--check"])
         )
         return
+    if about["trained_on"]:
+        say(
+            f"the run was trained on {about['trained_on']:,} of them and agrees with those too readily; "
+            "others alone: --split test"
+        )
     left = counts.get("agrees", 0) if check else 0
     say(
         f"{len(part) - left:,} products in {target}"

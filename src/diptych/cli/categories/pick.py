@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.categories.sources import TaxonomyFile, TaxonomyFormatName, UnknownPaths
-from diptych.cli.categories.used import OtherData, OtherProducts, RunFolder, SplitName, rows_for, used_part
+from diptych.cli.categories.used import (
+    OtherData,
+    OtherProducts,
+    RunFolder,
+    SplitName,
+    rows_for,
+    trained_on,
+    used_part,
+)
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import Images, ReaderName, ReaderOptions
 from diptych.cli.progress import progress
@@ -69,7 +77,7 @@ def pick(
     from diptych.commerce.category_to_image.picking.picks import PICKS
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.core.files import check_replaceable
-    from diptych.report.categories_tree import write_tree_sheet
+    from diptych.report.categories_tree import remove_tree_sheet, write_tree_sheet
 
     opened = CategoryRun.open(run)
     target = out or run / "picks"
@@ -88,6 +96,7 @@ def pick(
             "run": str(run.resolve()),
             "data": source,
             "split": split,
+            "trained_on": trained_on(opened, catalogue, own=data is None),
         }
         with rows_for(opened, opened.model, catalogue, target) as rows:
             picks = pick_rows(
@@ -100,10 +109,15 @@ def pick(
                 distinct=tuple(distinct or ()),  # type: ignore[arg-type]
                 about=about,
             )
+        remove_tree_sheet(target)  # it shows what was picked before
         file = picks.save(target)
         if sheet:
             _, unreadable = write_tree_sheet(picks, target, side=side)
-    _show(picks, whole is catalogue)
+    _show(picks, split)
+    if about["trained_on"]:
+        say(
+            f"the run was trained on {about['trained_on']:,} of them, so found flatters; of others alone: --split test"
+        )
     for name, why in list(unreadable.items())[:5]:
         say(f"{name}: {why}")
     if len(unreadable) > 5:
@@ -112,7 +126,7 @@ def pick(
     next_step(shlex.join(["open", str(target / "tree.html")] if sheet else ["less", str(file)]))
 
 
-def _show(picks: Picks, everything: bool) -> None:
+def _show(picks: Picks, split: str | None) -> None:
     """What was picked, by level of the tree."""
     import numpy as np
 
@@ -128,7 +142,7 @@ def _show(picks: Picks, everything: bool) -> None:
         empty = int((np.diff(picks.start)[here] == 0).sum())
         rows.append((str(depth), f"{int(here.sum()):,}", f"{len(right):,}", share, f"{empty:,}"))
     print_table(
-        f"pictures of {len(picks.catalogue):,} products{'' if everything else ' of the split'}",
+        f"pictures of {len(picks.catalogue):,} products{f' of split {split}' if split else ''}",
         columns,
         rows,
         numbers=columns,

@@ -25,6 +25,7 @@ from diptych.cli.console import next_step
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
 from diptych.cli.progress import progress
+from diptych.cli.sources import encoder_source
 from diptych.core.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ def train(
         )
         learned, validated = _train_part(catalogue), validation_split(catalogue)
         maker = FeatureMaker.of(
-            image_encoder if "image" in chosen.modalities else None,
-            text_encoder,
+            encoder_source(image_encoder) if "image" in chosen.modalities else None,
+            encoder_source(text_encoder),
             learn_from=learning_texts(learned) if text_encoder.partition(":")[0] == "lsa" else (),
             image_options=image_options(image_option),
         )

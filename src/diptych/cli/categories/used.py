@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.data.collection import Collection
 
-__all__ = ["OtherData", "OtherProducts", "RunFolder", "SplitName", "own_products", "rows_for", "used_part"]
+__all__ = ["OtherData", "OtherProducts", "RunFolder", "SplitName", "own_products", "rows_for", "trained_on", "used_part"]
 
 RunFolder = Annotated[
     Path,
@@ -161,6 +161,15 @@ def used_part(catalogue: Catalogue, split: str | None) -> Catalogue:
     if split not in catalogue.split_sizes:
         raise UnknownNameError(f"split of {catalogue.name}", split, catalogue.split_sizes)
     return catalogue.split(split)
+
+
+def trained_on(run: CategoryRun, catalogue: Catalogue, *, own: bool) -> int:
+    """How many of the products, by their ids, the run was trained on; of its ``own`` those with a category alone."""
+    splits = run.splits
+    return sum(
+        splits.get(name) == "train" and not (own and place < 0)
+        for name, place in zip(catalogue.ids, catalogue.place.tolist(), strict=True)
+    )
 
 
 @contextmanager

@@ -171,7 +171,7 @@ def _nodes(
             raise DataError(
                 f"{name}: product {product} is in {' > '.join(strange[0])!r}, which the tree does not have; "
                 f"{len(strange):,} of {len(gathered.known):,} paths are like that",
-                "give the taxonomy that the products were sorted by, or unknown='add' or 'none'",
+                "give the taxonomy that the products were sorted by, or say unknown='add' or 'none' (--unknown-paths)",
             )
         if strange and unknown == "add":
             full = CategoryTree((*tree.paths, *strange), tree.codes)

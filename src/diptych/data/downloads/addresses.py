@@ -10,6 +10,8 @@ from diptych.data.downloads.trouble import Trouble
 __all__ = ["host_of", "is_public", "origin_of", "proper_address"]
 
 _KEPT = "/%:=&?~+!$,;'@()*[]|"
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+"""IPv4 addresses as networks of IPv6 alone write them (RFC 6052)."""
 
 
 def proper_address(address: str) -> str:
@@ -27,18 +29,11 @@ def proper_address(address: str) -> str:
         if parts.username is not None or parts.password is not None:
             raise Trouble("address", f"the address on {host} holds a user name")
         name = f"[{host}]" if ":" in host else host.encode("idna").decode("ascii")
+        path, query = quote(parts.path, safe=_KEPT) or "/", quote(parts.query, safe=_KEPT)
     except ValueError as error:  # UnicodeError is one
         raise Trouble("address", f"{shown!r} is no address: {error}") from None
     place = name if port is None else f"{name}:{port}"
-    return urlunsplit(
-        (
-            parts.scheme.lower(),
-            place,
-            quote(parts.path, safe=_KEPT) or "/",
-            quote(parts.query, safe=_KEPT),
-            "",
-        )
-    )
+    return urlunsplit((parts.scheme.lower(), place, path, query, ""))
 
 
 def origin_of(address: str) -> str:
@@ -57,6 +52,10 @@ def is_public(number: str) -> bool:
     address = ipaddress.ip_address(number.split("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if inner is None and address in _TRANSLATED:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             address = inner
+        elif address.is_reserved or address.is_site_local:  # ::127.0.0.1 is of the reserved ones
+            return False
     return address.is_global and not address.is_multicast

@@ -100,7 +100,7 @@ class Fetcher:
                 raise
             if isinstance(found, Fetched):
                 return found
-            here = proper_address(urljoin(here, found))
+            here = proper_address(_joined(here, found))
         raise Trouble("redirects", f"more than {self._options.redirects} redirects, the last to {here}")
 
     def _asked(self, address: str, max_bytes: int, accept: str) -> Fetched | str:
@@ -144,8 +144,8 @@ class Fetcher:
             if encoding not in ("identity", ""):
                 raise Trouble("encoding", f"packed as {encoding}, which was not asked for")
             stated = told.get("content-length", "")
-            if stated.isdigit() and int(stated) > max_bytes:
-                raise Trouble("too large", f"{int(stated):,} bytes, more than {max_bytes:,}")
+            if stated.isascii() and stated.isdigit() and float(stated) > max_bytes:
+                raise Trouble("too large", f"{float(stated):,.0f} bytes, more than {max_bytes:,}")
             return Fetched(self._body(answer, max_bytes, until), told.get("content-type", ""), address)
 
     def _body(self, answer: httpcore.Response, max_bytes: int, until: float) -> bytes:
@@ -161,14 +161,21 @@ class Fetcher:
         return b"".join(parts)
 
 
+def _joined(here: str, found: str) -> str:
+    try:
+        return urljoin(here, found)
+    except ValueError as error:
+        raise Trouble("address", f"{host_of(here)} leads to {found[:200]!r}, no address: {error}") from None
+
+
 def retry_after(given: str) -> float | None:
     """Seconds to wait, from a ``Retry-After`` of seconds or of a date; None where it says nothing."""
     given = given.strip()
-    if given.isdigit():
+    if given.isascii() and given.isdigit():
         return float(given)
     try:
         when = parsedate_to_datetime(given)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

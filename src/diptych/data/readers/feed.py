@@ -165,6 +165,8 @@ def read_feed(
     """
     if categories not in (None, *_COLUMNS):
         raise UsageError(f"categories is {categories!r}", f"one of {', '.join(_COLUMNS)}")
+    if not separator.strip():
+        raise UsageError(f"separator is {separator!r}", "what stands between two names, e.g. ' > ' or '/'")
     check_missing(missing)
     check_shares(validation, test)
     path = Path(path)

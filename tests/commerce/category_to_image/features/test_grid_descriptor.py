@@ -14,7 +14,7 @@ from diptych.commerce.category_to_image.features.pictures.grid_descriptor import
     GRID_WIDTH,
     describe_grid,
 )
-from diptych.commerce.category_to_image.features.pictures.page import without_white_margins
+from diptych.commerce.category_to_image.features.pictures.page import MAX_SIDE, on_square_page, without_white_margins
 
 
 def blot(colour: tuple[int, int, int] = (200, 30, 30), shape: str = "box", side: int = 64) -> Image.Image:
@@ -51,6 +51,15 @@ def slowly(pixels: np.ndarray) -> np.ndarray:
     row = [one / max(length, 1e-12) for part, length in zip(parts, lengths, strict=True) for one in part]
     whole = math.sqrt(sum(one * one for one in row))
     return np.array([one / whole for one in row])
+
+
+def test_a_very_long_picture_gets_a_page_of_bounded_size() -> None:
+    long = Image.new("RGB", (20 * MAX_SIDE, 10), (200, 30, 30))  # a square around it would have 80 GB
+    page = on_square_page(long)
+    assert page.size == (MAX_SIDE, MAX_SIDE)
+    assert page.getpixel((5, (MAX_SIDE - 1) // 2)) == (200, 30, 30)
+    assert page.getpixel((5, 0)) == (255, 255, 255)
+    assert abs(float(np.linalg.norm(describe_grid(long))) - 1) < 1e-5
 
 
 def test_against_a_slow_one() -> None:

@@ -17,7 +17,7 @@ from diptych.commerce.category_to_image.evaluation.choosing import (
     encoders_line,
     usable_models,
 )
-from diptych.commerce.category_to_image.evaluation.folder import begin, working_in
+from diptych.commerce.category_to_image.evaluation.folder import MARKER, begin
 from diptych.commerce.category_to_image.evaluation.grid import run_grid
 from diptych.commerce.category_to_image.evaluation.models import modalities_of
 from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
@@ -27,6 +27,7 @@ from diptych.commerce.category_to_image.evaluation.work import Work
 from diptych.commerce.category_to_image.features.pictures.rows import Missing
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.working import working_in
 from diptych.evaluation.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def evaluate_models(
             **({"compat": "published training"} if published else {}),
         },
     )
-    with working_in(out):
+    with working_in(out, MARKER):
         begin(out, protocol, test.tree, judged, said)
         run_grid(work, jobs, should_stop)
         found = ModelsEvaluation.open(out)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,15 +11,14 @@ import numpy as np
 
 from diptych.commerce.catalogue.relevance import Judged, Relevance
 from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
-from diptych.core.alone import alone_in
 from diptych.core.arrays import read_arrays, write_arrays
 from diptych.core.errors import MismatchError
-from diptych.core.files import check_replaceable, read_json, write_json
+from diptych.core.files import read_json, write_json
 from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
 from diptych.evaluation.ground_truth import GroundTruth
 
-__all__ = ["FORMAT", "MARKER", "RESULTS", "begin", "read_judged", "read_tree", "working_in"]
+__all__ = ["FORMAT", "MARKER", "RESULTS", "begin", "read_judged", "read_tree"]
 
 MARKER = "evaluation.json"
 RESULTS = "results.json"
@@ -28,21 +26,6 @@ TREE = "tree.json"
 JUDGED = "judged"
 FORMAT = 1
 _NEW = "give another --out, or remove the folder"
-
-
-@contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Keep an evaluation's folder, which may be new, to this process while the block runs.
-
-    Raises:
-        UsageError: it holds other things.
-        StorageError: another process evaluates there just now; or it cannot be made.
-    """
-    for left in folder.glob(f".{MARKER}.*.tmp"):  # killed at the very beginning
-        left.unlink(missing_ok=True)
-    check_replaceable(folder, MARKER)
-    with alone_in(folder):
-        yield
 
 
 def begin(

@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.commerce.catalogue import Catalogue, CategoryText, Relevance, judge
 from diptych.commerce.category_to_image.evaluation.choosing import chosen_settings, data_line, encoders_line
-from diptych.commerce.category_to_image.evaluation.folder import begin, working_in
+from diptych.commerce.category_to_image.evaluation.folder import MARKER, begin
 from diptych.commerce.category_to_image.evaluation.grid import run_grid
 from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
 from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
@@ -19,6 +19,7 @@ from diptych.commerce.category_to_image.evaluation.work import Work
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
+from diptych.core.working import working_in
 from diptych.evaluation.bootstrap import Bootstrap
 
 __all__ = ["evaluate_given"]
@@ -111,7 +112,7 @@ def evaluate_given(
         {"dataset": test.name, "test": test.fingerprint, "query text": query, "encoders": encoders},
         {ranker.name: ranker},
     )
-    with working_in(out):
+    with working_in(out, MARKER):
         begin(out, protocol, test.tree, judged, said)
         run_grid(work, 1, should_stop)
         found = ModelsEvaluation.open(out)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING
 
 from diptych.commerce.category_to_image.evaluation.cell import Cell, CellName
 from diptych.commerce.category_to_image.evaluation.work import Work
-from diptych.core.errors import DiptychError, Interrupted, StorageError, UsageError
+from diptych.core.crowd import run_in_processes
+from diptych.core.errors import Interrupted, StorageError, UsageError
 from diptych.core.progress import Task, task
-
-if TYPE_CHECKING:
-    from multiprocessing.synchronize import Event
 
 __all__ = ["run_grid"]
 
-_POLL = 0.5  # seconds between two looks at whether to stop
 _STOPPED = ("stopped: every model that was measured is kept", "the same command goes on")
 
 Stop = Callable[[], bool]
@@ -71,63 +61,27 @@ def _there(work: Work, name: CellName) -> bool:
 
 
 def _run_in_processes(work: Work, todo: Sequence[CellName], jobs: int, bar: Task, should_stop: Stop) -> int:
-    context = multiprocessing.get_context(
-        "spawn"
-    )  # a fork would share locks of threads that it does not have
-    stop = context.Event()
     finished = 0
-    try:
-        with ProcessPoolExecutor(jobs, context, _begin, (work, stop)) as pool:
-            try:
-                waiting: set[Future[CellName | None]] = {pool.submit(_run, name) for name in todo}
-                while waiting:
-                    done, waiting = wait(waiting, _POLL, FIRST_COMPLETED)
-                    for future in done:
-                        if not future.cancelled() and (name := future.result()) is not None:
-                            bar.advance(1, name.text)
-                            finished += 1
-                    if should_stop() and not stop.is_set():
-                        stop.set()
-                        waiting = {future for future in waiting if not future.cancel()}
-            except BaseException:
-                stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    except BrokenProcessPool:
-        raise DiptychError(
-            "a process was killed, perhaps for want of memory: every model that was measured is kept",
-            "the same command goes on; give it fewer --jobs",
-        ) from None
+
+    def done(name: CellName | None) -> None:
+        nonlocal finished
+        if name is not None:
+            bar.advance(1, name.text)
+            finished += 1
+
+    run_in_processes(todo, jobs, _given, (work,), _run, done, should_stop, "every model that was measured")
     return finished
 
 
-_work: Work | None = None
-_stop: Event | None = None
+def _given(work: Work) -> Work:
+    return work
 
 
-def _begin(work: Work, stop: Event) -> None:
-    """What a process does first."""
-    global _work, _stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started them lets them finish
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _work, _stop = work, stop
-
-
-def _end_with_parent() -> None:
-    """A process whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _run(name: CellName) -> CellName | None:
-    assert _work is not None
-    assert _stop is not None
-    if _stop.is_set():
+def _run(work: Work, name: CellName, should_stop: Stop) -> CellName | None:
+    if should_stop():
         return None
     try:
-        _work.run(name, _stop.is_set)
+        work.run(name, should_stop)
     except Interrupted:
         return None
     return name

@@ -112,17 +112,16 @@ def reliability_of(filler: Filler, products: np.ndarray | csr_array, catalogue: 
 def _judge(filler: Filler, block: FilledBlock, catalogue: Catalogue) -> tuple[np.ndarray, ...]:
     """Confidence, right and counted per level; where paths end, whether that is right, levels kept."""
     tree = filler.tree
-    right = np.zeros(block.path.shape, dtype=bool)
-    reach = np.zeros(len(block.products), dtype=np.int64)
     ends = (block.path >= 0).sum(axis=1) - 1
     last = block.path[np.arange(len(ends)), ends]
-    whole = np.zeros(len(ends), dtype=bool)
-    for place, product in enumerate(block.products.tolist()):
-        own = catalogue.places_of(product)
-        lineage = tree.lineage[own]
-        right[place] = ((lineage == block.path[place]) & (lineage >= 0)).any(axis=0)
-        reach[place] = tree.depth[own].max()
-        whole[place] = last[place] in own
+    many = np.diff(catalogue.place_start)[block.products]  # each has a place at least
+    begins = np.cumsum(many) - many
+    which = np.repeat(catalogue.place_start[block.products] - begins, many) + np.arange(many.sum())
+    own, of = catalogue.places[which], np.repeat(np.arange(len(many)), many)
+    lineage = tree.lineage[own]
+    right = np.logical_or.reduceat((lineage == block.path[of]) & (lineage >= 0), begins)
+    reach = np.maximum.reduceat(tree.depth[own], begins)
+    whole = np.logical_or.reduceat(own == last[of], begins)
     counts = (block.path >= 0) & (np.arange(tree.lineage.shape[1]) < reach[:, None])
     return block.confidence, right, counts, ends, whole, block.kept
 

@@ -70,6 +70,7 @@ def write_filled(
                 handle.write(json.dumps(one.to_dict(), ensure_ascii=False) + "\n")
             else:
                 table.writerow(_cells(one))
+        summary_path(file).unlink(missing_ok=True)  # killed from here on, no summary is of another file
     counted = {name: count for name, count in counts.items() if count}
     write_json(
         summary_path(file),

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.grid import run_grid
-from diptych.commerce.purchase_intent.evaluation.opening import begin, finished, working_in
+from diptych.commerce.purchase_intent.evaluation.opening import begin, finished
 from diptych.commerce.purchase_intent.evaluation.plan import make_folds, plan_of
 from diptych.commerce.purchase_intent.evaluation.presets import Preset, chosen_models, preset_named
 from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import Evaluation
+from diptych.commerce.purchase_intent.evaluation.result import MARKER, Evaluation
 from diptych.commerce.purchase_intent.evaluation.results import write_results
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, Split
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
+from diptych.core.working import working_in
 from diptych.evaluation.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def evaluate(
     )
     parts = make_folds(features, protocol.split, protocol.folds, protocol.seed)
     plan = plan_of(features, parts, protocol)
-    with working_in(folder):
+    with working_in(folder, MARKER):
         begin(folder, features, protocol, _about(features, parts, protocol))
         there = finished(folder, how)
         if there is not None:

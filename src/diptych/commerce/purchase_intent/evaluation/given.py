@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.cells import FoldScores, Unit
-from diptych.commerce.purchase_intent.evaluation.opening import begin, working_in
+from diptych.commerce.purchase_intent.evaluation.opening import begin
 from diptych.commerce.purchase_intent.evaluation.plan import Plan, plan_of
 from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import Evaluation
+from diptych.commerce.purchase_intent.evaluation.result import MARKER, Evaluation
 from diptych.commerce.purchase_intent.evaluation.results import write_results
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import Fold
 from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.working import working_in
 from diptych.evaluation.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def evaluate_scores(
     )
     if not plan.places:
         raise DataError(f"no setting and step that {name} scores has purchases", "score a log that has some")
-    with working_in(folder):
+    with working_in(folder, MARKER):
         begin(folder, features, protocol, _about(features, protocol, trained_on))
         for place in plan.places:
             given = scores[place.setting, place.step]

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.evaluation.cells import write_arrays
 from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import FORMAT, MARKER, RESULTS, SESSIONS, Evaluation
-from diptych.core.alone import alone_in
 from diptych.core.errors import MismatchError, StorageError
-from diptych.core.files import check_replaceable, read_json, write_json
+from diptych.core.files import read_json, write_json
 from diptych.core.version import __version__
 from diptych.evaluation.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["begin", "finished", "intervals_of", "working_in"]
-
-
-@contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Keep an evaluation's folder, which may be new, to this process while the block runs.
-
-    Raises:
-        UsageError: it holds other things.
-        StorageError: another process evaluates there just now; or it cannot be made.
-    """
-    for left in folder.glob(f".{MARKER}.*.tmp"):  # killed at the very beginning
-        left.unlink(missing_ok=True)
-    check_replaceable(folder, MARKER)
-    with alone_in(folder):
-        yield
+__all__ = ["begin", "finished", "intervals_of"]
 
 
 def begin(folder: Path, features: FeatureTable, protocol: Protocol, about: dict[str, Any]) -> None:

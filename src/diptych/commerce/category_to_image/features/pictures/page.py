@@ -9,10 +9,14 @@ import numpy as np
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["WHITE", "on_square_page", "without_white_margins"]
+__all__ = ["MAX_SIDE", "WHITE", "on_square_page", "without_white_margins"]
 
 WHITE = 240
 """A pixel whose channels are all at least this is of the page."""
+
+
+MAX_SIDE = 8192
+"""Of a square page: a picture of 100,000 × 10 pixels would need 30 GB of white around it."""
 
 
 def without_white_margins(picture: Image) -> Image:
@@ -25,9 +29,16 @@ def without_white_margins(picture: Image) -> Image:
 
 
 def on_square_page(picture: Image) -> Image:
-    """An RGB picture in the middle of a white square, as large as its longer side; nothing of it is lost."""
+    """An RGB picture in the middle of a white square, as large as its longer side; nothing of it is lost.
+
+    A longer side than :data:`MAX_SIDE` is scaled down to it first.
+    """
     from PIL import Image as pillow
 
+    if max(picture.size) > MAX_SIDE:
+        scale = MAX_SIDE / max(picture.size)
+        smaller = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+        picture = picture.resize(smaller, pillow.Resampling.BILINEAR, reducing_gap=2.0)
     side = max(picture.size)
     if picture.size == (side, side):
         return picture

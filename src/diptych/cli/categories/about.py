@@ -1,0 +1,126 @@
+"""What ``diptych info`` says of the folders that ``diptych categories`` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diptych.core.errors import StorageError
+from diptych.core.files import read_json
+
+if TYPE_CHECKING:
+    from diptych.index import Index
+
+__all__ = ["about_categories", "about_products_index"]
+
+Rows = list[tuple[str, object]]
+
+
+def about_categories(path: Path) -> Rows | None:
+    """Of a run, an evaluation, picks, a tree's file or suggestions; None of anything else.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    try:
+        if (path / "category_run.json").is_file():
+            return _run(path)
+        if (path / "evaluation.json").is_file():
+            return _evaluation(path)
+        if (path / "picks.json").is_file():
+            return _picks(path, read_json(path / "picks.json"))
+        if path.name.endswith(".summary.json"):
+            return _filled(read_json(path))
+        if path.suffix in (".jsonl", ".csv") and (said := path.with_suffix(".summary.json")).is_file():
+            return _filled(read_json(said))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise StorageError(f"{path} is damaged: {error!r}", "make it again") from None
+    return None
+
+
+def about_products_index(index: Index) -> Rows:
+    """Of an index of products, how it came about; nothing of another one."""
+    from diptych.cli.categories.index import CATEGORY
+
+    said = index.about.get(CATEGORY)
+    if not isinstance(said, dict):
+        return []
+    return [("products of", said["other"]["data"] or "the run's data"), ("run", said["run"]), *_split(said)]
+
+
+def _run(path: Path) -> Rows:
+    from diptych.commerce.category_to_image.runs import CategoryRun
+
+    run = CategoryRun.open(path)
+    about, options = run.about, run.about["options"]
+    encoders = about["encoders"]
+    return [
+        ("kind", "category run"),
+        ("model", f"{about['model']} {about['fingerprint']}"),
+        ("trained on", f"{options['setting']} categories by {options['query']}, seed {options['seed']}"),
+        ("epochs", len(run.metrics)),
+        ("data", about["data"]["data"]),
+        ("products", ", ".join(f"{name} {count:,}" for name, count in about["splits"].items())),
+        ("tree", run.tree.describe()),
+        *((f"{what} encoder", _encoder(encoders[what])) for what in ("image", "text")),
+        *(("note", note) for note in about["notes"]),
+        ("made with", f"diptych {about['diptych']}"),
+    ]
+
+
+def _encoder(said: dict[str, Any] | None) -> str:
+    if said is None:
+        return "none"
+    return " ".join(str(said[key]) for key in ("kind", "source", "model", "fingerprint") if said.get(key))
+
+
+def _evaluation(path: Path) -> Rows | None:
+    said = read_json(path / "evaluation.json")
+    if not isinstance(said, dict) or said.get("kind") != "categories":
+        return None
+    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+
+    found = ModelsEvaluation.open(path)
+    page = path / "report.html"
+    return [
+        ("kind", "evaluation of categories and products"),
+        ("data", found.about["data"]),
+        ("encoders", found.about["encoders"]),
+        ("models", ", ".join(found.models)),
+        ("settings", ", ".join(found.settings)),
+        ("protocol", found.protocol.line()),
+        *(("note", note) for note in found.notes),
+        ("page", page if page.is_file() else f"none yet: diptych report {path}"),
+    ]
+
+
+def _picks(path: Path, said: Any) -> Rows:
+    about, sheet = said["about"], path / "tree.html"
+    return [
+        ("kind", "pictures for categories"),
+        ("products", f"{said['catalogue']['products']:,} of {said['catalogue']['name']}"),
+        *_split(about),
+        ("run", about.get("run", "none")),
+        ("for each", f"{said['k']} of {said['among']}, distinct {', '.join(said['distinct'])}"),
+        *((name, f"{count:,}") for name, count in said["counts"].items()),
+        ("page", sheet if sheet.is_file() else "none: diptych categories pick draws it"),
+    ]
+
+
+def _filled(said: Any) -> Rows | None:
+    if not isinstance(said, dict) or "counts" not in said or "calibration" not in said:
+        return None
+    return [
+        ("kind", "suggested categories"),
+        ("run", said["run"]),
+        ("data", said["data"]["data"]),
+        *_split(said),
+        ("products", f"{said['products']:,}"),
+        *((f"  {name}", f"{count:,}") for name, count in said["counts"].items()),
+        ("threshold", said["threshold"]),
+        ("temperature", f"{said['calibration']['temperature']:.4g}, of split {said['calibration']['split']}"),
+    ]
+
+
+def _split(said: dict[str, Any]) -> Rows:
+    return [("split", said["split"])] if said.get("split") else []
