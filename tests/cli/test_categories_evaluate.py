@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from commands import Command
-from tiny_catalogue import NO_PICTURE, tiny_collection
+from tiny_catalogue import NO_PICTURE, tiny_catalogue, tiny_collection
 
+from diptych.cli.categories.evaluated import held_out
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
 GRID = ("--model", "bm25,sentence,clip-ita", "--setting", "most-specific", "--setting", "all", "--seeds", 2,
@@ -91,6 +92,8 @@ def test_what_is_refused(diptych: Command, shop: Path, tmp_path: Path) -> None:
         (("--published", "--set", "epochs=1"), 2, "as in the thesis"),
         (("--run", tmp_path / "none"), 2, "holds no trained category model"),
         (("--run", tmp_path / "none", "--model", "clip-i"), 2, "measured as it is"),
+        (("--run", tmp_path / "none", "--query", "path"), 2, "measured as it is"),
+        (("--run", tmp_path / "none", "--text-encoder", "lsa:8"), 2, "measured as it is"),
         (("--model", "clip"), 2, "dual encoder"),
     ):
         done = diptych("categories", "evaluate", shop, "--out", tmp_path / "out", *words)
@@ -99,6 +102,14 @@ def test_what_is_refused(diptych: Command, shop: Path, tmp_path: Path) -> None:
     nowhere = diptych("categories", "evaluate", tmp_path / "nothing", "--out", tmp_path / "out")
     assert nowhere.code == 2
     assert "does not exist" in nowhere.err
+
+
+def test_what_a_run_has_not_seen(tmp_path: Path) -> None:
+    shop = tiny_catalogue(tmp_path)
+    splits = dict.fromkeys(shop.ids[:20], "train") | {shop.ids[20]: "dev", shop.ids[21]: "extra"}
+    found, notes = held_out(splits, shop)
+    assert list(found.ids) == list(shop.ids[21:])
+    assert notes == ["21 products left out that the run was trained or validated on"]
 
 
 def test_help_has_examples(diptych: Command) -> None:

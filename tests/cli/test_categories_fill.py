@@ -125,3 +125,40 @@ def test_what_is_refused(diptych: Command, trained: tuple[Path, Path], tmp_path:
         done = diptych("categories", "fill", *arguments)
         assert done.code == 2, (arguments, done.out)
         assert words in done.err
+
+
+def test_of_a_product_of_which_nothing_is_known_nothing_is_said(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    _, run = trained
+    feed = tmp_path / "feed.csv"
+    feed.write_text("id,title,product_type,image_link\na1,Red Heart,,\na2,,,\n", "utf-8")
+    done = diptych("categories", "fill", run, feed, "--out", tmp_path / "filled.jsonl", "--threshold", 0)
+    assert done.code == 0, done.err
+    named, blank = lines(tmp_path / "filled.jsonl")
+    assert named["path"]
+    assert blank["verdict"] == "nothing known"
+    assert blank["path"] == blank["levels"] == blank["alternatives"] == []
+    assert load_json(tmp_path / "filled.summary.json")["counts"]["nothing known"] == 1
+
+
+def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    whole = diptych("categories", "fill", run, "--check")
+    assert whole.code == 0, whole.err
+    assert "the run was trained on" in whole.out
+    assert (run / "checked.jsonl").is_file()
+    trained_on = load_json(run / "checked.summary.json")["trained_on"]
+    opened = CategoryRun.open(run)
+    assert 0 < trained_on < sum(split == "train" for split in opened.splits.values())  # some have no category
+    test = diptych("categories", "fill", run, "--check", "--split", "test", "--out", tmp_path / "t.jsonl")
+    assert "the run was trained on" not in test.out
+    assert load_json(tmp_path / "t.summary.json")["trained_on"] == 0
+    picked = diptych("categories", "pick", run, "--out", tmp_path / "picks")
+    assert f"the run was trained on {trained_on} of these products" in picked.out
+    assert f"{trained_on} of these products" in (tmp_path / "picks" / "tree.html").read_text("utf-8")
+    members = diptych(
+        "categories", "pick", run, "--out", tmp_path / "picks", "--among", "members", "--no-sheet"
+    )
+    assert "flatters" not in members.out
+    assert not (tmp_path / "picks" / "tree.html").exists()  # it showed other pictures

@@ -91,3 +91,15 @@ def test_what_is_refused(diptych: Command, trained: tuple[Path, Path], tmp_path:
     done = diptych("categories", "index", run, "--engine", "exakt")
     assert done.code == 2
     assert "did you mean 'exact'?" in done.err
+
+
+def test_what_the_marks_mean_is_said(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    assert diptych("categories", "index", run, "--out", tmp_path / "index").code == 0
+    tree = CategoryRun.open(run).tree
+    path = next(path for path in tree.paths if len(path) == 2)
+    done = diptych("search", tmp_path / "index", ">".join(path).upper(), "-k", 3)
+    assert done.code == 0, done.err
+    assert f"sorted into {' > '.join(path)}, or below it" in done.out
+    done = diptych("search", tmp_path / "index", "no such category", "-k", 3)
+    assert "'no such category' is no category of the tree" in done.out

@@ -115,3 +115,11 @@ def test_help_and_a_file_that_is_not_there(diptych: Command, tmp_path: Path) -> 
     done = diptych("categories", "tree", tmp_path / "none.txt")
     assert done.code == 1
     assert "does not exist" in done.err
+
+
+def test_a_shop_too_small_to_be_split_has_a_tree_all_the_same(diptych: Command, tmp_path: Path) -> None:
+    lines = [{"asin": one, "title": one, "categories": ["Men", "Shoes"]} for one in ("A1", "A2", "A3")]
+    (tmp_path / "metadata_us_Shoes.json").write_text("\n".join(map(json.dumps, lines)))
+    done = diptych("categories", "tree", tmp_path)
+    assert done.code == 0, done.err
+    assert "3 products" in done.out

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.data.product_pictures import find_pictures
 from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
 from diptych.data.readers import read_collection
 
@@ -47,7 +48,22 @@ def test_plain_text_is_one_line_that_files_can_hold(text: str) -> None:
     assert plain == " ".join(plain.split())
 
 
-_PIECES = ("<!--", "-->", "/*", "*/", "<script", "<style>", "</script>", "</STYLE >", ">", "<b", "a", " ", "&lt;", "&amp;")
+_PIECES = (
+    "<!--",
+    "-->",
+    "/*",
+    "*/",
+    "<script",
+    "<style>",
+    "</script>",
+    "</STYLE >",
+    ">",
+    "<b",
+    "a",
+    " ",
+    "&lt;",
+    "&amp;",
+)
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
@@ -109,6 +125,14 @@ def test_names_of_pictures_never_meet() -> None:
 def test_two_ids_two_names(one: str, other: str) -> None:
     same = picture_name(one).lower() == picture_name(other).lower()
     assert same == (one == other)
+
+
+def test_an_id_that_is_the_name_of_anothers_picture_does_not_get_it(tmp_path: Path) -> None:
+    name = picture_name("red shoe")
+    (tmp_path / f"{name}.png").touch()
+    (tmp_path / "plain.png").touch()
+    _, rows, _ = find_pictures(tmp_path, ["red shoe", name, "plain"])
+    assert rows.tolist() == [0, -1, 1]
 
 
 def test_one_path_or_several() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diptych.cli.categories.report import is_of_categories, write_categories_report
 from diptych.cli.console import next_step, say
 from diptych.cli.options import OutFolder, Split
 from diptych.cli.progress import progress
@@ -23,14 +25,18 @@ __all__ = ["report"]
 def report(
     run: Annotated[
         Path,
-        typer.Argument(help="A run that was trained, or a folder of diptych stress.", show_default=False),
+        typer.Argument(
+            help="A run that was trained, or a folder of diptych stress or diptych categories evaluate.",
+            show_default=False,
+        ),
     ],
     split: Split = None,
     out: OutFolder = None,
 ) -> None:
     """Write a run's report: curves, the test table, best and worst retrievals with pictures, the recipe.
 
-    Of a folder of diptych stress: what each perturbation costs, heat maps, the worst hit.
+    Of a folder of diptych stress: what each perturbation costs, heat maps, the worst hit. Of an evaluation of
+    categories: its tables, levels, errors and examples again.
 
     Examples:
 
@@ -38,15 +44,22 @@ def report(
 
       [bold]diptych report runs/flickr8k/stress/flickr8k-test[/bold]
     """
+    stressed = (run / "stress.json").is_file()
+    if stressed or is_of_categories(run):
+        if split is not None:
+            raise UsageError(f"{run} is of one split already", "leave --split out")
+        target = out or run / "report.html"
+        if stressed:
+            _say(_stress_page(run, target))
+            return
+        with progress():
+            target = write_categories_report(run, target)
+        _say(target)
+        return
     from diptych.report import content_of_run, write_report
     from diptych.training.run import Run
     from diptych.training.testing import evaluate_encoded
 
-    if (run / "stress.json").is_file():
-        if split is not None:
-            raise UsageError(f"{run} is of one split already", "leave --split out")
-        _say(_stress_page(run, out or run / "report.html"))
-        return
     opened = Run.open(run)
     with progress():
         encoded, origin, _ = encoded_of(str(run), DataChoice(), split)
@@ -59,7 +72,7 @@ def report(
 
 def _say(target: Path) -> None:
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
-    next_step(f"open {target}")
+    next_step(shlex.join(["open", str(target)]))
 
 
 def _stress_page(folder: Path, target: Path) -> Path:

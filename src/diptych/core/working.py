@@ -9,7 +9,18 @@ from pathlib import Path
 from diptych.core.alone import alone_in
 from diptych.core.files import check_replaceable
 
-__all__ = ["working_in"]
+__all__ = ["check_free", "working_in"]
+
+
+def check_free(folder: Path, marker: str) -> None:
+    """See that a folder can be worked in, before anything costly is done for it.
+
+    Raises:
+        UsageError: it holds other things.
+    """
+    for left in folder.glob(f".{marker}.*.tmp"):  # killed at the very beginning
+        left.unlink(missing_ok=True)
+    check_replaceable(folder, marker)
 
 
 @contextmanager
@@ -24,8 +35,6 @@ def working_in(folder: Path, marker: str) -> Iterator[None]:
         UsageError: it holds other things.
         StorageError: another process works there just now; or it cannot be made.
     """
-    for left in folder.glob(f".{marker}.*.tmp"):  # killed at the very beginning
-        left.unlink(missing_ok=True)
-    check_replaceable(folder, marker)
+    check_free(folder, marker)
     with alone_in(folder):
         yield

@@ -49,7 +49,8 @@ def find_pictures(
     """The picture file of each product.
 
     A file is a product's when its name without the ending is :func:`~diptych.data.products.picture_name` of the id, or
-    else the id itself; of several endings the first in alphabetical order counts.
+    else the id itself (if that holds no ``~``: it could be the name of another one's picture); of several endings the
+    first in alphabetical order counts.
 
     Args:
         folder: of pictures, which may be absent: then no product has one.
@@ -74,7 +75,7 @@ def find_pictures(
     names: list[str] = []
     lost: list[str] = []
     for place, product in enumerate(ids):
-        name = files.get(picture_name(product)) or files.get(product)
+        name = files.get(picture_name(product)) or (files.get(product) if "~" not in product else None)
         if name is None:
             lost.append(product)
         else:

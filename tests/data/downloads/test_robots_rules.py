@@ -68,19 +68,37 @@ def test_patterns(rule: str, place: str, matches: bool) -> None:
 
 
 def test_groups_of_one_name_are_one_and_of_two_as_long_the_one_that_allows_counts() -> None:
-    rules = RobotsRules("User-agent: *\nDisallow: /a\nUser-agent: x\nUser-agent: *\nAllow: /a\nDisallow: /b", "diptych")
+    rules = RobotsRules(
+        "User-agent: *\nDisallow: /a\nUser-agent: x\nUser-agent: *\nAllow: /a\nDisallow: /b", "diptych"
+    )
     assert [rules.allows(place) for place in ("/a", "/b", "/c")] == [True, False, True]
 
 
 @pytest.mark.parametrize(
     ("value", "delay"),
-    [("2", 2.0), ("0.5", 0.5), ("-1", 0.0), ("nan", 0.0), ("²", 0.0), ("soon", 0.0), ("9" * 400, float("inf"))],
+    [
+        ("2", 2.0),
+        ("0.5", 0.5),
+        ("-1", 0.0),
+        ("nan", 0.0),
+        ("²", 0.0),
+        ("soon", 0.0),
+        ("9" * 400, float("inf")),
+    ],
 )
 def test_delays(value: str, delay: float) -> None:
     assert RobotsRules(f"User-agent: diptych\nCrawl-delay: {value}", "diptych").delay == delay
 
 
-@pytest.mark.parametrize("text", ["", "<html>not found</html>", "Disallow: /", "\0\0:\n::", "User-agent\nDisallow: /"])
+@pytest.mark.parametrize(
+    "text", ["", "<html>not found</html>", "Disallow: /", "\0\0:\n::", "User-agent\nDisallow: /"]
+)
 def test_what_is_no_robots_txt_allows_everything(text: str) -> None:
     rules = RobotsRules(text, "diptych")
-    assert rules.allows("/a") and rules.delay == 0
+    assert rules.allows("/a")
+    assert rules.delay == 0
+
+
+def test_a_file_of_many_agents_and_rules_costs_no_more_than_its_length() -> None:
+    many = "".join(f"User-agent: a{chr(97 + i % 26)}\n" for i in range(15_000)) + "Disallow: /\n" * 15_000
+    assert RobotsRules(f"{many}User-agent: *\nDisallow: /b", "diptych").allows("/a")

@@ -129,8 +129,9 @@ def evaluate(
         raise UsageError(f"--query {query}", "one of name, path")
     if published and options:
         raise UsageError("--published trains as in the thesis", "leave out --set, or --published")
-    if run is not None and (model or published or options):
-        raise UsageError("a run is measured as it is", "leave out --model, --published and --set")
+    fitting = model or published or options or image_option or query != "name" or seeds != 3 or jobs != 1
+    if run is not None and (fitting or (image_encoder, text_encoder) != ("grid", "lsa")):
+        raise UsageError("a run is measured as it is", "leave out what says how models are made or trained")
     with progress(), stop_on_signal() as should_stop:
         catalogue, source = catalogue_from(
             data,
@@ -167,7 +168,7 @@ def evaluate(
                 query=query,
                 seeds=tuple(range(seeds)),
                 published=published,
-                options=None if published else training_options(options),
+                options=training_options(options, _NAMED) if options else None,
                 jobs=jobs,
                 **common,
             )
@@ -175,6 +176,9 @@ def evaluate(
     show_evaluation(found)
     say(f"every value in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
     next_step(shlex.join(["open", str(page)]))
+
+
+_NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seeds"}
 
 
 def _split(given: list[str] | None) -> list[str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.cli.categories.sources import validation_split
+from diptych.cli.categories.sources import VALIDATION, validation_part
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.commerce.category_to_image.runs import CategoryRun
 
-__all__ = ["evaluated_models", "evaluated_run"]
+__all__ = ["evaluated_models", "evaluated_run", "held_out"]
 
 
 def evaluated_models(
@@ -44,16 +44,13 @@ def evaluated_models(
                 "make one with --split-by product",
             )
     train, test = catalogue.split("train"), catalogue.split("test")
-    validated = validation_split(catalogue)
-    validation = None if validated is None else catalogue.split(validated)
-    if validation is not None and not bool((validation.place >= 0).any()):
-        validation = None
     maker = FeatureMaker.of(
         image_encoder,
         text_encoder,
         learn_from=learning_texts(train) if text_encoder.partition(":")[0] == "lsa" else (),
         image_options=image_options,
     )
+    validation = validation_part(catalogue)
     return evaluate_models(train, validation, test, maker, out, missing="none", **said), test
 
 
@@ -66,7 +63,7 @@ def evaluated_run(
     from diptych.commerce.category_to_image.runs import CategoryRun
 
     run = CategoryRun.open(folder)
-    test, note = _held_out(run.splits, catalogue)
+    test, note = held_out(run.splits, catalogue)
     seen = None
     if run.about["catalogue"] == catalogue.fingerprint:
         seen = _seen(run, catalogue, chosen_settings(said["settings"]))
@@ -93,9 +90,10 @@ def _texts(query: Any, test: Catalogue) -> list[str]:
     return category_texts(test.tree, range(len(test.tree)), query)
 
 
-def _held_out(splits: Mapping[str, str], catalogue: Catalogue) -> tuple[Catalogue, list[str]]:
+def held_out(splits: Mapping[str, str], catalogue: Catalogue) -> tuple[Catalogue, list[str]]:
     """The products that a run did not train on or choose its epoch by, and what to say of the others."""
-    rows = [row for row, name in enumerate(catalogue.ids) if splits.get(name, "test") == "test"]
+    used = {"train", *VALIDATION}
+    rows = [row for row, name in enumerate(catalogue.ids) if splits.get(name) not in used]
     left = len(catalogue) - len(rows)
     if not rows:
         raise UsageError(

@@ -15,6 +15,7 @@ from diptych.cli.categories.used import (
     OtherProducts,
     RunFolder,
     SplitName,
+    known_to,
     own_products,
     rows_for,
     trained_on,
@@ -125,7 +126,7 @@ def fill(
             counts = write_filled([], target, about)
         else:
             with rows_for(opened, opened.model, part, target) as rows:
-                filled = filler.fill(rows, part, np.arange(len(part)))
+                filled = filler.fill(rows, part, np.arange(len(part)), known_to(opened, part))
                 counts = write_filled(filled, target, about, leave_out=("agrees",) if check else ())
     _show(counts, calibration, reliability, calibrating)
     if not len(part):
@@ -136,8 +137,8 @@ def fill(
         return
     if about["trained_on"]:
         say(
-            f"the run was trained on {about['trained_on']:,} of them and agrees with those too readily; "
-            "others alone: --split test"
+            f"the run was trained on {about['trained_on']:,} of these products and agrees with them too readily; "
+            "--split test has others"
         )
     left = counts.get("agrees", 0) if check else 0
     say(

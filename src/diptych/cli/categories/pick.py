@@ -114,9 +114,10 @@ def pick(
         if sheet:
             _, unreadable = write_tree_sheet(picks, target, side=side)
     _show(picks, split)
-    if about["trained_on"]:
+    if among == "all" and about["trained_on"]:
         say(
-            f"the run was trained on {about['trained_on']:,} of them, so found flatters; of others alone: --split test"
+            f"the run was trained on {about['trained_on']:,} of these products, so found flatters it; "
+            "--split test has others"
         )
     for name, why in list(unreadable.items())[:5]:
         say(f"{name}: {why}")
@@ -133,19 +134,23 @@ def _show(picks: Picks, split: str | None) -> None:
     tree = picks.catalogue.tree
     owner = np.repeat(tree.depth[picks.nodes], np.diff(picks.start))
     rows = []
-    columns = ("level", "categories", "pictures", "found", "without a picture")
+    found = picks.among == "all"  # among members everything is found that can be
+    columns = ("level", "categories", "pictures", *(["found"] if found else []), "without a picture")
     for depth in range(1, int(tree.depth.max(initial=0)) + 1):
         here = tree.depth[picks.nodes] == depth
         right = picks.right[owner == depth]
         could = int(np.minimum(picks.there[here], picks.k).sum())
         share = f"{100 * int((right == 1).sum()) / could:.1f} %" if could else "–"
         empty = int((np.diff(picks.start)[here] == 0).sum())
-        rows.append((str(depth), f"{int(here.sum()):,}", f"{len(right):,}", share, f"{empty:,}"))
+        shares = [share] if found else []
+        rows.append((str(depth), f"{int(here.sum()):,}", f"{len(right):,}", *shares, f"{empty:,}"))
     print_table(
         f"pictures of {len(picks.catalogue):,} products{f' of split {split}' if split else ''}",
         columns,
         rows,
         numbers=columns,
         caption=f"found: of the products sorted into a category or below it that could be among its {picks.k}; level 1 "
-        "is the most general",
+        "is the most general"
+        if found
+        else "pictures of products sorted into a category or below it; level 1 is the most general",
     )

@@ -17,10 +17,14 @@ from diptych.core.errors import DataError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
+    from diptych.data.taxonomy import CategoryTree
     from diptych.index import Index
     from diptych.report import Retrieved
 
 __all__ = ["is_of_products", "search_products"]
+
+_NAMED = 3
+"""Categories of one name that are spelt out."""
 
 
 def is_of_products(index: Index) -> bool:
@@ -39,6 +43,7 @@ def search_products(
         UsageError: the index is not one of products, the query is a picture, or the run is gone.
         DataError: a product is found that the data no longer holds.
     """
+    from diptych.commerce.catalogue.texts import category_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.report import write_contact_sheet
 
@@ -57,10 +62,14 @@ def search_products(
     check_still_there(str(where), folder)
     with progress():
         run = CategoryRun.open(where)
-        rows = run.model.category_rows(run.category_features([query]))
-        hits = index.search(rows, k, encoder=run.model.fingerprint, **options)
         catalogue = used_part(other.catalogue(run, own_tree=True)[0], split)
-    retrieved, places = _retrieved(next(iter(hits)), catalogue, query)
+        meant = _meant(catalogue.tree, query)
+        words = query
+        if len(meant) == 1 and run.options.query == "path":  # as the run knows categories
+            words = category_texts(catalogue.tree, meant, "path")[0]
+        rows = run.model.category_rows(run.category_features([words]))
+        hits = index.search(rows, k, encoder=run.model.fingerprint, **options)
+    retrieved, places = _retrieved(next(iter(hits)), catalogue, meant)
     table = [
         (
             str(place),
@@ -73,7 +82,14 @@ def search_products(
         for place, (item, at) in enumerate(zip(retrieved, places, strict=True), 1)
     ]
     columns = ("rank", "score", "id", "", "title", "category")
-    print_table(f"products for {query!r}", columns, table, numbers=("rank", "score"), caption=hits.note)
+    title = f"products for {query!r}" + (f", asked as {words!r}" if words != query else "")
+    print_table(title, columns, table, numbers=("rank", "score"), caption=hits.note)
+    say(_said(catalogue.tree, query, meant))
+    seen = sum(run.splits.get(item.name) == "train" for item in retrieved)
+    if meant and seen:
+        say(
+            f"the run was trained on {seen:,} of these {len(retrieved):,}: what is right among them flatters it"
+        )
     if sheet is None:
         next_step(shlex.join(["diptych", "search", str(folder), query, "--category", "--sheet", "found.png"]))
         return
@@ -82,18 +98,33 @@ def search_products(
     say(f"contact sheet in {sheet}")
 
 
+def _meant(tree: CategoryTree, query: str) -> list[int]:
+    """The categories whose name or whole path the query is, whatever its case and spaces."""
+    from diptych.data.taxonomy import SEPARATOR
+
+    asked = tuple(" ".join(name.split()).casefold() for name in query.split(SEPARATOR.strip()))
+    folded = ([" ".join(name.split()).casefold() for name in path] for path in tree.paths)
+    whole = " ".join(query.split()).casefold()
+    return [node for node, path in enumerate(folded) if tuple(path) == asked or path[-1] == whole]
+
+
+def _said(tree: CategoryTree, query: str, meant: list[int]) -> str:
+    """What the marks mean."""
+    if not meant:
+        return f"{query!r} is no category of the tree: nothing found is right or wrong"
+    texts = [tree.text(node) for node in meant[:_NAMED]]
+    more = f" and {len(meant) - _NAMED:,} more" if len(meant) > _NAMED else ""
+    return f"✓ sorted into {' or '.join(texts)}{more}, or below it; ✗ elsewhere; no mark: without a category"
+
+
 def _retrieved(
-    found: list[tuple[str, float]], catalogue: Catalogue, query: str
+    found: list[tuple[str, float]], catalogue: Catalogue, meant: list[int]
 ) -> tuple[list[Retrieved], list[str]]:
     """What was found with titles and pictures, and the texts of its categories."""
     from diptych.report import Retrieved
 
     tree, rows = catalogue.tree, {name: row for row, name in enumerate(catalogue.ids)}
-    asked = {
-        node
-        for node, path in enumerate(tree.paths)
-        if query.casefold() in (path[-1].casefold(), tree.text(node).casefold())
-    }
+    asked = set(meant)
     items, places = [], []
     for name, score in found:
         if name not in rows:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
 
 __all__ = [
+    "VALIDATION",
     "AttributeForm",
     "CatalogueSource",
     "ProductsData",
@@ -25,6 +26,7 @@ __all__ = [
     "TaxonomyFormatName",
     "UnknownPaths",
     "catalogue_from",
+    "validation_part",
     "validation_split",
 ]
 
@@ -194,7 +196,18 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+VALIDATION = ("val", "validation", "valid", "dev")
+"""What the split to validate on may be called; the first that there is is taken."""
+
+
 def validation_split(catalogue: Catalogue) -> str | None:
     """The name of the products to validate on: ``val``, ``validation``, ``valid`` or ``dev``; None without any."""
     sizes = catalogue.split_sizes
-    return next((name for name in ("val", "validation", "valid", "dev") if name in sizes), None)
+    return next((name for name in VALIDATION if name in sizes), None)
+
+
+def validation_part(catalogue: Catalogue) -> Catalogue | None:
+    """The products to choose epochs by; None where there are none, or none of them has a category."""
+    name = validation_split(catalogue)
+    part = None if name is None else catalogue.split(name)
+    return part if part is not None and bool((part.place >= 0).any()) else None

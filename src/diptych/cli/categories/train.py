@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,16 +17,17 @@ from diptych.cli.categories.sources import (
     TaxonomyFormatName,
     UnknownPaths,
     catalogue_from,
-    validation_split,
+    validation_part,
 )
-from diptych.cli.categories.training_options import image_options
+from diptych.cli.categories.training_options import image_options, training_options
 from diptych.cli.categories.training_words import say_data, say_tested, say_training
 from diptych.cli.console import next_step
 from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
+from diptych.cli.options import Images, ReaderName, ReaderOptions
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.working import check_free
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -105,8 +106,10 @@ def train(
     from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.commerce.category_to_image.training import train as fit
+    from diptych.commerce.category_to_image.training.journal import MARKER
 
-    chosen = _options(model, setting, query, published, seed, parse_values(options, "--set"))
+    chosen = _options(model, setting, query, published, seed, options)
+    check_free(out, MARKER)
     with progress(), stop_on_signal() as should_stop:
         catalogue, source = catalogue_from(
             data,
@@ -120,7 +123,7 @@ def train(
             split_by=split_by,
             split_option=split_option,
         )
-        learned, validated = _train_part(catalogue), validation_split(catalogue)
+        learned, validated = _train_part(catalogue), validation_part(catalogue)
         maker = FeatureMaker.of(
             encoder_source(image_encoder) if "image" in chosen.modalities else None,
             encoder_source(text_encoder),
@@ -130,10 +133,7 @@ def train(
         features = maker.products(learned, missing="none")
         nodes = range(len(catalogue.tree))
         categories = maker.categories(category_texts(catalogue.tree, nodes, chosen.query))
-        validation = None
-        if validated is not None and bool((catalogue.split(validated).place >= 0).any()):
-            part = catalogue.split(validated)
-            validation = (part, maker.products(part, missing="none"))
+        validation = None if validated is None else (validated, maker.products(validated, missing="none"))
         trained = fit(
             learned, features, categories, chosen, out, validation=validation, should_stop=should_stop
         )
@@ -146,11 +146,12 @@ def train(
     next_step(shlex.join(["diptych", "categories", "pick", str(out), "--out", f"{out}-pictures"]))
 
 
-def _options(
-    model: str, setting: str, query: str, published: bool, seed: int, given: dict[str, Any]
-) -> TrainOptions:
-    from pydantic import ValidationError
+_NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seed"}
 
+
+def _options(
+    model: str, setting: str, query: str, published: bool, seed: int, given: list[str] | None
+) -> TrainOptions:
     from diptych.commerce.catalogue.settings import SETTINGS
     from diptych.commerce.category_to_image.evaluation.models import TRAINED, modalities_of
     from diptych.commerce.category_to_image.options import TrainOptions
@@ -159,23 +160,9 @@ def _options(
     if modalities is None:
         raise UnknownNameError("trained model", model, TRAINED)
     SETTINGS.get(setting)
-    named = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seed"}
-    for key in given:
-        if key in named:
-            raise UsageError(f"--set {key}", f"say it with {named[key]}")
-        if key not in TrainOptions.model_fields:
-            raise UnknownNameError("training option", key, {*TrainOptions.model_fields} - {*named})
     base = TrainOptions.published(modalities, setting) if published else TrainOptions(modalities=modalities)
-    try:
-        return TrainOptions.model_validate(
-            {**base.model_dump(), "setting": setting, "query": query, "seed": seed, **given}
-        )
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(
-            f"{where} = {first['input']!r}: {first['msg']}", "see diptych categories train --help"
-        ) from None
+    said = {"setting": setting, "query": query, "seed": seed}
+    return training_options(given, _NAMED, base.model_dump() | said)
 
 
 def _train_part(catalogue: Catalogue) -> Catalogue:

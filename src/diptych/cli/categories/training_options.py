@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["image_options", "training_options"]
 
-_OF_A_CELL = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seeds"}
-
 
 def image_options(given: list[str] | None) -> dict[str, Any] | None:
     """The image encoder's options; files by their whole path, so that they are found from anywhere."""
@@ -25,30 +24,35 @@ def image_options(given: list[str] | None) -> dict[str, Any] | None:
     return values or None
 
 
-def training_options(given: list[str] | None) -> TrainOptions | None:
-    """What ``--set`` changes of every training of a grid; None where it changes nothing.
+def training_options(
+    given: list[str] | None, named: Mapping[str, str], base: Mapping[str, Any] | None = None
+) -> TrainOptions:
+    """The options of training that ``--set`` and the verb's own options say.
+
+    Args:
+        given: KEY=VALUE of ``--set``.
+        named: options of training that the verb has an option of its own for, and that.
+        base: what is changed; the usual options by default.
 
     Raises:
         UnknownNameError: a key that training has not.
-        UsageError: a key that the grid sets, or a value that cannot be.
+        UsageError: a key of ``named``, or a value that cannot be.
     """
-    values = parse_values(given, "--set")
-    if not values:
-        return None
     from pydantic import ValidationError
 
     from diptych.commerce.category_to_image.options import TrainOptions
 
+    values = parse_values(given, "--set")
     for key in values:
-        if key in _OF_A_CELL:
-            raise UsageError(f"--set {key}", f"say it with {_OF_A_CELL[key]}")
+        if key in named:
+            raise UsageError(f"--set {key}", f"say it with {named[key]}")
         if key not in TrainOptions.model_fields:
-            raise UnknownNameError("training option", key, {*TrainOptions.model_fields} - {*_OF_A_CELL})
+            raise UnknownNameError("training option", key, {*TrainOptions.model_fields} - {*named})
     try:
-        return TrainOptions.model_validate(values)
+        return TrainOptions.model_validate({**(base or {}), **values})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(
-            f"{where} = {first['input']!r}: {first['msg']}", "see diptych categories evaluate --help"
+            f"{where} = {first['input']!r}: {first['msg']}", "see the command's --help"
         ) from None

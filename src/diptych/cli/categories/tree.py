@@ -90,6 +90,7 @@ def tree(
                 reader_option=reader_option,
                 taxonomy=taxonomy,
                 unknown=unknown_paths,
+                split_by="given",  # a tree needs no test products
             )
             categories, notes = catalogue.tree, catalogue.notes
             about = {"name": catalogue.name, "products": len(catalogue)}

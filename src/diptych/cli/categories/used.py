@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.data.collection import Collection
 
-__all__ = ["OtherData", "OtherProducts", "RunFolder", "SplitName", "own_products", "rows_for", "trained_on", "used_part"]
+__all__ = [
+    "OtherData",
+    "OtherProducts",
+    "RunFolder",
+    "SplitName",
+    "known_to",
+    "own_products",
+    "rows_for",
+    "trained_on",
+    "used_part",
+]
 
 RunFolder = Annotated[
     Path,
@@ -170,6 +180,20 @@ def trained_on(run: CategoryRun, catalogue: Catalogue, *, own: bool) -> int:
         splits.get(name) == "train" and not (own and place < 0)
         for name, place in zip(catalogue.ids, catalogue.place.tolist(), strict=True)
     )
+
+
+def known_to(run: CategoryRun, catalogue: Catalogue) -> np.ndarray:
+    """(n,) booleans: which products have any of what the run's model reads."""
+    features, read = run.features(catalogue), run.options.modalities
+    has = {
+        "image": features.pictured,
+        "title": features.titled,
+        "attributes": features.attribute_start[1:] > features.attribute_start[:-1],
+    }
+    known: np.ndarray = has[read[0]].copy()
+    for modality in read[1:]:
+        known |= has[modality]
+    return known
 
 
 @contextmanager

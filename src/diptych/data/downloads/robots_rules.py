@@ -31,7 +31,8 @@ class RobotsRules:
     def __init__(self, text: str, agent: str) -> None:
         rules: dict[str, list[tuple[str, bool]]] = {}
         delays: dict[str, float] = {}
-        names: list[str] = []
+        own = {agent.lower(), "*"}
+        names: set[str] = set()  # of this group's agents, our own
         naming = False  # lines of agents that follow each other are of one group
         for line in text.removeprefix("\ufeff").splitlines():
             key, colon, value = line.partition("#")[0].partition(":")
@@ -40,9 +41,12 @@ class RobotsRules:
                 continue
             if key == "user-agent":
                 token = _TOKEN.match(value)
-                names = [*(names if naming else ()), token[0].lower() if token else value]
+                if not naming:
+                    names = set()
                 naming = True
-                rules.setdefault(names[-1], [])
+                names |= {token[0].lower() if token else value} & own
+                for name in names:
+                    rules.setdefault(name, [])
             elif key in ("allow", "disallow"):
                 naming = False
                 if value:

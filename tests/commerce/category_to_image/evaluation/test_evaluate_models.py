@@ -13,6 +13,7 @@ from diptych.commerce.catalogue import Catalogue, judge
 from diptych.commerce.category_to_image.evaluation import (
     CATEGORY_MEASURES,
     TRAINED,
+    GridProtocol,
     ModelsEvaluation,
     evaluate_given,
     evaluate_models,
@@ -20,6 +21,7 @@ from diptych.commerce.category_to_image.evaluation import (
     modalities_of,
     printed_name,
 )
+from diptych.commerce.category_to_image.evaluation.choosing import usable_models
 from diptych.commerce.category_to_image.evaluation.work import features_of_nodes, ready_ranker
 from diptych.commerce.category_to_image.features import FeatureMaker
 from diptych.commerce.category_to_image.training import train
@@ -263,6 +265,51 @@ def test_what_the_features_do_not_allow_is_left_out_or_refused(shop: Shop, folde
         evaluated(*shop, folder / "other", models=["clip"])
 
 
+def test_a_setting_with_nothing_to_tell_apart_is_left_out_or_refused(shop: Shop, folder: Path) -> None:
+    catalogue, maker = shop
+    women = catalogue.subset(range(12))
+    few = {"models": ["bm25", "clip-t"], "seeds": (0,)}
+    made = evaluated(women, maker, folder, **few)
+    assert made.settings == ("all", "most-specific")
+    assert "ask with the words 'Women'" in made.left_out["most-general"]
+    with pytest.raises(DataError, match="'Women'"):
+        evaluated(women, maker, folder / "other", settings=["most-specific", "most-general"], **few)
+    assert not (folder / "other").exists()
+    alone = evaluated(women, maker, folder / "alone", settings=["most-general"], models=["bm25"])
+    assert alone.settings == ("most-general",)  # what is not trained needs nothing to tell apart
+
+
+def test_what_training_products_lack_no_model_can_learn(shop: Shop) -> None:
+    catalogue, maker = shop
+    tested, rows = maker.products(held_out(catalogue), missing="none"), maker.categories(["Women"])
+    bare = replace(
+        tested,
+        attribute_start=np.zeros_like(tested.attribute_start),
+        attribute_items=tested.attribute_items[:0],
+    )
+    usable, left_out = usable_models(["clip-t", "clip-ta"], tested, rows, bare, named=False)
+    assert (usable, list(left_out)) == (["clip-t"], ["clip-ta"])
+    with pytest.raises(UsageError, match="attributes, which no training product has"):
+        usable_models(["clip-ta"], tested, rows, bare, named=True)
+
+
+def test_a_picture_that_came_later_makes_another_evaluation(shop: Shop, folder: Path) -> None:
+    catalogue, maker = shop
+    small = {"models": ["sentence"], "settings": ["most-specific"]}
+    made = evaluated(catalogue, maker, folder, **small)
+    assert made.protocol.pictures.startswith("1 missing")
+    rows = catalogue.picture_rows.copy()
+    rows[0] = -1
+    other = replace(catalogue, picture_rows=rows)
+    assert other.fingerprint == catalogue.fingerprint
+    with pytest.raises(MismatchError, match="pictures 1 missing .* and 2 missing"):
+        evaluated(other, maker, folder, **small)
+    whole = replace(made.protocol, pictures="")
+    assert "pictures" not in whole.to_dict()
+    assert GridProtocol.from_dict(whole.to_dict()) == whole
+    assert whole.differences(made.protocol) == [f"pictures none and {made.protocol.pictures}"]
+
+
 def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None:
     for error, match, said in (
         (UnknownNameError, "clip-x", {"models": ["clip-x"]}),
@@ -287,7 +334,6 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
 
 
 def test_published_training_is_said_and_has_its_own_options(shop: Shop, folder: Path) -> None:
-    from diptych.commerce.category_to_image.evaluation import GridProtocol
     from diptych.commerce.category_to_image.evaluation.cell import CellName
     from diptych.commerce.category_to_image.evaluation.work import options_for
 

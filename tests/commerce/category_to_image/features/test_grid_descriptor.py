@@ -14,7 +14,11 @@ from diptych.commerce.category_to_image.features.pictures.grid_descriptor import
     GRID_WIDTH,
     describe_grid,
 )
-from diptych.commerce.category_to_image.features.pictures.page import MAX_SIDE, on_square_page, without_white_margins
+from diptych.commerce.category_to_image.features.pictures.page import (
+    MAX_SIDE,
+    on_square_page,
+    without_white_margins,
+)
 
 
 def blot(colour: tuple[int, int, int] = (200, 30, 30), shape: str = "box", side: int = 64) -> Image.Image:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,9 +84,11 @@ def test_agrees_with_a_slow_sort(shop: Catalogue, seed: int, k: int, among: str)
 
 @pytest.mark.parametrize("among", ["all", "members"])
 @pytest.mark.parametrize("by", [(), ("title",), ("content",), ("title", "content")], ids="-".join)
+@pytest.mark.parametrize("deep", [1, 1 << 12])
 def test_nothing_is_shown_twice_on_one_category(
-    shop: Catalogue, tmp_path: Path, among: str, by: tuple[str, ...]
+    shop: Catalogue, monkeypatch: pytest.MonkeyPatch, among: str, by: tuple[str, ...], deep: int
 ) -> None:
+    monkeypatch.setattr(sys.modules[pick_rows.__module__], "_DEEP", deep)
     titles = [
         title.split(" ")[0].upper() if row % 2 else title.split(" ")[0]
         for row, title in enumerate(shop.titles)

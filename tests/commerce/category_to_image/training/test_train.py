@@ -17,6 +17,7 @@ import torch
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.training import TrainedModel, train
+from diptych.commerce.category_to_image.training.pairs import Pairs
 from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
 from tests.support.category_rows import ABOUT, made_shop
 
@@ -129,6 +130,27 @@ def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
         train(*shop, SMALL.model_copy(update={"epochs": 5}), tmp_path / "run")
     with pytest.raises(MismatchError, match="products"):
         train(*made_shop(70), SMALL, tmp_path / "run")
+
+
+def test_a_picture_that_came_later_is_another_training(tmp_path: Path) -> None:
+    catalogue, features, categories = made_shop()
+    train(catalogue, features, categories, SMALL, tmp_path / "run")
+    pictured = features.pictured.copy()
+    pictured[~pictured] = True
+    mended = replace(features, pictured=pictured)
+    with pytest.raises(MismatchError, match="products without a picture 12 missing .* None"):
+        train(catalogue, mended, categories, SMALL, tmp_path / "run")
+
+
+def test_margins_of_categories_drawn_anew_stay_within_the_strength() -> None:
+    catalogue, _, categories = made_shop()
+    options = SMALL.model_copy(update={"setting": "all", "resample": True, "tree_distance": 0.3})
+    texts = [f"category {node}" for node in range(len(categories))]
+    for seed in range(20):
+        pairs = Pairs(catalogue, texts, options.model_copy(update={"seed": seed}))
+        margins = pairs.margins(np.arange(len(catalogue.tree)))
+        assert margins is not None
+        assert margins.max() <= np.float32(0.3)
 
 
 def test_products_without_a_category_are_counted_and_change_nothing_else() -> None:

@@ -231,6 +231,10 @@ def test_what_is_damaged_is_said_to_be(
     (made / PRODUCTS).write_text("\n".join(lines)[:-20])
     with pytest.raises(DataError, match="line 4 is not JSON"):
         read_product_scenes(made)
+    for line in ("[]", "3", '{"id": "p000003"}'):
+        (made / PRODUCTS).write_text("\n".join([*lines[:3], line]) + "\n")
+        with pytest.raises(DataError, match="is not as it was made"):
+            read_product_scenes(made)
     (made / PRODUCTS).unlink()
     with pytest.raises(DataError, match="does not exist"):
         read_product_scenes(made)

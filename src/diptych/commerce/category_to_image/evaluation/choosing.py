@@ -11,7 +11,8 @@ from diptych.commerce.catalogue import SETTINGS, Catalogue
 from diptych.commerce.category_to_image.evaluation.models import TRAINED, modalities_of
 from diptych.commerce.category_to_image.evaluation.work import ready_ranker
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 
 __all__ = [
     "all_models",
@@ -19,6 +20,7 @@ __all__ = [
     "chosen_settings",
     "data_line",
     "encoders_line",
+    "trainable_settings",
     "usable_models",
 ]
 
@@ -69,14 +71,57 @@ def chosen_settings(asked: Sequence[str] | None) -> list[str]:
     return [name for name in known if name in set(asked)]
 
 
-def usable_models(
-    wanted: Sequence[str], products: ProductFeatures, categories: CategoryFeatures, *, named: bool
+def trainable_settings(
+    wanted: Sequence[str],
+    train: Catalogue,
+    texts: Sequence[str],
+    options: TrainOptions,
+    seeds: Sequence[int],
+    *,
+    named: bool,
 ) -> tuple[list[str], dict[str, str]]:
-    """The models that these features allow; those that were asked for by name must be among them."""
+    """The settings that a model can be trained in; those that were asked for by name must be among them.
+
+    A shop with a single most general category has nothing to tell apart there, and the other settings are as good.
+    """
+    from diptych.commerce.category_to_image.training.pairs import Pairs
+
+    usable: list[str] = []
+    left_out: dict[str, str] = {}
+    for setting in wanted:
+        try:
+            for seed in seeds:
+                Pairs(train, texts, options.model_copy(update={"setting": setting, "seed": seed}))
+        except DataError as error:
+            if named or (setting == wanted[-1] and not usable):
+                raise
+            left_out[setting] = str(error.message)
+        else:
+            usable.append(setting)
+    return usable, left_out
+
+
+def usable_models(
+    wanted: Sequence[str],
+    products: ProductFeatures,
+    categories: CategoryFeatures,
+    learned: ProductFeatures | None,
+    *,
+    named: bool,
+) -> tuple[list[str], dict[str, str]]:
+    """The models that these features allow; those that were asked for by name must be among them.
+
+    Args:
+        wanted: names.
+        products: features of the test products.
+        categories: features of categories.
+        learned: features of the training products, where a model is trained.
+        named: whether the models were asked for by name.
+    """
     usable, left_out = [], {}
     for model in wanted:
         try:
-            _check_usable(model, products, categories)
+            _check_usable(model, products, categories, learned)
         except (UsageError, MismatchError) as error:
             if named:
                 raise
@@ -88,14 +133,17 @@ def usable_models(
     return usable, left_out
 
 
-def _check_usable(model: str, products: ProductFeatures, categories: CategoryFeatures) -> None:
+def _check_usable(
+    model: str, products: ProductFeatures, categories: CategoryFeatures, learned: ProductFeatures | None
+) -> None:
     modalities = modalities_of(model)
     if modalities is None:
         ready_ranker(model, products).category_rows(categories)
         return
     for one in modalities:
-        if not np.any(products.present(one)):
-            raise UsageError(f"{model} needs {one}, which no product has", f"leave out {model}")
+        for part, what in ((products, "product"), (learned, "training product")):
+            if part is not None and not np.any(part.present(one)):
+                raise UsageError(f"{model} needs {one}, which no {what} has", f"leave out {model}")
 
 
 def data_line(train: Catalogue | None, validation: Catalogue | None, test: Catalogue) -> str:

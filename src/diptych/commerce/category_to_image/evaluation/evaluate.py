@@ -15,6 +15,7 @@ from diptych.commerce.category_to_image.evaluation.choosing import (
     chosen_settings,
     data_line,
     encoders_line,
+    trainable_settings,
     usable_models,
 )
 from diptych.commerce.category_to_image.evaluation.folder import MARKER, begin
@@ -27,7 +28,7 @@ from diptych.commerce.category_to_image.evaluation.work import Work
 from diptych.commerce.category_to_image.features.pictures.rows import Missing
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.working import working_in
+from diptych.core.working import check_free, working_in
 from diptych.evaluation.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def evaluate_models(
         maker: makes the features of products and categories.
         out: where the evaluation is, or will be; it may grow by models, settings and seeds.
         models: names; without it all that these features allow, and ``left_out`` says which they do not.
-        settings: names; all of them by default.
+        settings: names; without it all that the training products allow, and ``left_out`` says which they do not.
         relevance: ``label`` as published, or ``path``: ancestors count.
         query: what stands for a category: its ``name`` as published, or its ``path``.
         seeds: of trained models.
@@ -91,7 +92,10 @@ def evaluate_models(
         StorageError: another process evaluates there just now; or it cannot be written.
         Interrupted: ``should_stop`` said so; the same call goes on.
     """
+    from diptych.commerce.category_to_image.training.identity import missing_pictures
+
     out = Path(out)
+    check_free(out, MARKER)
     if published and options is not None:
         raise UsageError("published training has its own options", "leave out options, or published")
     for name, other in (("validation", validation), ("test", test)):
@@ -105,17 +109,24 @@ def evaluate_models(
     chosen = chosen_settings(settings)
     if not seeds:
         raise UsageError("no seed was asked for", "for example 0, 1, 2")
-    judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}
+    base = TrainOptions() if options is None else options
+    texts = category_texts(test.tree, range(len(test.tree)), query)
     learns = any(modalities_of(name) is not None for name in wanted)
+    impossible: dict[str, str] = {}
+    if learns:
+        chosen, impossible = trainable_settings(chosen, train, texts, base, seeds, named=settings is not None)
+    judged = {name: judge(test, name, relevance, judged_seed) for name in chosen}
     validating = None if published else validation
     tested = maker.products(test, missing=missing)
-    categories = maker.categories(category_texts(test.tree, range(len(test.tree)), query))
-    usable, left_out = usable_models(wanted, tested, categories, named=models is not None)
+    categories = maker.categories(texts)
     trained = maker.products(train, missing=missing) if learns else None
+    usable, left_out = usable_models(wanted, tested, categories, trained, named=models is not None)
+    left_out = impossible | left_out
     validated = None
     if validating is not None and learns:
         validated = maker.products(validating, missing=missing)
-    base = TrainOptions() if options is None else options
+    # Of products that are learned from only what is said of them: an evaluation may begin with untrained models.
+    pictured = [tested.pictured, *(part.pictured for part in (train, validating) if part is not None)]
     protocol = GridProtocol(
         models=tuple(usable),
         settings=tuple(chosen),
@@ -131,6 +142,7 @@ def evaluate_models(
         if published
         else base.model_dump(mode="json", exclude={"modalities", "setting", "seed", "query"}),
         judged_seed=judged_seed,
+        pictures="" if tested.image is None else missing_pictures(pictured),
     )
     said = {
         "data": data_line(train if learns else None, validating if learns else None, test),

@@ -110,7 +110,7 @@ class OpenedEvaluation:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Models that could not be measured on these features, each with its reason."""
+        """Models and settings that these products do not allow, each with its reason."""
         found: Mapping[str, str] = self.about.get("left_out", {})
         return found
 

@@ -28,6 +28,7 @@ class GridProtocol:
         options: of training, as given; modality, setting and seed are each cell's own.
         judged_seed: of the draws that judge the test products.
         given: of models that were trained before, what they are; nothing is fitted then.
+        pictures: which products stand without one; empty where all have one, and then not written down.
     """
 
     models: tuple[str, ...]
@@ -43,6 +44,7 @@ class GridProtocol:
     options: dict[str, Any]
     judged_seed: int
     given: str = ""
+    pictures: str = ""
 
     @property
     def key(self) -> str:
@@ -52,7 +54,9 @@ class GridProtocol:
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
         return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+            if name != "pictures" or value
         }
 
     @classmethod
@@ -65,7 +69,7 @@ class GridProtocol:
 
     def differences(self, other: GridProtocol) -> list[str]:
         """What is not the same besides the grid itself, e.g. ``query name and path``."""
-        mine, theirs = self.to_dict(), other.to_dict()
+        mine, theirs = asdict(self), asdict(other)
         found = []
         for name in mine:
             if name in _GRID or mine[name] == theirs[name]:
@@ -78,7 +82,7 @@ class GridProtocol:
                     if mine[name].get(key) != theirs[name].get(key)
                 ]
             else:
-                found.append(f"{name} {mine[name]} and {theirs[name]}")
+                found.append(f"{name} {_said(mine[name])} and {_said(theirs[name])}")
         return found
 
     def line(self) -> str:
@@ -96,3 +100,7 @@ class GridProtocol:
                 "ties expected",
             ]
         )
+
+
+def _said(value: Any) -> str:
+    return "none" if value == "" else str(value)

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["VERDICTS", "Filled", "FilledBlock", "Filler", "Verdict"]
 
-Verdict = Literal["whole", "in part", "uncertain", "agrees", "refines", "disagrees"]
+Verdict = Literal["whole", "in part", "uncertain", "nothing known", "agrees", "refines", "disagrees"]
 VERDICTS: dict[Verdict, str] = {
     "whole": "no category of its own; a whole path is sure enough",
     "in part": "no category of its own; the beginning of a path is sure enough",
     "uncertain": "not even the most general category is sure enough",
+    "nothing known": "has nothing that the model reads: nothing is suggested",
     "agrees": "what is sure enough lies on a path of its own",
     "refines": "goes on below its own category",
     "disagrees": "what is sure enough leads elsewhere than its own categories",
@@ -157,9 +158,20 @@ class Filler:
             )
 
     def fill(
-        self, products: np.ndarray | csr_array, catalogue: Catalogue, rows: np.ndarray | None = None
+        self,
+        products: np.ndarray | csr_array,
+        catalogue: Catalogue,
+        rows: np.ndarray | None = None,
+        known: np.ndarray | None = None,
     ) -> Iterator[Filled]:
         """Suggestions for the products ``rows`` of a catalogue; without it, for those that have no category.
+
+        Args:
+            products: (n, d) float32 rows of the catalogue's products.
+            catalogue: the products, with this tree.
+            rows: which of them.
+            known: (n,) booleans: products that have something that their rows were made of; nothing is suggested for
+                others, whose rows all say the same. None: all have.
 
         Raises:
             MismatchError: rows of other products, or a catalogue with another tree.
@@ -175,7 +187,15 @@ class Filler:
         wanted = np.flatnonzero(catalogue.place < 0) if rows is None else np.asarray(rows, dtype=np.int64)
         for block in self.blocks(products, wanted):
             for place, product in enumerate(block.products.tolist()):
-                yield self._one(block, place, catalogue, product)
+                if known is None or known[product]:
+                    yield self._one(block, place, catalogue, product)
+                else:
+                    yield self._nothing(catalogue, product)
+
+    def _nothing(self, catalogue: Catalogue, product: int) -> Filled:
+        own = tuple(self.tree.text(int(node)) for node in catalogue.places_of(product))
+        name, title = catalogue.ids[product], catalogue.titles[product]
+        return Filled(name, title, own, (), 0.0, (), (), "nothing known")
 
     def _one(self, block: FilledBlock, place: int, catalogue: Catalogue, product: int) -> Filled:
         tree, kept = self.tree, int(block.kept[place])

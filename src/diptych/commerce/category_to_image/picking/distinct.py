@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -35,36 +35,57 @@ class Distinguisher:
         self.catalogue, self.by = catalogue, tuple(by)
         collection, rows = catalogue.collection, catalogue.picture_rows
         self.pictures = np.where(rows < 0, -1, np.asarray(collection.source_rows)[rows])
-        self._contents: dict[int, str] = {}
+        self._contents: dict[int, int] = {}
+        self._codes: dict[str, int] = {}
 
-    def first(self, products: Iterable[int], k: int) -> list[int]:
+    def first(self, products: np.ndarray, k: int) -> list[int]:
         """Places in ``products`` of the first ``k`` that show something else each; fewer where there are no more.
 
-        A product of -1 is the end, of -2 is passed over.
+        Time goes with k times what is looked through, however much of it shows the same.
+
+        Args:
+            products: (m,) rows of the catalogue; -1 is the end, -2 is passed over.
+            k: how many at most.
         """
-        seen: set[tuple[str, Hashable]] = set()
+        ends = np.flatnonzero(products == -1)
+        products = products[: ends[0]] if len(ends) else products
         kept: list[int] = []
-        for place, product in enumerate(products):
-            if product == -1:
-                break
-            if product < 0:
-                continue
-            keys = self._keys(product)
-            if seen.isdisjoint(keys):
-                seen.update(keys)
-                kept.append(place)
-                if len(kept) == k:
-                    break
+        seen: list[list[int]] = [[] for _ in range(1 + len(self.by))]
+        begin, size = 0, k  # no more files are read than may be needed
+        while begin < len(products) and len(kept) < k:
+            some = products[begin : begin + size]
+            keys = self._keys(some)
+            left = some >= 0
+            for mine, there in zip(keys, seen, strict=True):
+                left &= ~np.isin(mine, there)
+            while len(kept) < k and left.any():
+                place = int(left.argmax())
+                kept.append(begin + place)
+                left[place] = False
+                for mine, there in zip(keys, seen, strict=True):
+                    there.append(int(mine[place]))
+                    left &= mine != mine[place]
+            begin, size = begin + size, 4 * size
         return kept
 
-    def _keys(self, product: int) -> list[tuple[str, Hashable]]:
-        picture = int(self.pictures[product])
-        keys: list[tuple[str, Hashable]] = [("picture", picture)]
+    def _keys(self, products: np.ndarray) -> list[np.ndarray]:
+        """Numbers that are equal where products show the same, in each respect; all others are different."""
+        pictures = np.where(products < 0, -1, self.pictures[np.maximum(products, 0)])
+        keys = [pictures]
         if "content" in self.by:
-            if picture not in self._contents:
-                self._contents[picture] = self.catalogue.collection.source.content(picture)
-            keys.append(("content", self._contents[picture]))
-        title = self.catalogue.titles[product].casefold() if "title" in self.by else ""
-        if title:
-            keys.append(("title", title))
+            keys.append(np.array([self._content(one) for one in pictures.tolist()], dtype=np.int64))
+        if "title" in self.by:
+            keys.append(np.array([self._title(one) for one in products.tolist()], dtype=np.int64))
         return keys
+
+    def _content(self, picture: int) -> int:
+        if picture < 0:
+            return -1
+        if picture not in self._contents:
+            text = self.catalogue.collection.source.content(picture)
+            self._contents[picture] = self._codes.setdefault(text, len(self._codes))
+        return self._contents[picture]
+
+    def _title(self, product: int) -> int:
+        title = self.catalogue.titles[product].casefold() if product >= 0 else ""
+        return self._codes.setdefault(title, len(self._codes)) if title else -2 - product

@@ -27,6 +27,7 @@ Among = Literal["all", "members"]
 """Whose pictures a category may get: any product's, or those of the products sorted into it or below it."""
 
 _FOUND = 1 << 21  # products held while duplicates are looked for
+_DEEP = 1 << 12  # who needs more than so many for its k needs most of them, or all
 
 
 def pick(
@@ -144,7 +145,7 @@ Found = list[tuple[np.ndarray, np.ndarray]]
 
 
 def _among_all(gallery: Gallery, tell: Distinguisher, count: int, k: int) -> Found:
-    """Twice as deep for those that show too many twice, until they have k or there is nothing more."""
+    """Four times as deep for those that show too many twice, at last as deep as it goes, until they have k."""
     nothing = (np.empty(0, np.int64), np.empty(0))
     found: Found = [nothing] * count
     left, depth = np.arange(count), min(k, len(gallery))
@@ -155,11 +156,12 @@ def _among_all(gallery: Gallery, tell: Distinguisher, count: int, k: int) -> Fou
             some = left[begin : begin + step]
             products, scores = gallery.best(some, depth)
             for one, mine, values in zip(some.tolist(), products, scores, strict=True):
-                kept = np.array(tell.first(mine.tolist(), k), dtype=np.int64)
+                kept = np.array(tell.first(mine, k), dtype=np.int64)
                 found[one] = (mine[kept], values[kept])
                 if len(kept) < k and mine[-1] != -1 and depth < len(gallery):
                     unsatisfied.append(one)
-        left, depth = np.array(unsatisfied, dtype=np.int64), min(4 * depth, len(gallery))
+        depth = len(gallery) if depth >= _DEEP else min(4 * depth, len(gallery))
+        left = np.array(unsatisfied, dtype=np.int64)
     return found
 
 
@@ -176,7 +178,7 @@ def _among_members(
     with task("categories", len(chosen)) as bar:
         for place, node in enumerate(chosen.tolist()):
             mine, scores = gallery.among(place, product[begins[node] : begins[node + 1]])
-            kept = np.array(tell.first(mine.tolist(), k), dtype=np.int64)
+            kept = np.array(tell.first(mine, k), dtype=np.int64)
             found.append((mine[kept], scores[kept]))
             bar.advance()
     return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from diptych.commerce.category_to_image.features.rows import Modality
 from diptych.core.errors import MismatchError
-from diptych.core.fingerprint import fingerprint
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 
-__all__ = ["check_encoders", "encoder_marks"]
+__all__ = ["check_encoders", "encoder_marks", "missing_pictures"]
 
 
 def encoder_marks(about: Mapping[str, Any], modalities: tuple[Modality, ...]) -> dict[str, str]:
@@ -22,6 +24,16 @@ def _mark(description: Any) -> str:
     if isinstance(description, Mapping) and "fingerprint" in description:
         return str(description["fingerprint"])
     return fingerprint(description)
+
+
+def missing_pictures(pictured: Iterable[np.ndarray]) -> str:
+    """Which products stand without a picture, in words that change with them; empty where none does.
+
+    A catalogue's fingerprint knows nothing of pictures. One that is downloaded or mended later makes other rows.
+    """
+    masks = {str(place): mask for place, mask in enumerate(pictured)}
+    missing = sum(int((~mask).sum()) for mask in masks.values())
+    return f"{missing:,} missing ({fingerprint_arrays(masks)})" if missing else ""
 
 
 def check_encoders(

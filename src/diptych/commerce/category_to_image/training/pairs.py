@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
+from diptych.commerce.catalogue.lineages import nodes_on_paths
 from diptych.commerce.catalogue.settings import targets_of
 from diptych.commerce.category_to_image.loss.tree_distance import greatest_distance, tree_margins
 from diptych.commerce.category_to_image.options import TrainOptions
@@ -53,7 +54,8 @@ class Pairs:
                 f"all {len(self.products):,} products ask with the words {texts[labels[self.products[0]]]!r}",
                 "a contrastive loss needs two categories: choose another setting, or query=path",
             )
-        self._greatest = greatest_distance(catalogue.tree, labels[self.products])
+        drawn = nodes_on_paths(catalogue)[1] if options.resample else labels[self.products]
+        self._greatest = greatest_distance(catalogue.tree, drawn)
 
     def labels(self, epoch: int) -> np.ndarray:
         """(len(products),) int64: the node of each pair in this epoch."""

@@ -11,7 +11,11 @@ import numpy as np
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.training.identity import check_encoders, encoder_marks
+from diptych.commerce.category_to_image.training.identity import (
+    check_encoders,
+    encoder_marks,
+    missing_pictures,
+)
 from diptych.commerce.category_to_image.training.journal import Journal
 from diptych.commerce.category_to_image.training.loop import Loop
 from diptych.commerce.category_to_image.training.pairs import Pairs
@@ -66,6 +70,10 @@ def train(
         "query texts": fingerprint_lists(categories.texts),
         "validation": None if validation is None else validation[0].fingerprint,
     }
+    looked_at = (features, *(() if validation is None else validation[1:]))
+    missing = missing_pictures(part.pictured for part in looked_at)
+    if missing and "image" in options.modalities:
+        request["products without a picture"] = missing
     with Journal.begun(out, request) as journal:
         made = journal.model()
         if made is not None:

@@ -36,7 +36,7 @@ def read_product_scenes(folder: Path | str) -> Collection:
 
     Raises:
         StorageError: there is no ``dataset.json``, or it is not JSON.
-        DataError: it holds no product scenes, those of another version, or fewer than it says.
+        DataError: it holds no product scenes, those of another version, fewer than it says, or lines that are none.
     """
     folder = Path(folder)
     header = read_json(folder / MARKER)
@@ -49,6 +49,13 @@ def read_product_scenes(folder: Path | str) -> Collection:
             f"{folder} holds product scenes of version {header.get('version')}, this version reads {VERSION}",
             _AGAIN,
         )
+    try:
+        return _collection(folder, header)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{folder} is not as it was made ({type(error).__name__}: {error})", _AGAIN) from None
+
+
+def _collection(folder: Path, header: dict[str, Any]) -> Collection:
     lines = _lines(folder / PRODUCTS, header["n_products"])
     pictures = [line["picture"] for line in lines if line["picture"] is not None]
     pictured = np.array([line["picture"] is not None for line in lines], dtype=bool)

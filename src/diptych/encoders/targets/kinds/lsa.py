@@ -136,7 +136,8 @@ class LatentSemanticAnalysis(TargetModel):
 
     def describe(self) -> dict[str, Any]:
         """What it is."""
-        model = f"LSA of {self._about['captions']} captions, {len(self._vocabulary)} words"
+        what = "texts" if "tokens" in self._about else "captions"
+        model = f"LSA of {self._about['captions']} {what}, {len(self._vocabulary)} words"
         own = {"kind": self.kind, "model": model, "width": self.width, "fingerprint": self.fingerprint}
         return own | self._about
 
