@@ -31,6 +31,9 @@ class TrainOptions(BaseModel):
         balance: λ of Eq. 7.9, the weight of product→category.
         duplicates: products of the same category text in a batch are each other's ``negatives``, as published, or
             ``masked`` out of both sums, which is the same as counting them as further positives.
+        zero_shot: share of a score that the frozen text encoder's own cosine of category and title has; the rest
+            is the trained one's. 0 is the thesis's model; with some, categories that training never saw keep what the
+            encoder knew of them.
         tree_distance: strength of the tree-aware loss: 0 for the plain one.
         epochs: how many times every product is seen.
         batch_size: pairs at once.
@@ -56,6 +59,7 @@ class TrainOptions(BaseModel):
     learn_temperature: bool = True
     balance: float = Field(0.5, ge=0, le=1)
     duplicates: Literal["negatives", "masked"] = "masked"
+    zero_shot: float = Field(0.0, ge=0, lt=1)
     tree_distance: float = Field(0.0, ge=0)
     epochs: int = Field(30, ge=1)
     batch_size: int = Field(128, ge=2)
@@ -70,6 +74,8 @@ class TrainOptions(BaseModel):
             one for one in MODALITIES if one in self.modalities
         ]:
             raise ValueError(f"modalities are some of {', '.join(MODALITIES)}, each once and in this order")
+        if self.zero_shot and "title" not in self.modalities:
+            raise ValueError("zero_shot is the cosine of titles: the model needs the modality title")
         return self
 
     @property

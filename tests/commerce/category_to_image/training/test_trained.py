@@ -114,3 +114,24 @@ def test_damage_is_said(trained: TrainedModel, tmp_path: Path) -> None:
     weights.write_bytes(bytes(changed))
     with pytest.raises(MismatchError, match="fingerprint"):
         TrainedModel.open(tmp_path / "model")
+
+
+def test_a_share_of_zero_shot_is_that_share_of_every_score(tmp_path: Path) -> None:
+    _, features, categories = made_shop()
+    plain = train(*made_shop(), SMALL)
+    mixed = TrainedModel(
+        plain.model, SMALL.model_copy(update={"zero_shot": 0.3}), plain.encoders, plain.about
+    )
+    own = plain.category_rows(categories) @ plain.product_rows(features).T
+    found = mixed.category_rows(categories) @ mixed.product_rows(features).T
+    wanted = 0.7 * own + 0.3 * (categories.text @ features.title.T)
+    there = features.titled
+    np.testing.assert_allclose(found[:, there], wanted[:, there], atol=1e-6)
+    np.testing.assert_allclose(found[:, ~there], np.sqrt(0.7) * own[:, ~there], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(mixed.product_rows(features), axis=1), 1, rtol=1e-5)
+    assert mixed.fingerprint != plain.fingerprint
+    mixed.save(tmp_path / "mixed")
+    again = TrainedModel.open(tmp_path / "mixed")
+    assert np.array_equal(again.product_rows(features), mixed.product_rows(features))
+    with pytest.raises(ValueError, match="needs the modality title"):
+        TrainOptions(modalities=("image",), zero_shot=0.3)

@@ -52,6 +52,10 @@ def model_of(
 class TrainedModel(Ranker):
     """A trained :class:`CategoryProductModel`; its rows are unit rows, so inner products are cosines.
 
+    With a share z of zero-shot (``options.zero_shot``), the rows of titles and category texts stand behind the trained
+    ones, √z and √(1 − z) times: inner products are then (1 − z) times the trained cosine and z times the text
+    encoder's own. A product without a title has its trained row alone there, of unit length.
+
     Attributes:
         model: the weights.
         options: how it was trained.
@@ -73,7 +77,23 @@ class TrainedModel(Ranker):
     def fingerprint(self) -> str:
         """Of weights, layout and encoders."""
         arrays = {name: value.detach().cpu().numpy() for name, value in self.model.state_dict().items()}
-        return fingerprint(fingerprint_arrays(arrays), self.options.normalise, dict(self.encoders))
+        share = [self.options.zero_shot] if self.options.zero_shot else []
+        return fingerprint(fingerprint_arrays(arrays), self.options.normalise, dict(self.encoders), *share)
+
+    @property
+    def width(self) -> int:
+        """Length of a row."""
+        return self.model.width + (self.model.category_width if self.options.zero_shot else 0)
+
+    def _beside(self, trained: np.ndarray, frozen: np.ndarray, there: np.ndarray | None = None) -> np.ndarray:
+        """(n, width) rows: the trained ones, and behind them the text encoder's, where a share is theirs."""
+        share = self.options.zero_shot
+        if not share:
+            return trained
+        left = np.full((len(trained), 1), np.sqrt(1 - share), dtype=np.float32)
+        if there is not None:
+            left[~there] = 1.0
+        return np.concatenate([left * trained, np.float32(np.sqrt(share)) * frozen], axis=1)
 
     def describe(self) -> dict[str, Any]:
         """Name, options, encoders, fingerprint and what training said."""
@@ -107,7 +127,8 @@ class TrainedModel(Ranker):
             if not np.isfinite(made.sum()):
                 feed.check(rows)
                 raise NumericalError(f"the model gives rows that are not finite ({self.fingerprint})", _AGAIN)
-            yield slice(begin, begin + len(rows)), made
+            place = slice(begin, begin + len(rows))
+            yield place, self._beside(made, products.title[place], products.titled[place])
 
     def product_rows(self, products: ProductFeatures, out: np.ndarray | None = None) -> np.ndarray:
         """(n, width) float32 unit rows; what else is held at once does not grow with n.
@@ -120,7 +141,7 @@ class TrainedModel(Ranker):
             MismatchError: other encoders made the features.
             NumericalError: a row that is not finite; the message names the product.
         """
-        made = np.empty((len(products), self.model.width), dtype=np.float32) if out is None else out
+        made = np.empty((len(products), self.width), dtype=np.float32) if out is None else out
         for place, rows in self.product_blocks(products):
             made[place] = rows
         return made
@@ -144,7 +165,7 @@ class TrainedModel(Ranker):
                 f"the row of category {categories.texts[int(wrong[0])]!r} is not finite",
                 "make the features again",
             )
-        return made
+        return self._beside(made, categories.text)
 
     def save(self, folder: Path | str) -> None:
         """Write it, whole or not at all.
