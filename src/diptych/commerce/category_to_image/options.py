@@ -33,7 +33,7 @@ class TrainOptions(BaseModel):
             ``masked`` out of both sums, which is the same as counting them as further positives.
         zero_shot: share of a score that the frozen text encoder's own cosine of category and title has; the rest
             is the trained one's. 0 is the thesis's model; with some, categories that training never saw keep what the
-            encoder knew of them.
+            encoder knew of them. Models without titles have none of it.
         tree_distance: strength of the tree-aware loss: 0 for the plain one.
         epochs: how many times every product is seen.
         batch_size: pairs at once.
@@ -74,9 +74,12 @@ class TrainOptions(BaseModel):
             one for one in MODALITIES if one in self.modalities
         ]:
             raise ValueError(f"modalities are some of {', '.join(MODALITIES)}, each once and in this order")
-        if self.zero_shot and "title" not in self.modalities:
-            raise ValueError("zero_shot is the cosine of titles: the model needs the modality title")
         return self
+
+    @property
+    def share_of_zero_shot(self) -> float:
+        """``zero_shot`` where titles stand for a product, else 0."""
+        return self.zero_shot if "title" in self.modalities else 0.0
 
     @property
     def model(self) -> str:

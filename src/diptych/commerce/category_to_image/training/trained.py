@@ -52,8 +52,8 @@ def model_of(
 class TrainedModel(Ranker):
     """A trained :class:`CategoryProductModel`; its rows are unit rows, so inner products are cosines.
 
-    With a share z of zero-shot (``options.zero_shot``), the rows of titles and category texts stand behind the trained
-    ones, √z and √(1 − z) times: inner products are then (1 − z) times the trained cosine and z times the text
+    With a share z of zero-shot (``options.share_of_zero_shot``), the rows of titles and category texts stand behind the
+    trained ones, √z and √(1 − z) times: inner products are then (1 − z) times the trained cosine and z times the text
     encoder's own. A product without a title has its trained row alone there, of unit length.
 
     Attributes:
@@ -77,17 +77,17 @@ class TrainedModel(Ranker):
     def fingerprint(self) -> str:
         """Of weights, layout and encoders."""
         arrays = {name: value.detach().cpu().numpy() for name, value in self.model.state_dict().items()}
-        share = [self.options.zero_shot] if self.options.zero_shot else []
+        share = [self.options.share_of_zero_shot] if self.options.share_of_zero_shot else []
         return fingerprint(fingerprint_arrays(arrays), self.options.normalise, dict(self.encoders), *share)
 
     @property
     def width(self) -> int:
         """Length of a row."""
-        return self.model.width + (self.model.category_width if self.options.zero_shot else 0)
+        return self.model.width + (self.model.category_width if self.options.share_of_zero_shot else 0)
 
     def _beside(self, trained: np.ndarray, frozen: np.ndarray, there: np.ndarray | None = None) -> np.ndarray:
         """(n, width) rows: the trained ones, and behind them the text encoder's, where a share is theirs."""
-        share = self.options.zero_shot
+        share = self.options.share_of_zero_shot
         if not share:
             return trained
         left = np.full((len(trained), 1), np.sqrt(1 - share), dtype=np.float32)
