@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from diptych.core.errors import DataError, UnknownNameError
+from diptych.core.errors import DataError, ImageError, UnknownNameError
 from diptych.data.collection import Collection
+from diptych.data.contents import NO_PICTURE, picture_contents
 
 
 class Numbers:
@@ -41,6 +42,16 @@ def test_which_caption_describes_which_image() -> None:
     assert three.image(2).getpixel((0, 0)) == (30, 0, 0)
     assert three.split_sizes == {"train": 2, "test": 1}
     assert "3 images, 3 captions (0–2 captions per image); train 2, test 1" in three.describe()
+
+
+def test_an_item_without_a_picture_is_nobody_elses() -> None:
+    three = collection(source_rows=np.array([10, -1, 30]))
+    assert three.pictured.tolist() == [True, False, True]
+    for read in (three.image, three.item):
+        with pytest.raises(ImageError, match="b has no picture"):
+            read(1)
+    assert picture_contents(three) == ["10", NO_PICTURE, "30"]
+    assert "3 images (1 of them without a picture), 3 captions" in three.describe()
 
 
 def test_a_split_keeps_images_captions_and_records_together() -> None:

@@ -270,8 +270,10 @@ class Collection:
         splits = ", ".join(f"{name} {size:,}" for name, size in self.split_sizes.items())
         images = "images" if self.holds == "pictures" else "images as region features"
         centric = f"; {self.centric}-centric" if self.centric else ""
+        bare = self.n_images - int(np.count_nonzero(self.pictured))
+        without = f" ({bare:,} of them without a picture)" if bare else ""
         return (
-            f"{self.name}: {self.n_images:,} {images}, {self.n_captions:,} captions ({per_image}); "
+            f"{self.name}: {self.n_images:,} {images}{without}, {self.n_captions:,} captions ({per_image}); "
             f"{splits}{centric}"
         )
 
