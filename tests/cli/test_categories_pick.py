@@ -31,6 +31,7 @@ def test_the_runs_own_products(diptych: Command, trained: tuple[Path, Path]) -> 
         f"{said['counts']['pictures']:,} pictures for {said['counts']['categories']:,} categories" in done.out
     )
     assert f"next: open {run / 'picks' / 'tree.html'}" in done.out
+    assert "trained on most-specific categories alone; pictures for every level" in done.out
     assert (run / "picks" / "tree.html").is_file()
     for entry in said["categories"]:
         assert len(entry["products"]) == 3
@@ -55,6 +56,7 @@ def test_members_of_a_split_of_other_products(
     assert said["counts"]["categories without a picture"] > 0
     assert said["counts"]["of another category"] == 0
     assert said["distinct"] == ["picture", "title"]
+    assert "pictures for every level" not in done.out
     assert said["about"]["split"] == "test"
 
 

@@ -119,6 +119,11 @@ def pick(
             f"the run was trained on {about['trained_on']:,} of these products, so found flatters it; "
             "--split test has others"
         )
+    if among == "all" and opened.options.setting != "all":
+        say(
+            f"the run was trained on {opened.options.setting} categories alone; pictures for every level are found "
+            "better by one of diptych categories train … --setting all --set resample=true"
+        )
     for name, why in list(unreadable.items())[:5]:
         say(f"{name}: {why}")
     if len(unreadable) > 5:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from diptych.data.json_files import beginning_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.scenes import read_product_scenes
 
@@ -13,11 +14,7 @@ _BEGINNING = '{"dataset":"product-scenes"'
 
 
 def _recognises(path: Path) -> bool:
-    file = path / "dataset.json"
-    if not file.is_file():
-        return False
-    with open(file, encoding="utf-8", errors="replace") as handle:
-        return handle.read(len(_BEGINNING)) == _BEGINNING
+    return beginning_of(path / "dataset.json", len(_BEGINNING)) == _BEGINNING
 
 
 READERS.add(

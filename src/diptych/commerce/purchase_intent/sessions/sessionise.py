@@ -12,7 +12,7 @@ from diptych.commerce.purchase_intent.sessions.keys import check_key
 from diptych.commerce.purchase_intent.sessions.passes import passes, run_pass
 from diptych.commerce.purchase_intent.sessions.schema import PAGES, QUERIES, SESSIONS, SessionOptions
 from diptych.commerce.purchase_intent.sessions.session_tables import FORMAT, MARKER, SessionTables
-from diptych.core.errors import DiptychError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, one_at_a_time, write_json
 from diptych.core.fingerprint import fingerprint
@@ -86,8 +86,8 @@ def _check(options: SessionOptions) -> None:
 def _there(folder: Path) -> SessionTables | None:
     try:
         return SessionTables.open(folder)
-    except DiptychError:
-        return None
+    except (DataError, StorageError):
+        return None  # not there, or damaged: made again
 
 
 def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Path) -> None:
