@@ -114,7 +114,8 @@ def mobilenet() -> Any:
     import torch
 
     from diptych.data.vocabulary import Vocabulary
-    from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
+    from diptych.encoders.two_tower import TwoTowerEncoder
+    from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
 
     torch.manual_seed(0)
     config = ModelConfig.model_validate(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.analysis import count, gradient_weights
-from diptych.analysis.closed_forms import (
+from diptych.analysis.equation_counts import (
     ntxent_counts,
     ntxent_weights,
     smoothap_counts,

@@ -11,7 +11,7 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from commands import Command
 
 from diptych.core.files import write_json
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import GroundTruth, Result, evaluate
 
 

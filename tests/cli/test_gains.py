@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from commands import Command
 
-from diptych.cli.evaluation_table import coefficient
-from diptych.cli.relevance import gains_beside
-from diptych.encoders.encode import EncodedCollection
+from diptych.cli.evaluate import coefficient, gains_beside
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
 from diptych.evaluation.correlation import Coefficient
 from diptych.training.relevance_rows import relevance_of

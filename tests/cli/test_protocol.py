@@ -13,7 +13,8 @@ from two_stage import TwoStage, published_recalls, rounded
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.evaluation import top_k
-from diptych.evaluation.reranked import Candidates, Reranked
+from diptych.evaluation.candidates import Candidates
+from diptych.evaluation.reranked import Reranked
 
 N = 150
 X_VLM = "reproducibility:table-2.1:Repr. X-VLM, Flickr30k"

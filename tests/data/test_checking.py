@@ -16,9 +16,8 @@ from PIL import Image
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
 from diptych.data import read_collection
 from diptych.data.checking import Check, Some, check_collection, check_dataset
-from diptych.data.checking.captions import same_captions
-from diptych.data.checking.pictures import scan
-from diptych.data.checking.sizes import held_against, nearest_form
+from diptych.data.checking.check import held_against, nearest_form, same_captions
+from diptych.data.checking.inspection import scan
 from diptych.data.collection import Collection
 from diptych.data.known import Form, KnownDataset, Reading, Size
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from diptych.data.scenes.backgrounds import PAINTERS, paint_background
-from diptych.data.scenes.draw import draw_object, draw_world
+from diptych.data.scenes.draw import contours, draw_object, draw_world
 from diptych.data.scenes.facts import BACKGROUNDS, COLOURS, MATERIALS, SHAPES
-from diptych.data.scenes.outlines import contours
 from diptych.data.scenes.world import SceneObject, World, generator, world_of
 
 STAR = SceneObject("star", "red", "large", "matte", 0.5, 0.5, 0.3)

@@ -16,9 +16,9 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import report_to
 from diptych.data.readers.karpathy import read_karpathy
 from diptych.data.scenes import VERSION, described, make_scenes, processes, read_scenes, scenes
-from diptych.data.scenes import chunks as chunks_module
+from diptych.data.scenes import make as chunks_module
 from diptych.data.scenes import make as make_module
-from diptych.data.scenes.chunks import Chunk, make_chunk, make_chunks
+from diptych.data.scenes.make import Chunk, make_chunk, make_chunks
 
 
 def every_byte(folder: Path) -> dict[str, bytes]:
@@ -155,7 +155,7 @@ def test_a_process_that_died_before_it_was_asked_is_an_error(tmp_path: Path) -> 
 def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_path: Path) -> None:
     program = (
         "import os, signal\n"
-        "from diptych.data.scenes import chunks, make_scenes\n"
+        "from diptych.data.scenes import make as chunks, make_scenes\n"
         "make_chunk = chunks.make_chunk\n"
         "def killed(chunk):\n"
         "    if chunk.split != 'train': os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -18,7 +18,8 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tower import ProjectionConfig
-from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
+from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
 
 WORDS = [f"word{number}" for number in range(400)]
 VOCABULARY = Vocabulary([*SPECIAL, *WORDS])

@@ -10,7 +10,8 @@ from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
-from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig, pad_tokens
+from diptych.encoders.caption_inputs import pad_tokens
+from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig
 from diptych.encoders.tower import ProjectionConfig
 
 GOLDEN = Path(__file__).parents[1] / "golden"

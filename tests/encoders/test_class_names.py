@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.encoders.class_names import class_texts
+from diptych.encoders.conse import class_texts
 
 
 def test_imagenets_names_are_in_the_order_of_the_usual_outputs(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from diptych.core.errors import Interrupted, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders.crew import Crew
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 
 from .shades import Shades
 

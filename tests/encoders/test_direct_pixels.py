@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from diptych.core.errors import ImageError, UsageError
-from diptych.encoders.direct_pixels import ComposedPixels, ProcessorPixels
-from diptych.encoders.overlaid import composed_pixels, processed_pixels
+from diptych.encoders.direct_pixels import ComposedPixels, ProcessorPixels, composed_pixels, processed_pixels
 
 from .test_overlaid import KINDS, Square
 from .tiny_pretrained import pictures, transformers_model

@@ -11,8 +11,8 @@ import pytest
 
 from diptych.core.errors import ImageError, UsageError
 from diptych.data.overlay import OverlaidPicture, Patch
+from diptych.encoders.direct_pixels import composed_pixels, processed_pixels
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.overlaid import composed_pixels, processed_pixels
 from diptych.encoders.pretrained import PretrainedEncoder
 
 from .tiny_pretrained import open_clip_folder, pictures, transformers_folder, transformers_model

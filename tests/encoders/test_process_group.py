@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
-from diptych.encoders.process_group import ProcessGroup
+from diptych.encoders.processes import ProcessGroup
 
 
 def leave_a_word(rank: int, folder: Path, should_stop: Callable[[], bool]) -> None:

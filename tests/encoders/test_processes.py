@@ -18,10 +18,10 @@ from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.process_group import _error_of
-from diptych.encoders.processes import _device, encode_in_processes
+from diptych.encoders.processes import _device, _error_of, encode_in_processes
 from diptych.encoders.region_tower import RegionTowerConfig
-from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
+from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
 
 
 def encoder() -> TwoTowerEncoder:

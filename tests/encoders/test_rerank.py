@@ -16,8 +16,9 @@ from diptych.core.progress import report_to
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders import rerank as module
-from diptych.encoders import rerank_work
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders import rerank as rerank_work
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.matching import PairInputs
 from diptych.encoders.rerank import rerank, stored_candidates
 from diptych.evaluation import Reranked, top_k

@@ -27,7 +27,7 @@ from diptych.evaluation import (
     measure,
     top_k,
 )
-from diptych.evaluation.truncation import drawn_positives
+from diptych.evaluation.measuring import drawn_positives
 
 MEASURES = ("R@1", "R@3", "R@10", "MRR", "meanr", "P@3", "mAP", "mAP@2", "R-precision")
 SLOW = {"R": "R", "P": "P", "mAP": "mAP", "MRR": "MRR", "meanr": "rank", "R-precision": "R-precision"}

@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_ranking import exact_scores
 
-from diptych.evaluation.first_places import Firsts, first_places
-from diptych.evaluation.ground_truth import Direction
-from diptych.evaluation.order import OrderScores
-from diptych.evaluation.placing import Places
+from diptych.evaluation.gaining import Firsts, Places, first_places
+from diptych.evaluation.positives import Direction
 from diptych.evaluation.products import pair_scores
 from diptych.evaluation.sided import SidedScores
+from diptych.evaluation.similarities import OrderScores
 from diptych.evaluation.sources import RowProducts
 
 

@@ -14,9 +14,9 @@ from diptych.evaluation import TIE_RULES, GroundTruth, measure
 from diptych.evaluation.discounted import discounted_gain, discounts, normalised_gain
 from diptych.evaluation.gain_measure import GainMeasure
 from diptych.evaluation.gaining import gained
-from diptych.evaluation.ground_truth import Direction
 from diptych.evaluation.measures.cross_modal_gain import CLAMPED, ROUNDED
 from diptych.evaluation.one_way import measure_queries
+from diptych.evaluation.positives import Direction
 from diptych.evaluation.ranks import DEFAULT_BLOCK
 from diptych.evaluation.relevance import Grades, unit_rows
 from diptych.evaluation.sources import GivenScores

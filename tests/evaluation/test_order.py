@@ -17,7 +17,7 @@ from diptych.evaluation import (
     similarity,
     write_trec,
 )
-from diptych.evaluation.order import OrderScores, order_top_k
+from diptych.evaluation.similarities import OrderScores, order_top_k
 
 MEASURES = ("R@1", "R@5", "MRR", "mAP@3", "rsum")
 

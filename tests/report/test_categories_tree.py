@@ -18,8 +18,7 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.texts import category_texts
 from diptych.commerce.category_to_image.picking import Picks, pick_rows
 from diptych.data.taxonomy import CategoryTree
-from diptych.report.categories_tree import write_tree_sheet
-from diptych.report.categories_tree_pages import pages_of
+from diptych.report.categories_tree import pages_of, write_tree_sheet
 
 
 @pytest.fixture

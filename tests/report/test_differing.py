@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.report.differing import differing
+from diptych.report.stress import differing
 
 
 def test_differing_words() -> None:

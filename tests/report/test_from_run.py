@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
 from diptych.report import ReportContent, content_of_run
 from diptych.training.run import Run

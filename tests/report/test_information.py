@@ -15,8 +15,14 @@ from diptych.analysis.information.audit_report import AuditProtocol
 from diptych.analysis.information.figures import GroupFigure, Probing, QuestionFigure, Side
 from diptych.analysis.information.held import Held
 from diptych.core.errors import DataError
-from diptych.report.information import render_audit, write_audit_page
-from diptych.report.information_figures import MOST_BARS, gap_figure, kinds_figure, questions_figure
+from diptych.report.information import (
+    MOST_BARS,
+    gap_figure,
+    kinds_figure,
+    questions_figure,
+    render_audit,
+    write_audit_page,
+)
 
 
 def held(share: float, there: float = 3.0) -> Held:

@@ -16,8 +16,12 @@ from diptych.commerce.purchase_intent.statistics import DescribeOptions, Descrip
 from diptych.core.errors import MismatchError
 from diptych.core.files import write_json
 from diptych.data.logs.log import Log
-from diptych.report.intent_description import described_headlines, description_page, write_description_page
-from diptych.report.intent_description_sections import described_sections
+from diptych.report.intent_description import (
+    described_headlines,
+    described_sections,
+    description_page,
+    write_description_page,
+)
 from diptych.report.intent_discretion import Discretion
 from diptych.report.intent_import import day_figure, import_section, uneven_days
 from diptych.report.intent_page import Page, render_page

@@ -14,8 +14,12 @@ from PIL import Image
 from diptych.core.errors import DataError, NumericalError
 from diptych.report.content import Headline
 from diptych.report.sparse_content import ComparedRow, SparseReport, TradeoffPoint
-from diptych.report.sparse_figures import overlap_figure, tradeoff_figure
-from diptych.report.sparse_page import render_sparse_report, write_sparse_report
+from diptych.report.sparse_page import (
+    overlap_figure,
+    render_sparse_report,
+    tradeoff_figure,
+    write_sparse_report,
+)
 from diptych.report.terms import Match, MatchTerm, TermCard, WeightedTerm
 
 POINTS = [

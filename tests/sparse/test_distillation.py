@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.sparse.distillation import (
+from diptych.sparse.options import LossOptions
+from diptych.sparse.step import (
     distillation_loss,
     flops_penalty,
     l1_penalty,
@@ -16,7 +17,6 @@ from diptych.sparse.distillation import (
     soft_targets,
     total_loss,
 )
-from diptych.sparse.options import LossOptions
 
 from .golden_head import golden_head
 

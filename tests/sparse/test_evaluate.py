@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.evaluation import GroundTruth, compare, evaluate, evaluate_scores
 from diptych.sparse.evaluate import measure_sparsified

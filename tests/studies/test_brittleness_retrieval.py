@@ -21,10 +21,10 @@ from diptych.studies.brittleness_rows import GROUPS, SHUFFLES, THIRTEEN
 from diptych.studies.brittleness_tables import agreement_tables, drop_tables
 from diptych.studies.given import GivenEncoder
 from diptych.studies.kept import per_query
+from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.results import Entry
-from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 from diptych.training.stress import StressResult
 from diptych.training.stress.asking import RSUM

@@ -16,7 +16,7 @@ from diptych.encoders.rerank import rerank
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.studies.given import GivenEncoder
-from diptych.studies.study import Measurement, Subject
+from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.zero_shot import ZeroShot, chosen_of, with_captions
 from diptych.training.testing import evaluate_encoded, ground_truth_of
 

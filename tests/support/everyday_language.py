@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from diptych.data.language import Language, PartOfSpeech, words_of
-from diptych.data.language.morphy import IRREGULAR, base_forms, morphy
+from diptych.data.language.table_wordnet import IRREGULAR, base_forms, morphy
 
 __all__ = ["DictTagger", "DictWordNet", "everyday", "tagged"]
 

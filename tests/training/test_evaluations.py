@@ -14,7 +14,8 @@ from diptych.core.files import read_json, write_json
 from diptych.data import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import GroundTruth, Result, evaluate_scores, read_qrels
 from diptych.training.evaluations import evaluation_folder, evaluations_of
 from diptych.training.testing import evaluate_encoded, ground_truth_of, positives_of

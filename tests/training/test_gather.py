@@ -12,9 +12,9 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from diptych.training.gather import gather_rows, positives_of
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
+from diptych.training.step import gather_rows, positives_of
 
 
 def test_a_single_process_keeps_its_rows() -> None:

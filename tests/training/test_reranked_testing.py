@@ -9,7 +9,8 @@ from fake_matching import FakeMatching
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.readers import read_collection
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.rerank import rerank
 from diptych.evaluation import GroundTruth, Reranked, Result, evaluate_reranked, read_qrels, read_run
 from diptych.training.reranked_testing import evaluate_encoded_reranked

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from diptych.training.schedule import learning_rate
+from diptych.training.loop import learning_rate
 from diptych.training.sections import Stage
 
 

@@ -45,8 +45,6 @@ from diptych.analysis.published_counts import published_counts_of
 from diptych.core.errors import UsageError
 from diptych.objectives.declaration import Objective, Within, checked
 
-__all__ = ["Weights", "count", "counts_of", "gradient_weights", "paper_counts_of", "unit_factor"]
-
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -147,11 +145,7 @@ def gradient_weights(
 
 
 def unit_factor(objective: Objective, unit: Unit) -> float:
-    """What ∂L/∂s is multiplied by: τ for ``temperature`` where the objective has one, else 1.
-
-    Raises:
-        UsageError: another unit.
-    """
+    """What ∂L/∂s is multiplied by: τ for ``temperature`` where the objective has one, else 1."""
     if unit not in ("temperature", "score"):
         raise UsageError(f"unit {unit!r}", "'temperature' for τ·|∂L/∂s|, 'score' for |∂L/∂s|")
     temperature = getattr(objective, "temperature", None)
@@ -203,20 +197,8 @@ def count(
     """COCOS of one batch, per direction.
 
     Args:
-        objective: any of the registry.
         scores: (n_images, n_texts).
         positives: (n_images, n_texts) boolean.
-        epsilon: ε ≥ 0; a candidate contributes when its weight is above it.
-        unit: how a weight is measured; see the module.
-        within: scores inside each modality, for objectives with ``needs_within``.
-        compat: for the paper's own losses, ``equations`` counts as Eq. 9–13 read, ``published`` as
-            the published code does; see :mod:`diptych.analysis.equation_counts` and
-            :mod:`diptych.analysis.published_counts`.
-
-    Raises:
-        UsageError: ε < 0, an unknown unit or compat, an objective that the paper does not have with
-            a compat, and whatever :func:`gradient_weights` raises.
-        NumericalError: a score is NaN or infinite.
     """
     check_epsilon(epsilon)
     factor = unit_factor(objective, unit)

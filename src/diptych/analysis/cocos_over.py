@@ -20,8 +20,6 @@ from diptych.data.batches import Batch
 from diptych.objectives.declaration import OBJECTIVES, Objective, Within
 from diptych.objectives.similarity import similarity_of
 
-__all__ = ["Scoring", "cocos_over", "described_objective"]
-
 Scoring = Callable[[Tensor, Tensor], Tensor]
 """Rows (n, d) and rows (m, d) to scores (n, m); one of ``objectives.similarity`` or any other."""
 
@@ -64,19 +62,6 @@ def cocos_over(
     Args:
         images: (n_images, d) rows, may be memory-mapped.
         texts: (n_captions, d) rows.
-        batches: e.g. ``BatchPlan(...).epoch(0)``.
-        objective: any of the registry; only its losses per query are asked, so its reduction is
-            without effect.
-        epsilon: ε ≥ 0.
-        unit: how a weight is measured; see :mod:`diptych.analysis.cocos`.
-        compat: ``equations`` or ``published``, for the paper's own losses; see
-            :func:`~diptych.analysis.cocos.count`.
-        similarity: of image rows and text rows; cosine when not given.
-        about: dataset, split, plan, seed, fingerprints, for the protocol.
-
-    Raises:
-        UsageError: no batch; what :func:`~diptych.analysis.cocos.count` raises.
-        NumericalError: a score is NaN or infinite.
     """
     check_epsilon(epsilon)
     if check_compat(compat) != "none":

@@ -13,8 +13,6 @@ from diptych.analysis.histogram import WeightHistogram
 from diptych.core.errors import StorageError
 from diptych.core.files import read_json, write_json
 
-__all__ = ["UNITS", "CocosProtocol", "CocosReport", "Spread"]
-
 _FORMAT = 1
 _KIND = "cocos"
 
@@ -182,11 +180,7 @@ class CocosReport:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> CocosReport:
-        """The inverse of :meth:`to_dict`, also after a way through JSON.
-
-        Raises:
-            StorageError: something else, or another format.
-        """
+        """The inverse of :meth:`to_dict`, also after a way through JSON."""
         if given.get("kind") != _KIND or given.get("format") != _FORMAT:
             raise StorageError(
                 f"expected {_KIND} of format {_FORMAT}, got {given.get('kind')} of format {given.get('format')}",
@@ -208,19 +202,11 @@ class CocosReport:
         )
 
     def save(self, path: Path | str) -> Path:
-        """Write ``cocos.json``, whole or not at all.
-
-        Raises:
-            StorageError: the write failed; an older file is untouched.
-        """
+        """Write ``cocos.json``, whole or not at all."""
         write_json(path, self.to_dict())
         return Path(path)
 
     @classmethod
     def open(cls, path: Path | str) -> CocosReport:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: the file is missing, or something else.
-        """
+        """Read what :meth:`save` wrote."""
         return cls.from_dict(read_json(path))

@@ -10,18 +10,6 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 
-__all__ = [
-    "COUNTS",
-    "DIRECTIONS",
-    "CocosCompat",
-    "Counted",
-    "Counts",
-    "DirectionName",
-    "Unit",
-    "check_compat",
-    "check_epsilon",
-]
-
 DirectionName = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = ("i2t", "t2i")
 
@@ -32,22 +20,14 @@ CocosCompat = Literal["none", "equations", "published"]
 
 
 def check_epsilon(epsilon: float) -> float:
-    """The threshold, a number of at least 0.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """The threshold, a number of at least 0."""
     if not (epsilon >= 0 and math.isfinite(epsilon)):
         raise UsageError(f"epsilon {epsilon}", "give a threshold of at least 0, such as 0.01")
     return epsilon
 
 
 def check_compat(compat: str) -> CocosCompat:
-    """The compat, one of those there are.
-
-    Raises:
-        UsageError: it is none of them.
-    """
+    """The compat, one of those there are."""
     known = get_args(CocosCompat)
     if compat not in known:
         raise UsageError(f"compat {compat!r}", f"one of {', '.join(map(repr, known))}")

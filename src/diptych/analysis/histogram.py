@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["WeightHistogram"]
-
 _LOWEST, _HIGHEST, _PER_DECADE = -8, 4, 5
 
 
@@ -49,7 +47,6 @@ class WeightHistogram:
 
         Args:
             weights: (n,) at least 0.
-            queries: of how many queries.
         """
         weights = np.asarray(weights, dtype=np.float64)
         nonzero = weights[weights > 0]

@@ -36,14 +36,6 @@ from diptych.analysis.equation_counts import fixed_temperature, paper_loss
 from diptych.core.errors import UsageError
 from diptych.objectives.declaration import Objective, checked
 
-__all__ = [
-    "published_counts",
-    "published_counts_of",
-    "published_ntxent",
-    "published_smoothap",
-    "published_triplet",
-]
-
 
 def published_triplet(
     scores: np.ndarray, margin: float = 0.2, hardest: bool = False
@@ -52,8 +44,6 @@ def published_triplet(
 
     Args:
         scores: (pairs, pairs), image i and caption i belonging together.
-        margin: α.
-        hardest: only each query's hardest negative.
     """
     scores = np.asarray(scores)
     own = np.diag(scores)
@@ -120,9 +110,6 @@ def published_smoothap(
 
     Args:
         scores: (images, k·images), the captions of image i being columns k·i … k·i + k − 1.
-        temperature: τ.
-        epsilon: ε.
-        captions_per_image: k; the published code has 5 fixed.
     """
     k = captions_per_image
     found: dict[DirectionName, Counts] = {}
@@ -156,12 +143,7 @@ def _close(row: np.ndarray, rows: slice, temperature: float, epsilon: float) -> 
 def published_counts_of(
     objective: Objective, scores: Tensor, positives: Tensor, epsilon: float = 0.01
 ) -> dict[DirectionName, Counts]:
-    """The published counts of a batch for an objective that the paper has.
-
-    Raises:
-        UsageError: another objective; for SmoothAP, images with different numbers of captions or a
-            caption of several images.
-    """
+    """The published counts of a batch for an objective that the paper has."""
     kind = paper_loss(objective)
     if kind == "smoothap":
         ordered, k = _grouped(scores, positives)

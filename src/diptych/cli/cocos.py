@@ -24,11 +24,9 @@ from diptych.core.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from diptych.data.batches import Batch
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.objectives import Objective
     from diptych.training.run import Run
-
-__all__ = ["cocos"]
 
 
 def cocos(
@@ -167,14 +165,7 @@ def _without_shortcuts(run: Run | None) -> dict[str, str]:
 def _objective(
     run: Run | None, name: str | None, given: dict[str, Any], temperature: float | None = None
 ) -> Objective:
-    """The objective that was asked for; the run's own, with what it learned, when it is that one.
-
-    Args:
-        run: where there is one.
-        name: None for the run's own.
-        given: options that replace the run's.
-        temperature: of an encoder that is no run's, once it is known.
-    """
+    """The objective that was asked for; the run's own, with what it learned, when it is that one."""
     from diptych.objectives import OBJECTIVES
     from diptych.training.trained_objective import trained_objective
 

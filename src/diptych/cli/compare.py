@@ -13,8 +13,6 @@ from diptych.cli.console import next_step, print_table, say
 if TYPE_CHECKING:
     from diptych.evaluation import Comparison, Difference, Spread
 
-__all__ = ["compare"]
-
 
 def compare(
     runs: Annotated[

@@ -13,17 +13,11 @@ if TYPE_CHECKING:
     from diptych.evaluation.drop_differences import DropDifference, OwnDrop
     from diptych.training.stress import BesideRow, StressComparison
 
-__all__ = ["compare_stress", "some_stressed"]
-
 _MARKER = "stress.json"
 
 
 def some_stressed(runs: Sequence[Path]) -> bool:
-    """Whether folders are of stress runs: all or none.
-
-    Raises:
-        UsageError: some are and some are not; says which.
-    """
+    """Whether folders are of stress runs: all or none."""
     stressed = [run for run in runs if (run / _MARKER).is_file()]
     others = [run for run in runs if run not in stressed]
     if stressed and others:
@@ -46,11 +40,7 @@ def compare_stress(
     seed: int,
     correction: str,
 ) -> None:
-    """Print the tables, write the numbers to ``out`` and the page beside it.
-
-    Raises:
-        UsageError: an option that only evaluations have.
-    """
+    """Print the tables, write the numbers to ``out`` and the page beside it."""
     from diptych.core.files import write_json
     from diptych.report.stress_comparison import write_stress_comparison
     from diptych.training.stress import beside, say_beside

@@ -12,8 +12,6 @@ from diptych.core.errors import DiptychError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["FILE_WIDTH", "console", "fail", "is_main_process", "next_step", "print_table", "say"]
-
 FILE_WIDTH = 160
 """Characters per line of a table that goes to a file or another program."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from diptych.data.checking import Check, Some, SplitCheck
     from diptych.data.known import KnownDataset, Size
 
-__all__ = ["data"]
-
 _OWN = "own"
 _FOLDERS = 5
 

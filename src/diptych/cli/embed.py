@@ -22,8 +22,6 @@ from diptych.cli.options import (
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Work, encoded_of
 
-__all__ = ["embed"]
-
 
 def embed(
     model: Model,

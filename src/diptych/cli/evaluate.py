@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, say
-from diptych.cli.evaluation_table import show_agreement, show_conditions, show_result
+from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import (
     Captions,
     Data,
@@ -23,16 +22,119 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
-from diptych.cli.relevance import check_uses_relevance, gains_beside, relevance_named
 from diptych.cli.reranking import SecondStage
-from diptych.cli.sources import DataChoice, Origin, encoded_of, encoder_of
+from diptych.cli.sources import DataChoice, Origin, encode_part, encoded_of, encoder_of
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.evaluation import Result
+    from diptych.encoders.encoded import EncodedCollection
+    from diptych.evaluation import Relevance, Result
+    from diptych.evaluation.correlation import Coefficient
+    from diptych.evaluation.judgements import Agreement, HumanAgreement
     from diptych.training.shortcut_testing import BothConditions
 
-__all__ = ["evaluate"]
+
+def check_uses_relevance(name: str, measures: Sequence[str]) -> None:
+    """See before the work that a relevance model changes a number."""
+    from diptych.evaluation.gain_measure import GainMeasure
+    from diptych.evaluation.measuring import resolve
+
+    plain, _ = resolve(measures)
+    if not any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain):
+        raise UsageError(
+            f"--relevance {name}: none of {', '.join(measures)} asks how relevant an item is",
+            "add --measure DCG_CM@10 or --measure nDCG_CM@10",
+        )
+
+
+def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
+    """The measures of gains that are computed beside the default ones where people's judgements are given."""
+    if encoded.similarity != "cosine" and relevance is None:
+        return ("nDCG@10",)  # penalties are no gains
+    return ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
+
+
+def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
+    """The relevance model called ``name``."""
+    from diptych.encoders.encoded import EncodedCollection
+    from diptych.training.relevance_rows import relevance_of
+
+    if all((Path(name) / file).is_file() for file in ("about.json", "caption_image.npy")):
+        return relevance_of(encoded, EncodedCollection.open(name))
+    encoder, _ = encoder_of(name)
+    home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")
+    whole = Origin(name, origin.data, None, origin.captions, origin.centric)
+    part = Origin(name, origin.data, origin.split, origin.captions, origin.centric)
+    return relevance_of(encoded, encode_part(encoder, whole.collection(), part, home))
+
+
+def show_agreement(found: HumanAgreement) -> None:
+    """Print how relevance and measures correlate with what people said."""
+    _correlations("agreement with people: gains of pairs", "gain", found.pairs)
+    _correlations("agreement with people: measures of queries", "measure", found.queries)
+    say(found.line)
+    for direction, reasons in found.left_out.items():
+        for reason, count in reasons.items():
+            if count:
+                say(f"{count:,} {direction} queries left out: {reason}")
+
+
+def _correlations(title: str, what: str, rows: Sequence[Agreement]) -> None:
+    columns = (what, "over", "n", "τ_b", "τ_c", "Spearman", "Pearson")
+    table = [
+        (one.what, one.over, f"{one.n:,}", *(coefficient(value) for value in one.coefficients.values()))
+        for one in rows
+    ]
+    print_table(title, columns, table, numbers=columns[2:], caption="–: one of the two is constant")
+
+
+def coefficient(one: Coefficient) -> str:
+    """As a cell of a table: with its interval, where there is one; a dash for what is not defined."""
+    if one.value is None:
+        return "–"
+    ends = "" if one.low is None or one.high is None else f" ({one.low:.3f}–{one.high:.3f})"
+    return f"{one.value:.3f}{ends}".replace("-", "−")
+
+
+def show_conditions(both: BothConditions) -> None:
+    """Print a split without and with the shortcuts of training."""
+    columns = ("measure", "direction", "without shortcuts", "with", "chance")
+    print_table(
+        f"with the shortcuts of training: {both.shortcuts}", columns, both.table(), numbers=columns[2:]
+    )
+
+
+def show_result(result: Result, samples: int, title: str) -> None:
+    """Print every measure of ``result``; ``samples`` says whether there are intervals."""
+    ends = " (95 %)" if samples else ""
+    columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
+    gains = ", gains as they are" if result.protocol.gains else ""
+    print_table(
+        title,
+        columns,
+        _rows(result),
+        numbers=columns[1:],
+        caption=f"shares in per cent, ranks from 1, rsum of both directions{gains}",
+    )
+
+
+def _rows(result: Result) -> Iterator[tuple[str, str, str, str]]:
+    """One row per measure; what is of both directions together stands in the first column."""
+    from diptych.evaluation import measure as declared
+
+    for name in dict.fromkeys(name for given in result.scores.values() for name in given):
+        show = declared(name).show
+        cells: dict[str, str] = {}
+        chances = []
+        for direction, given in result.scores.items():
+            if name in given:
+                score = given[name]
+                cells[direction] = show(score.value)
+                if score.low is not None and score.high is not None:
+                    cells[direction] += f" ({show(score.low)}–{show(score.high)})"
+                chances.append(show(score.chance))
+        first = cells.get("i2t", cells.get("both", ""))
+        yield name, first, cells.get("t2i", ""), " / ".join(dict.fromkeys(chances))
 
 
 def evaluate(

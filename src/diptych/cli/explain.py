@@ -19,8 +19,6 @@ from diptych.core.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from diptych.report.terms import Match
 
-__all__ = ["explain"]
-
 
 def explain(
     sparse: Annotated[

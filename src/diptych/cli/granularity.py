@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.data.language import Language
 
-__all__ = ["granularity"]
-
 _LONG = 200
 """Characters of a caption that is shown."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from diptych.encoders.embeddings import Embeddings
     from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
-__all__ = ["index"]
-
 
 def index(
     source: Source,

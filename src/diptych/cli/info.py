@@ -15,8 +15,6 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
-__all__ = ["info"]
-
 
 def info(
     path: Annotated[
@@ -169,7 +167,7 @@ def _about(path: Path) -> list[tuple[str, object]]:
     if (path / "about.json").is_file() and (path / "texts").is_dir():
         if (path / "caption_terms").is_dir():
             return _about_sparsified(path)
-        from diptych.encoders.encode import EncodedCollection
+        from diptych.encoders.encoded import EncodedCollection
 
         encoded = EncodedCollection.open(path)
         return [

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["stop_on_signal"]
-
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:

@@ -9,26 +9,6 @@ import typer
 
 from diptych.core.errors import UsageError
 
-__all__ = [
-    "Captions",
-    "Data",
-    "Images",
-    "LanguageName",
-    "Model",
-    "NltkData",
-    "OutFolder",
-    "ReaderName",
-    "ReaderOptions",
-    "SkipBadImages",
-    "Source",
-    "Split",
-    "WordNetPath",
-    "least_and_most",
-    "options_by_name",
-    "parse_values",
-    "recipe_values",
-]
-
 Source = Annotated[
     str,
     typer.Argument(
@@ -99,11 +79,7 @@ NltkData = Annotated[
 
 
 def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
-    """What ``--set NAME.KEY=VALUE`` says of perturbations, by name.
-
-    Raises:
-        UsageError: one without a point or an equals sign.
-    """
+    """What ``--set NAME.KEY=VALUE`` says of perturbations, by name."""
     options: dict[str, dict[str, Any]] = {}
     for text, value in parse_values(given, "--set").items():
         name, point, key = text.partition(".")
@@ -116,16 +92,7 @@ def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
 
 
 def least_and_most(given: str, flag: str, what: str) -> list[int]:
-    """``"3"`` or ``"2-9"`` as the least and the most.
-
-    Args:
-        given: what was given.
-        flag: the option, for the message.
-        what: of what it is a number, in the plural.
-
-    Raises:
-        UsageError: something else.
-    """
+    """``"3"`` or ``"2-9"`` as the least and the most."""
     first, dash, last = given.partition("-")
     try:
         return [int(first), int(last if dash else first)]
@@ -136,11 +103,7 @@ def least_and_most(given: str, flag: str, what: str) -> list[int]:
 
 
 def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
-    """``KEY=VALUE`` texts to values: TOML where they are TOML, texts where not, None for ``KEY=``.
-
-    Raises:
-        UsageError: one without an equals sign.
-    """
+    """``KEY=VALUE`` texts to values: TOML where they are TOML, texts where not, None for ``KEY=``."""
     import tomllib
 
     values: dict[str, Any] = {}
@@ -170,11 +133,7 @@ _PATHS = (
 
 
 def recipe_values(given: list[str] | None) -> dict[str, Any]:
-    """What ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere.
-
-    Raises:
-        UsageError: one without an equals sign.
-    """
+    """What ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere."""
     values = parse_values(given, "--set")
     for key in _PATHS:
         named = values.get(key)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-__all__ = ["progress"]
-
 _WORTH_SHOWING = 2.0  # seconds
 _BETWEEN_LINES = 10.0
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from diptych.evaluation.printed import DigitReport
     from diptych.evaluation.variants import Exploration
 
-__all__ = ["protocol"]
-
 _ROWS = 12  # variants in the table
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from diptych.evaluation.variants import Scored
 
-__all__ = ["is_matrix", "matrices_of"]
-
 _ENDING = ".npy"
 _WHOLE = ""  # one matrix of both directions
 _FORM = "one FILE.npy of all pairs, or i2t=FILE.npy and t2i=FILE.npy"

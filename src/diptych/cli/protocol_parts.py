@@ -10,13 +10,11 @@ from diptych.cli.sources import DataChoice, encoded_of
 from diptych.core.errors import MismatchError, UsageError
 
 if TYPE_CHECKING:
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation.printed import Target
     from diptych.evaluation.reranked import Reranked
     from diptych.evaluation.variants import RowScores, Scored
     from diptych.studies.published import EvaluatedOn
-
-__all__ = ["check_alone", "printed_of", "sources_of", "warnings_of"]
 
 
 def printed_of(
@@ -153,11 +151,7 @@ def _source(
 
 
 def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
-    """Candidates that belong to the embeddings.
-
-    Raises:
-        MismatchError: they were made with another encoder or of other data.
-    """
+    """Candidates that belong to the embeddings."""
     if folder is None:
         return None
     from diptych.evaluation.reranked import Reranked

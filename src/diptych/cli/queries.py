@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.sparse import SparseEncoder
 
-__all__ = ["looks_like_a_picture", "query_encoder"]
-
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 

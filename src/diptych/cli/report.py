@@ -19,8 +19,6 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.evaluation import Result
 
-__all__ = ["report"]
-
 
 def report(
     run: Annotated[

@@ -10,24 +10,12 @@ from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation import Reranked
-
-__all__ = ["SecondStage"]
 
 
 class SecondStage:
-    """What ``--rerank`` and ``--unranked`` ask for.
-
-    Args:
-        k: how many candidates of each query the head scores again.
-        unranked: what becomes of the others.
-        protocol: how the test set is cut into galleries.
-
-    Raises:
-        UsageError: a protocol of several galleries.
-        UnknownNameError: no such rule or protocol.
-    """
+    """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
         from diptych.evaluation.candidate_ranks import check_unranked
@@ -40,11 +28,7 @@ class SecondStage:
 
     @classmethod
     def asked(cls, k: int | None, unranked: str | None, protocol: str) -> SecondStage | None:
-        """The second stage, or None where none is asked for.
-
-        Raises:
-            UsageError: a rule for unranked candidates without re-ranking.
-        """
+        """The second stage, or None where none is asked for."""
         if k is None:
             if unranked is not None:
                 raise UsageError(
@@ -54,24 +38,14 @@ class SecondStage:
         return cls(k, unranked or "miss", protocol)
 
     def look(self, encoder: DualEncoder) -> None:
-        """See before the work that ``encoder`` has a matching head, and keep it.
-
-        Raises:
-            UsageError: it has none.
-        """
+        """See before the work that ``encoder`` has a matching head, and keep it."""
         from diptych.encoders.rerank import require_matching
 
         require_matching(encoder)
         self._encoder = encoder
 
     def candidates(self, folder: Path, encoded: EncodedCollection, origin: Origin) -> Reranked:
-        """The candidates in ``folder/reranked``, scored now unless enough of them lie there.
-
-        Args:
-            folder: of the embeddings.
-            encoded: what lies there.
-            origin: where it came from; its model and pictures are needed only to score.
-        """
+        """The candidates in ``folder/reranked``, scored now unless enough of them lie there."""
         from diptych.encoders.rerank import rerank, stored_candidates
 
         found = stored_candidates(folder / "reranked", encoded, self.k)

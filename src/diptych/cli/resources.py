@@ -15,8 +15,6 @@ from diptych.cli.progress import progress
 if TYPE_CHECKING:
     from diptych.data.language import Tagger, WordNet
 
-__all__ = ["resources"]
-
 _SENTENCE = "Two young dogs are running through the tall grass."
 _WORD = "dogs"
 

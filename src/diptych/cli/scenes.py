@@ -2,18 +2,93 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, say
+from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import OutFolder, least_and_most
-from diptych.cli.product_scenes import PRODUCT_OPTIONS, product_scenes
 from diptych.cli.progress import progress
-from diptych.cli.shop_log import LOG_OPTIONS, shop_log_scenes
 from diptych.core.errors import UsageError
 
-__all__ = ["scenes"]
+LOG_OPTIONS = ("visitors", "days", "dirt", "file_format")
+"""Options of ``diptych scenes`` that say something of a log."""
+
+
+def shop_log_scenes(
+    out: Path | None, *, visitors: int, days: int, seed: int, dirt: float, file_format: str
+) -> None:
+    """Make a shop log, and say what is in it and what comes next."""
+    from diptych.core.files import read_json
+    from diptych.data.scenes.shop_log import TRUTH, make_shop_log
+
+    with progress():
+        folder = make_shop_log(out, visitors=visitors, days=days, seed=seed, dirt=dirt, format=file_format)
+    truth = read_json(folder / TRUTH)
+    totals = {row["what"]: row["total"] for row in truth["statistics"]["overview"]}
+    say(
+        f"a log of {totals['events']:,} events in {totals['sessions']:,} sessions, "
+        f"{_part(totals, 'purchase sessions')} with a purchase, {_part(totals, 'anonymous sessions')} anonymous"
+    )
+    spoilt = [(rule, f"{rows:,}") for rule, rows in truth["dirt"].items() if rows]
+    if spoilt:
+        print_table("rows that are none", ["rule", "rows"], spoilt, numbers=["rows"])
+    say(f"in {folder}; what is planted and what is true of it: {folder / TRUTH}")
+    next_step(f"diptych intent ingest {folder} --out log")
+
+
+def _part(totals: dict[str, Any], what: str) -> str:
+    return f"{totals[what] / totals['sessions']:.1%}"
+
+
+PRODUCT_OPTIONS = (
+    "number",
+    "levels",
+    "without_pictures",
+    "without_titles",
+    "without_attributes",
+    "without_categories",
+    "in_two_places",
+    "skew",
+    "size",
+    "dirt",
+    "workers",
+)
+"""Options of ``diptych scenes`` that say something of products."""
+
+
+def product_scenes(out: Path | None, *, number: int, levels: str | None, **options: Any) -> None:
+    """Make products, and say what they are, what can be told of them, and what comes next."""
+    from diptych.core.files import read_json
+    from diptych.data.scenes import make_product_scenes, read_product_scenes
+    from diptych.data.scenes.products import TRUTH
+
+    if levels is not None:
+        options["levels"] = least_and_most(levels, "--levels", "levels")
+    with progress():
+        folder = make_product_scenes(out, number, **options)
+    say(read_product_scenes(folder).describe())
+    truth = read_json(folder / TRUTH)
+    counts, tree = truth["counts"], truth["tree"]
+    say(
+        f"{counts['categories with products']:,} of {tree['categories']:,} categories have products, "
+        f"{counts['mean level']:.1f} levels in the mean; "
+        f"{tree['categories that share a name']:,} share a name with another"
+    )
+    at = {(row["model"], row["level"]): f"{row['share']:.1%}" for row in truth["ideal"]["accuracy"]}
+    models = {row["model"]: " + ".join(row["modalities"]) for row in truth["ideal"]["accuracy"]}
+    rows = [(seen, at[model, 1], at[model, "most-specific"]) for model, seen in models.items()]
+    print_table(
+        "how often the best possible observer would know a product's category",
+        ["who sees its", "most general", "most specific"],
+        rows,
+        numbers=["most general", "most specific"],
+    )
+    say(f"in {folder}; what is planted and what is true of it: {folder / TRUTH}")
+    name = "shop" if out is None else folder.name  # a folder of the cache has a fingerprint for a name
+    next_step(f"diptych categories train {folder} --out runs/{name}")
+
 
 _PICTURE_OPTIONS = ("train", "val", "test", "captions", "size", "objects", "workers")
 _KINDS = {
@@ -129,22 +204,14 @@ def scenes(
 
 
 def _kind_of(products: bool, shop_log: bool) -> str:
-    """Which of :data:`_KINDS` is made.
-
-    Raises:
-        UsageError: two of them.
-    """
+    """Which of :data:`_KINDS` is made."""
     if products and shop_log:
         raise UsageError("--products and --shop-log are two datasets", "give one of them")
     return "products" if products else "a log" if shop_log else "pictures"
 
 
 def _check_kind(context: typer.Context, kind: str) -> None:
-    """See that nothing is said of a kind of scenes that is not made.
-
-    Raises:
-        UsageError: an option is of another kind.
-    """
+    """See that nothing is said of a kind of scenes that is not made."""
     own_flag, own = _KINDS[kind]
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")

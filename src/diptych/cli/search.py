@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from diptych.report import Retrieved
     from diptych.sparse import SparseEncoder
 
-__all__ = ["search"]
-
 
 def search(
     index: Annotated[Path, typer.Argument(help="A folder that diptych index wrote.", show_default=False)],

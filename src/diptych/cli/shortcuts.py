@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.report.shortcut_sheet import Example
 
-__all__ = ["shortcuts"]
-
 _FEW_SCENES = {"n_train": 40, "n_val": 10, "n_test": 10}
 
 

@@ -14,19 +14,8 @@ from diptych.core.files import read_json, write_json
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.training.run import Run
-
-__all__ = [
-    "DataChoice",
-    "Origin",
-    "Work",
-    "check_still_there",
-    "encode_part",
-    "encoded_of",
-    "encoder_of",
-    "encoder_source",
-]
 
 
 @dataclass(frozen=True)
@@ -122,11 +111,7 @@ class Origin:
 
     @classmethod
     def from_dict(cls, said: Any, where: Path | str) -> Origin:
-        """The inverse of :meth:`to_dict`.
-
-        Raises:
-            StorageError: ``said``, read from ``where``, is something else.
-        """
+        """The inverse of :meth:`to_dict`."""
         try:
             captions, centric = str(said.get("captions", "all")), said.get("centric")
             return cls(str(said["model"]), dict(said["data"]), said["split"], captions, centric)
@@ -143,11 +128,7 @@ class Origin:
 
 
 def check_still_there(model: str, made: Path | str) -> None:
-    """See that the folder which ``made`` was made with lies where it lay.
-
-    Raises:
-        UsageError: it does not; a name that is no path is not looked for.
-    """
+    """See that the folder which ``made`` was made with lies where it lay."""
     place = Path(model.rpartition(":")[2])  # without the family's name
     if place.is_absolute() and not place.exists():
         raise UsageError(
@@ -165,11 +146,7 @@ def encoder_of(model: str, device: str | None = None) -> tuple[DualEncoder, Run 
 
 
 def encoder_source(model: str) -> str:
-    """What ``DualEncoder.load`` takes: of a run its best encoder, anything else as it was named.
-
-    Raises:
-        UsageError: a run that has no trained encoder yet.
-    """
+    """What ``DualEncoder.load`` takes: of a run its best encoder, anything else as it was named."""
     run = _run_of(model)
     return model if run is None else str(run.best.resolve())
 
@@ -194,21 +171,9 @@ def encoded_of(
     look: Callable[[DualEncoder], object] | None = None,
     work: Work | None = None,
 ) -> tuple[EncodedCollection, Origin, Path]:
-    """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now.
-
-    Args:
-        source: what was named.
-        choice: the data options.
-        split: the part of the data.
-        out: where embeddings go.
-        look: shown the encoder before anything is embedded, where one is loaded; it may raise.
-        work: how embedding is shared.
-
-    Returns:
-        The embeddings, where they came from, and the folder they are in.
-    """
+    """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now."""
     from diptych.data.caption_choice import check_caption_choice
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
 
     check_caption_choice(choice.captions)

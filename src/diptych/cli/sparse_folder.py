@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
 
-__all__ = ["SparseFolder"]
-
 _MARKER = "sparse.json"
 
 
@@ -49,12 +47,7 @@ class SparseFolder:
 
     @classmethod
     def open(cls, folder: Path | str) -> SparseFolder:
-        """What :meth:`save` wrote.
-
-        Raises:
-            UsageError: it is no such folder.
-            StorageError: its marker is damaged.
-        """
+        """What :meth:`save` wrote."""
         folder = Path(folder)
         if not cls.is_one(folder):
             raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparsify")
@@ -65,11 +58,7 @@ class SparseFolder:
 
     @classmethod
     def of(cls, folder: Path | str) -> SparseFolder:
-        """The folder itself, or the one whose rows an index holds.
-
-        Raises:
-            UsageError: it is neither.
-        """
+        """The folder itself, or the one whose rows an index holds."""
         folder = Path(folder)
         if not cls.is_one(folder) and (folder / "index.json").is_file():
             about = read_json(folder / "index.json").get("about", {})
@@ -98,11 +87,7 @@ class SparseFolder:
         return SparseEncoder(dense, self.sparsifier())
 
     def rows(self, split: str | None = None) -> SparsifiedCollection:
-        """The sparse rows of a split.
-
-        Raises:
-            UsageError: none were made of it.
-        """
+        """The sparse rows of a split."""
         from diptych.sparse import SparsifiedCollection
 
         folder = self.rows_folder(split)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from diptych.cli.console import next_step, print_table, say
-from diptych.cli.dense_parts import DensePart, dense_parts
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import (
     Data,
@@ -22,15 +22,152 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice
+from diptych.cli.sources import DataChoice, Origin, check_still_there, encode_part, encoder_of
 from diptych.cli.sparse_folder import SparseFolder
-from diptych.cli.sparse_report import write_page
+from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.sparse import SparseMeasures, Sparsifier, SparsifyOptions, StaticEmbedding
+    from diptych.data.collection import Collection
+    from diptych.encoders.encoded import EncodedCollection
+    from diptych.report.terms import Match
+    from diptych.sparse import (
+        SparseMeasures,
+        SparsifiedCollection,
+        Sparsifier,
+        SparsifyOptions,
+        StaticEmbedding,
+        TermVocabulary,
+    )
 
-__all__ = ["sparsify"]
+
+_CARDS = 10
+_MATCHES = 3
+_TERMS = 10
+
+
+def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Path:
+    """Write ``report.html`` into the head's folder, and give its place."""
+    from diptych.report import ComparedRow, Headline, SparseReport, write_sparse_report
+
+    sparsifier, rows, collection = made.sparsifier(), made.rows(), made.collection()
+    vocabulary, options = sparsifier.vocabulary, sparsifier.options
+    found, dense = (100 * one.value("R@5", "t2i") for one in (measures.sparse, measures.dense))
+    page = SparseReport(
+        title=f"{collection.name}, {made.split} split: dense rows as bags of terms",
+        subtitle=f"a head over {len(vocabulary):,} terms; expansion in training {options.expansion.mode}",
+        protocol_line=measures.line(),
+        headlines=[
+            Headline(
+                "R@5, a caption looking for its picture",
+                f"{found:.1f}",
+                f"{100 * measures.kept('R@5', 't2i'):.1f} % of the dense rows' {dense:.1f}",
+            ),
+            Headline("FLOPs", f"{measures.flops:.1f}", "terms that a caption and a picture share"),
+            Headline(
+                f"Exact@{measures.deviation.k}",
+                f"{100 * measures.deviation.exact:.1f} %",
+                "of a caption's heaviest terms are its own",
+            ),
+        ],
+        compared=[ComparedRow(*row) for row in measures.recalls()],
+        figures=measures.table(),
+        overlap=measures.values["overlap t2i"].tolist(),
+        pictures=[
+            picture_card(vocabulary, rows, collection, place, _TERMS)
+            for place in evenly(rows.images.ids, _CARDS)
+        ],
+        captions=[
+            caption_card(vocabulary, rows, collection, place, _TERMS)
+            for place in evenly(rows.texts.ids, _CARDS)
+        ],
+        matches=_matches(vocabulary, rows, collection),
+        commands=[command],
+        fingerprints={
+            "dense encoder": str(measures.about["encoder"]),
+            "head": str(measures.about["head"]),
+            "vocabulary": str(measures.about["vocabulary"]),
+            "data": str(measures.about["data"]),
+        },
+    )
+    return write_sparse_report(page, made.folder / "report.html")
+
+
+def _matches(vocabulary: TermVocabulary, rows: SparsifiedCollection, collection: Collection) -> list[Match]:
+    """What some captions found first, and why."""
+    from diptych.evaluation.sparse_products import sparse_top_k
+
+    places = list(evenly(rows.texts.ids, _MATCHES))
+    found, _ = sparse_top_k(rows.texts.rows[places], rows.images.rows, 1)
+    return [
+        match_of(
+            vocabulary,
+            caption_card(vocabulary, rows, collection, place, 0),
+            rows.texts.rows[[place]],
+            picture_card(vocabulary, rows, collection, best, 0),
+            rows.images.rows[[best]],
+            collection.captions[place],
+        )
+        for place, best in zip(places, found[:, 0].tolist(), strict=True)
+        if best >= 0
+    ]
+
+
+@dataclass(frozen=True)
+class DensePart:
+    """One split with its dense rows.
+
+    Attributes:
+        encoded: rows of pictures and captions.
+        collection: the pictures and captions themselves.
+        origin: which encoder, data and split.
+    """
+
+    encoded: EncodedCollection
+    collection: Collection
+    origin: Origin
+
+    @property
+    def captions(self) -> Sequence[str]:
+        """In the order of their rows."""
+        return self.collection.captions
+
+
+def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Path) -> dict[str, DensePart]:
+    """Some splits as ``source`` encodes them, by their names; what is encoded already is used."""
+    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.family import rooted
+    from diptych.training.lock import training_lock
+
+    folder = Path(source)
+    kept = Origin.read(folder)
+    if kept is not None and choice.data is not None:
+        raise UsageError(f"{source} is embedded already", "leave --data out")
+    model = source if kept is None else kept.model
+    if kept is not None:
+        check_still_there(model, source)
+    encoder, run = encoder_of(model)
+    given = kept
+    if given is None:
+        given = Origin(rooted(source), choice.section(run), None)
+    whole = replace(given, split=None).collection()
+    there = whole.split_sizes
+    if splits[0] not in there:
+        raise UsageError(
+            f"{whole.name} has no split {splits[0]!r} to learn from, only {', '.join(there)}",
+            "name one with --train",
+        )
+    parts = {}
+    for split in dict.fromkeys(split for split in splits if split in there):
+        origin = replace(given, split=split)
+        if kept is not None and kept.split == split:
+            encoded = EncodedCollection.open(folder)
+        else:
+            home = (Path(model) if run is not None else out) / "embeddings"
+            with training_lock(home):  # of two at once each would take the other's unfinished rows away
+                encoded = encode_part(encoder, whole, origin, home / f"{whole.name}-{split}")
+        parts[split] = DensePart(encoded, whole.split(split), origin)
+    return parts
 
 
 def sparsify(

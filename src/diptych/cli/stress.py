@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, say
+from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import (
     Captions,
@@ -26,15 +27,79 @@ from diptych.cli.options import (
 )
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoder_of
-from diptych.cli.stress_table import show_stress
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
     from diptych.training.run import Run
+    from diptych.training.stress import StressResult, StressRow
 
-__all__ = ["stress", "stressed_collection"]
+
+def show_stress(found: StressResult) -> None:
+    """Print what a run found: tables by group, sentences, protocol."""
+    from diptych.analysis.perturbations import GROUPS
+    from diptych.training.stress import sayings
+
+    gains = [name for name in found.measures if name.startswith("DCG")][:1]
+    first = "rsum" if "rsum" in found.measures else found.measures[0]
+    columns = (
+        "perturbation",
+        "changed",
+        first,
+        "perturbed",
+        "difference (95 %)",
+        "%",
+        "of changed",
+        *gains,
+        "p",
+        "",
+    )
+    for group, meaning in GROUPS.items():
+        rows = [row for row in found.rows if row.group == group]
+        if rows:
+            print_table(f"{group}: {meaning}", columns, _rows(rows, first, gains), numbers=columns[1:-1])
+    say("rsum: R@1 + R@5 + R@10 of the direction, 300 at most; p corrected over everything tested")
+    say(
+        "of changed: the difference over the changed queries alone; ±: over seeds, none where all do the same"
+    )
+    for name, reason in found.left_out.items():
+        say(f"left out {name}: {reason}")
+    for line in sayings(found):
+        say(line)
+    for line in (*found.notes, found.protocol_line(), found.method):
+        say(line)
+
+
+def _rows(rows: list[StressRow], first: str, gains: list[str]) -> Iterator[tuple[str, ...]]:
+    from diptych.training.stress.sayings import shown, shown_difference
+
+    for row in rows:
+        drop = row.drop(first)
+        ends = ""
+        if drop.low is not None and drop.high is not None:
+            ends = f" ({shown_difference(first, drop.low)} to {shown_difference(first, drop.high)})"
+        perturbed = shown(first, drop.perturbed)
+        if drop.spread is not None and row.draws > 1:
+            perturbed += f" ± {shown(first, drop.spread)}"
+        yield (
+            row.name,
+            f"{100 * row.changed_share:.0f} %",
+            shown(first, drop.clean),
+            perturbed,
+            f"{shown_difference(first, drop.difference)}{ends}",
+            _relative(drop.relative),
+            shown_difference(first, row.changed_drops[first].difference) if row.changed_drops else "–",
+            *(shown_difference(gain, row.drop(gain).difference) for gain in gains),
+            "<0.001" if drop.corrected < 0.001 else f"{drop.corrected:.3f}",
+            drop.verdict,
+        )
+
+
+def _relative(share: float | None) -> str:
+    if share is None:
+        return "–"
+    return "0" if share == 0 else f"{100 * share:+.1f}"
 
 
 def stress(

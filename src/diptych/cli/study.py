@@ -18,8 +18,6 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.studies import Comparison, Results, Row
 
-__all__ = ["study"]
-
 study = typer.Typer(
     name="study",
     help="Run the tables of the papers and hold them against what is printed.",

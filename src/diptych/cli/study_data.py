@@ -20,8 +20,6 @@ from diptych.core.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from diptych.studies import LogSource
 
-__all__ = ["DataChoices", "command_of"]
-
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
@@ -36,11 +34,7 @@ class DataChoices:
     skip_bad_images: bool = False
 
     def one(self) -> dict[str, Any] | None:
-        """The data section of a study of one collection; None where no data is named.
-
-        Raises:
-            UsageError: several of anything that there is one of.
-        """
+        """The data section of a study of one collection; None where no data is named."""
         for flag, given in (("--data", self.data), ("--images", self.images), ("--reader", self.reader)):
             if len(given) > 1:
                 raise UsageError(
@@ -58,11 +52,7 @@ class DataChoices:
         )
 
     def log(self, name: str) -> LogSource | None:
-        """The log of study ``name``; None where none is named.
-
-        Raises:
-            UsageError: several, or what only pictures have.
-        """
+        """The log of study ``name``; None where none is named."""
         from diptych.studies import LogSource
 
         if self.images or self.skip_bad_images:
@@ -79,12 +69,7 @@ class DataChoices:
         return LogSource(Path(self.data[0]), next(iter(self.reader), None), options)
 
     def several(self) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """A name (empty: the collection's own) and a data section for each collection.
-
-        Raises:
-            UsageError: two of one name; folders of pictures for a collection that is not named.
-            UnknownNameError: an option about a collection that is not given.
-        """
+        """A name (empty: the collection's own) and a data section for each collection."""
         named = [_split(text) for text in self.data]
         names = [name for name, _ in named if name]
         for name in names:

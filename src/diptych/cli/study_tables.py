@@ -9,11 +9,8 @@ from diptych.cli.console import console, print_table, say
 
 if TYPE_CHECKING:
     from diptych.studies import Claim, Comparison, Figure, FurtherTable, Judgement, Study
-    from diptych.studies.compare import Block, ComparedCell, ComparedRow
+    from diptych.studies.comparison import Block, ComparedCell, ComparedRow
     from diptych.studies.published import EvaluatedOn
-
-__all__ = ["say_claims", "say_commands", "say_comparison", "say_further", "say_published"]
-
 
 WIDE = 120
 """Characters per line that a table of ten columns with spreads and labels takes."""

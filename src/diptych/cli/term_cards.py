@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from diptych.report.terms import Match, TermCard
     from diptych.sparse import SparsifiedCollection, TermVocabulary
 
-__all__ = ["caption_card", "evenly", "match_of", "picture_card", "row_card"]
-
 
 def row_card(
     vocabulary: TermVocabulary,
@@ -32,13 +30,7 @@ def row_card(
     """The k heaviest terms of one row.
 
     Args:
-        vocabulary: of the row.
         row: (1, |V|).
-        k: how many; 0 for a card without terms.
-        name: what the row is called.
-        caption: the row's words, of a caption: its own terms are marked.
-        about: a few words for a picture.
-        picture: of a picture.
     """
     from diptych.report import TermCard, WeightedTerm
     from diptych.sparse import marked_terms

@@ -20,8 +20,6 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.report.terms import TermCard
 
-__all__ = ["terms"]
-
 
 def terms(
     sparse: Annotated[Path, typer.Argument(help="A folder that diptych sparsify wrote.", show_default=False)],

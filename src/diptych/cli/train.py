@@ -23,8 +23,6 @@ from diptych.cli.options import (
 from diptych.cli.progress import progress
 from diptych.core.errors import UsageError
 
-__all__ = ["train"]
-
 
 def train(
     recipe: Annotated[

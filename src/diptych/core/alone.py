@@ -10,8 +10,6 @@ from pathlib import Path
 
 from diptych.core.errors import StorageError
 
-__all__ = ["alone_in", "lock_folder"]
-
 
 @contextmanager
 def alone_in(folder: Path | str) -> Iterator[None]:
@@ -19,9 +17,6 @@ def alone_in(folder: Path | str) -> Iterator[None]:
 
     What killed processes left half-written in it (``.NAME.*.tmp``, at any depth) is removed first. The folder may be
     renamed meanwhile; nothing is written to it or beside it. Where the system has no locks nobody is kept out.
-
-    Raises:
-        StorageError: another process is in it, or it cannot be made.
     """
     folder = Path(folder)
     try:
@@ -51,9 +46,6 @@ def lock_folder(folder: Path) -> int | None:
 
     Returns:
         An open handle; None where the system, or the drive, has no such locks.
-
-    Raises:
-        BlockingIOError: it is another's.
     """
     try:
         import fcntl

@@ -13,15 +13,9 @@ from diptych.core.files import atomic_path
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["read_arrays", "write_arrays"]
-
 
 def write_arrays(file: Path, **arrays: np.ndarray) -> None:
-    """Write an ``npz`` file, wholly or not at all; the same arrays are the same bytes.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
+    """Write an ``npz`` file, wholly or not at all; the same arrays are the same bytes."""
     import numpy as np
 
     with atomic_path(file) as temporary, open(temporary, "wb") as handle:
@@ -29,11 +23,7 @@ def write_arrays(file: Path, **arrays: np.ndarray) -> None:
 
 
 def read_arrays(file: Path, names: tuple[str, ...]) -> list[np.ndarray]:
-    """Arrays of an ``npz`` file.
-
-    Raises:
-        StorageError: it is not there, damaged, or has not all of them.
-    """
+    """Arrays of an ``npz`` file."""
     import numpy as np
 
     try:

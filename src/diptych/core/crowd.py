@@ -20,8 +20,6 @@ from diptych.core.errors import DiptychError
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
 
-__all__ = ["run_in_processes"]
-
 _POLL = 0.5  # seconds between two looks at whether to stop
 
 Task = TypeVar("Task")
@@ -41,17 +39,7 @@ def run_in_processes(
     """Run ``tasks`` in ``jobs`` processes until the end, or until ``should_stop`` says so.
 
     Args:
-        tasks: what is to be done; can be pickled, as can ``begin``, ``given``, ``run`` and what it gives.
-        jobs: processes.
-        begin: makes what ``run`` needs, of ``given``, once in every process.
-        given: for ``begin``.
-        run: does one task with it; asks its third argument whether to stop.
-        done: told here, in this process, of each task that has ended.
         should_stop: asked twice a second.
-        kept: what is not lost when a process is killed, for the message.
-
-    Raises:
-        DiptychError: a process was killed; or what a task raised.
     """
     context = multiprocessing.get_context(
         "spawn"

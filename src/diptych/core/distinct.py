@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["distinct"]
-
 
 def distinct(values: np.ndarray) -> np.ndarray:
     """The different numbers of a one-dimensional array, ascending.

@@ -13,8 +13,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["Draws", "draw_below", "draw_uniform", "keys_of"]
-
 T = TypeVar("T")
 
 _STEP, _FIRST, _SECOND, _MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 2**64 - 1
@@ -65,11 +63,7 @@ def _mixed(keys: np.ndarray) -> np.ndarray:
 
 
 class Draws:
-    """Draws in turn that are a function of the keys: ``Draws(seed, "character-swap", caption_id)``.
-
-    Args:
-        keys: whole numbers and names.
-    """
+    """Draws in turn that are a function of the keys: ``Draws(seed, "character-swap", caption_id)``."""
 
     def __init__(self, *keys: int | str) -> None:
         state = 0
@@ -87,11 +81,7 @@ class Draws:
         return (self._next() >> 11) * 2.0**-53
 
     def below(self, limit: int) -> int:
-        """0, …, ``limit`` - 1.
-
-        Raises:
-            ValueError: a limit below 1.
-        """
+        """0, …, ``limit`` - 1."""
         if limit < 1:
             raise ValueError(f"a draw below {limit}")
         return (self._next() >> 11) * limit >> 53

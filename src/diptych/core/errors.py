@@ -21,21 +21,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = [
-    "CaptionError",
-    "DataError",
-    "DiptychError",
-    "ImageError",
-    "Interrupted",
-    "MismatchError",
-    "MissingExtraError",
-    "NumericalError",
-    "RecipeError",
-    "StorageError",
-    "UnknownNameError",
-    "UsageError",
-]
-
 
 class DiptychError(Exception):
     """Base of every error raised on purpose: one line of what, one of what to do.

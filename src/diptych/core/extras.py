@@ -7,20 +7,9 @@ from typing import Any
 
 from diptych.core.errors import MissingExtraError
 
-__all__ = ["require"]
-
 
 def require(library: str, extra: str, purpose: str) -> Any:
-    """Import ``library`` or say what to install.
-
-    Args:
-        library: the module to import.
-        extra: the extra of this package that brings it.
-        purpose: what needs it, as the subject of a sentence: ``"reading Hugging Face datasets"``.
-
-    Raises:
-        MissingExtraError: the library is not installed.
-    """
+    """Import ``library`` or say what to install."""
     try:
         return importlib.import_module(library)
     except ModuleNotFoundError as error:

@@ -18,21 +18,6 @@ from diptych.core.errors import StorageError, UsageError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "atomic_folder",
-    "atomic_path",
-    "cache_root",
-    "check_replaceable",
-    "create_array",
-    "one_at_a_time",
-    "read_json",
-    "recover_folder",
-    "replace_folder",
-    "write_bytes",
-    "write_json",
-    "write_text",
-]
-
 
 def cache_root() -> Path:
     """Where things that can be computed again are kept: ``$DIPTYCH_CACHE`` or ``~/.cache/diptych``."""
@@ -60,11 +45,7 @@ def _storage_error(target: Path, error: OSError) -> StorageError:
 
 @contextmanager
 def atomic_path(target: Path | str) -> Iterator[Path]:
-    """Give a temporary path to write to; it takes the target's name only when the block succeeds.
-
-    Raises:
-        StorageError: the write failed (disk full, no permission); the old file is untouched.
-    """
+    """Give a temporary path to write to; it takes the target's name only when the block succeeds."""
     target = Path(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -84,17 +65,8 @@ def atomic_path(target: Path | str) -> Iterator[Path]:
 def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Path]:
     """Give a temporary folder to fill; it takes the target's place only when the block succeeds.
 
-    Args:
-        target: the folder.
-        marker: a file that every folder of this kind holds; a folder with other things in it and
-            without the marker is somebody else's and is not replaced.
-
     An existing target is moved aside first and removed last, so that at every moment one whole
     version exists under the target's name or under ``.NAME.old``.
-
-    Raises:
-        UsageError: the folder holds other things.
-        StorageError: the write failed; the old folder is untouched.
     """
     target = Path(target)
     if marker is not None:
@@ -134,9 +106,6 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
     """Let one process at a time into the block, where the system can say so; for folders of the cache.
 
     Without it two that make the same folder would take each other's half of it for what a kill left.
-
-    Raises:
-        StorageError: the lock, beside the folder, cannot be written.
     """
     try:
         import fcntl
@@ -159,11 +128,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def check_replaceable(target: Path | str, marker: str) -> None:
-    """See that a folder is not there, is empty, or holds ``marker``, as every folder of its kind does.
-
-    Raises:
-        UsageError: it holds other things: it is somebody else's.
-    """
+    """See that a folder is not there, is empty, or holds ``marker``, as every folder of its kind does."""
     target = Path(target)
     if target.exists() and not (target / marker).exists():
         strange = not target.is_dir() or any(target.iterdir())
@@ -175,9 +140,6 @@ def replace_folder(source: Path | str, target: Path | str) -> None:
     """Give a complete folder the name ``target``; an older one of that name is removed last.
 
     Killed in between, :func:`recover_folder` puts the older one back.
-
-    Raises:
-        OSError: a file cannot be flushed, or a folder not be renamed.
     """
     source, target = Path(source), Path(target)
     old = target.with_name(f".{target.name}.old")
@@ -210,9 +172,6 @@ def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.nda
     """A new .npy file of that type and shape, memory-mapped for writing, with its space reserved.
 
     Without the reservation a disk that fills up would kill the process in the middle of a write.
-
-    Raises:
-        OSError: there is not enough space.
     """
     import numpy as np
 
@@ -241,11 +200,7 @@ def write_json(target: Path | str, value: Any) -> None:
 
 
 def read_json(path: Path | str) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        StorageError: the file is missing or is not JSON.
-    """
+    """Read a JSON file."""
     path = Path(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))

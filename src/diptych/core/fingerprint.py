@@ -9,8 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-__all__ = ["fingerprint", "fingerprint_arrays", "fingerprint_bytes", "fingerprint_file", "fingerprint_lists"]
-
 _DIGEST_BYTES = 8
 _BLOCK = 4096
 _HALVES = "surrogatepass"

@@ -11,8 +11,6 @@ from __future__ import annotations
 import ctypes
 import sys
 
-__all__ = ["keep_freed_memory", "keeps_freed_memory"]
-
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _TWO_GB = 2**31 - 1
 _kept = False

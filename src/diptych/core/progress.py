@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
-__all__ = ["Reporter", "Task", "report_to", "task", "track"]
-
 T = TypeVar("T")
 
 

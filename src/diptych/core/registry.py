@@ -13,8 +13,6 @@ from typing import Generic, Protocol, TypeVar
 
 from diptych.core.errors import UnknownNameError
 
-__all__ = ["Declared", "Registry"]
-
 
 class Declared(Protocol):
     """What a registry asks of its members: a name and one line of what it is."""
@@ -32,12 +30,7 @@ T = TypeVar("T", bound=Declared)
 
 
 class Registry(Generic[T]):
-    """Named objects of one kind, filled by importing every module of one package.
-
-    Args:
-        kind: the word for a member in messages, e.g. ``"objective"``.
-        package: the package whose modules register members when imported.
-    """
+    """Named objects of one kind, filled by importing every module of one package."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -56,16 +49,12 @@ class Registry(Generic[T]):
         if self._complete:
             return
         package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", [])):  # a module holds them itself
             importlib.import_module(f"{self._package}.{module.name}")
         self._complete = True
 
     def get(self, name: str) -> T:
-        """The member called ``name``.
-
-        Raises:
-            UnknownNameError: no such member; the message lists those there are.
-        """
+        """The member called ``name``."""
         self._discover()
         try:
             return self._members[name]

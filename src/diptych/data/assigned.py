@@ -7,8 +7,6 @@ import re
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 
-__all__ = ["SPLIT_WORDS", "assigned_split", "check_shares", "split_named"]
-
 SPLIT_WORDS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
@@ -27,11 +25,7 @@ def split_named(name: str) -> str | None:
 
 
 def check_shares(validation: float, test: float) -> None:
-    """See that two shares of a collection leave something, or nothing, to train on.
-
-    Raises:
-        UsageError: a share is negative, or both together are more than everything.
-    """
+    """See that two shares of a collection leave something, or nothing, to train on."""
     if min(validation, test) < 0 or validation + test > 1:
         raise UsageError(
             f"validation={validation} and test={test} are no shares of one collection",
@@ -40,12 +34,6 @@ def check_shares(validation: float, test: float) -> None:
 
 
 def assigned_split(name: str, validation: float, test: float) -> str:
-    """``train``, ``val`` or ``test`` by a hash of ``name``: adding others never moves this one.
-
-    Args:
-        name: of a picture, or of what must not be torn apart (a product with several pictures).
-        validation: share of names assigned to ``val``.
-        test: share of names assigned to ``test``.
-    """
+    """``train``, ``val`` or ``test`` by a hash of ``name``: adding others never moves this one."""
     place = int(fingerprint("split", name)[:8], 16) / 16**8
     return "test" if place < test else "val" if place < test + validation else "train"

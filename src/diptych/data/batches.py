@@ -21,8 +21,6 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 
-__all__ = ["Batch", "BatchPlan", "PlanName"]
-
 PlanName = Literal["captions", "distinct", "grouped"]
 
 
@@ -53,15 +51,6 @@ class BatchPlan:
 
     Args:
         caption_image: (n_captions,) image row of each caption, not decreasing.
-        n_images: how many images the collection has.
-        size: captions per batch for ``captions`` and ``distinct``, images per batch for ``grouped``;
-            batches of an epoch differ by at most one, so that the last is never a sliver.
-        plan: ``captions``, ``distinct`` or ``grouped``.
-        captions_per_image: k, for ``grouped``; an image with fewer gives all it has.
-        seed: of the order.
-
-    Raises:
-        UsageError: a batch smaller than 2, or larger than the collection.
     """
 
     def __init__(

@@ -7,8 +7,6 @@ import re
 from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 
-__all__ = ["CAPTION_CHOICES", "check_caption_choice", "choose_captions"]
-
 CAPTION_CHOICES = "all, first, first:K, random or random:SEED"
 """The words there are."""
 
@@ -16,19 +14,7 @@ _WORD = re.compile(r"(?P<what>first|random)(:(?P<number>[0-9]+))?")
 
 
 def choose_captions(collection: Collection, choice: str) -> Collection:
-    """The same images with the captions that a word names.
-
-    Args:
-        collection: whose captions.
-        choice: ``"all"``; ``"first"``, the first of each image, or ``"first:5"``, the first five; ``"random"``,
-            one of each at random, or ``"random:3"``, another draw.
-
-    Returns:
-        The collection, with a note of what was chosen.
-
-    Raises:
-        UsageError: another word.
-    """
+    """The same images with the captions that a word names."""
     what, number = _parsed(choice)
     if what == "first":
         return collection.first_captions(1 if number is None else number)
@@ -36,11 +22,7 @@ def choose_captions(collection: Collection, choice: str) -> Collection:
 
 
 def check_caption_choice(choice: str) -> None:
-    """Refuse a word that :func:`choose_captions` does not know.
-
-    Raises:
-        UsageError: the message lists those there are.
-    """
+    """Refuse a word that :func:`choose_captions` does not know."""
     _parsed(choice)
 
 

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from diptych.core.errors import CaptionError
 
-__all__ = ["MAX_CHARACTERS", "checked_caption"]
-
 MAX_CHARACTERS = 20_000
 """Longer texts are documents, not captions, and are refused."""
 
 
 def checked_caption(text: str, name: str) -> str:
-    """The caption without surrounding white space.
-
-    Args:
-        text: the raw caption.
-        name: what to call it in errors.
-
-    Raises:
-        CaptionError: empty, without a single letter or digit, longer than 20,000 characters, or with half a
-            character in it.
-    """
+    """The caption without surrounding white space."""
     stripped = text.strip()
     if not any(character.isalnum() for character in stripped):
         raise CaptionError(

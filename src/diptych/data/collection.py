@@ -23,8 +23,6 @@ from diptych.data.regions import RegionSource
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Centric", "Collection", "ImageSource"]
-
 _BLOCK = 1 << 16
 
 Centric = Literal["scene", "object"]

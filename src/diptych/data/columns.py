@@ -14,8 +14,6 @@ from typing import Self, TypeVar, overload
 
 import numpy as np
 
-__all__ = ["BLOCK", "Column", "Labels", "first_duplicate"]
-
 T = TypeVar("T")
 
 BLOCK = 4096
@@ -23,11 +21,7 @@ BLOCK = 4096
 
 
 class Column(Sequence[T]):
-    """A sequence of stored values, or of some of them in any order.
-
-    Args:
-        size: how many values are stored.
-    """
+    """A sequence of stored values, or of some of them in any order."""
 
     def __init__(self, size: int) -> None:
         # Of a part that lies together only its ends are kept, of any other its row numbers.
@@ -60,11 +54,7 @@ class Column(Sequence[T]):
             yield from self.read(self._rows[start : start + BLOCK])
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Self:
-        """A view of the values at ``rows``, in that order; nothing is read.
-
-        Raises:
-            IndexError: a row is negative or too large.
-        """
+        """A view of the values at ``rows``, in that order; nothing is read."""
         wanted = np.asarray(rows, dtype=np.int64)
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"rows {wanted.min()} to {wanted.max()} of a column of {len(self)}")
@@ -84,7 +74,6 @@ class Labels(Column[str]):
     """One of a few names per row, as a byte each: splits.
 
     Args:
-        names: the names that there are, 256 at most.
         codes: (n,) uint8, each row's place in ``names``.
     """
 

@@ -8,8 +8,6 @@ from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 
-__all__ = ["NO_PICTURE", "each_picture_content", "picture_contents"]
-
 NO_PICTURE = "no picture"
 
 
@@ -17,9 +15,6 @@ def each_picture_content(collection: Collection) -> Iterator[str]:
     """One fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
 
     Of an item without a picture it is :data:`NO_PICTURE`.
-
-    Raises:
-        ImageError: a picture's file is missing or cannot be read; the message names it.
     """
     source = collection.source
     found = read_ahead(

@@ -9,8 +9,6 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.data.lines import numbered_lines
 
-__all__ = ["DELIMITERS", "DelimitedTable", "plain_column"]
-
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 """What may stand between fields, and how an option names it."""
 
@@ -21,18 +19,7 @@ def plain_column(name: str) -> str:
 
 
 class DelimitedTable:
-    """A table in a text file, plain or gzipped, in UTF-8 with or without a byte order mark; read as it is gone through.
-
-    Args:
-        file: the table.
-        encoding: of its text.
-        delimiter: a name of :data:`DELIMITERS`, or the character; None takes the one that the header has most of.
-        quotes: whether a field may stand in double quotes, as in CSV; else they are characters as any other.
-
-    Raises:
-        UsageError: an unknown delimiter.
-        DataError: it has no header, or cannot be read.
-    """
+    """Stream a table from a text file, plain or gzipped, UTF-8 with or without a byte order mark."""
 
     def __init__(
         self, file: Path, encoding: str = "utf-8", delimiter: str | None = None, quotes: bool = True
@@ -63,11 +50,7 @@ class DelimitedTable:
         return [place for name in known for place, own in enumerate(plain) if own == plain_column(name)]
 
     def place(self, given: str | None, known: Sequence[str], what: str, option: str) -> int:
-        """The column that was named, else the first of the known names that there is.
-
-        Raises:
-            UsageError: there is none; the message lists the columns.
-        """
+        """The column that was named, else the first of the known names that there is."""
         found = self.places([given] if given is not None else known)
         if found:
             return found[0]

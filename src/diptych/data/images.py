@@ -19,17 +19,6 @@ from diptych.core.fingerprint import fingerprint_file
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_PIXELS",
-    "PICTURE_ENDINGS",
-    "FolderSource",
-    "check_inside",
-    "decode_image",
-    "read_image",
-    "to_rgb",
-]
-
 MAX_PIXELS = 100_000_000
 """Pictures with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs."""
 
@@ -74,12 +63,7 @@ def decode_image(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Ima
     """Decode the bytes of one picture to upright RGB.
 
     Args:
-        content: a whole JPEG, PNG, WebP, GIF (first frame), BMP, TIFF or PPM file.
-        name: what to call it in errors.
         max_pixels: width × height above which it is refused before decoding.
-
-    Raises:
-        ImageError: empty, not a picture, truncated, damaged or too large.
     """
     import warnings
 
@@ -112,11 +96,7 @@ def decode_image(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Ima
 
 
 def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
-    """Read one picture file to upright RGB.
-
-    Raises:
-        ImageError: missing, empty, not a picture, truncated, damaged or too large.
-    """
+    """Read one picture file to upright RGB."""
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
@@ -133,11 +113,7 @@ def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
 
 
 def check_inside(name: str, root: Path | str) -> None:
-    """See that a name from a file of somebody else stays below a folder.
-
-    Raises:
-        ImageError: it leads outside ``root``, or is no name.
-    """
+    """See that a name from a file of somebody else stays below a folder."""
     up = ".." in name and (".." in Path(name).parts or ".." in name.split("\\"))
     if up or name.startswith(("/", "\\")) or name[1:2] == ":" or "\0" in name:
         raise ImageError(f"{name!r} points outside {root}", "give names below the folder")
@@ -150,15 +126,7 @@ def check_inside(name: str, root: Path | str) -> None:
 
 
 class FolderSource:
-    """Pictures that are files below one folder.
-
-    Args:
-        root: the folder.
-        names: file names below it, one per source row; none may point outside the folder.
-
-    Raises:
-        ImageError: a name leads outside ``root``.
-    """
+    """Pictures that are files below one folder."""
 
     def __init__(self, root: Path | str, names: Sequence[str]) -> None:
         self.root = Path(root)
@@ -175,11 +143,7 @@ class FolderSource:
         return read_image(self.path(row))
 
     def content(self, row: int) -> str:
-        """A fingerprint of the file's bytes.
-
-        Raises:
-            ImageError: the file is missing or cannot be read.
-        """
+        """A fingerprint of the file's bytes."""
         path = self.path(row)
         try:
             return fingerprint_file(path)

@@ -10,8 +10,6 @@ from typing import Any
 
 from diptych.core.errors import DataError
 
-__all__ = ["MAX_UNPACKED_BYTES", "beginning_of", "load_json"]
-
 MAX_UNPACKED_BYTES = 1 << 31
 """What a gzipped file may unpack to (2 GiB): a few megabytes can hold any number of zeros."""
 
@@ -19,15 +17,7 @@ _PIECE = 1 << 24
 
 
 def load_json(path: Path, unique_keys: bool = False) -> Any:
-    """What a JSON file holds; ``.gz`` is unpacked, a byte order mark passed over.
-
-    Args:
-        path: the file.
-        unique_keys: refuse an object that says a key twice, of which JSON keeps the last alone.
-
-    Raises:
-        DataError: no such file, cut off, damaged, not JSON, too large, or a key is there twice.
-    """
+    """What a JSON file holds; ``.gz`` is unpacked, a byte order mark passed over."""
     hook = _once if unique_keys else None
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:

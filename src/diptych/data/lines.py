@@ -9,8 +9,6 @@ from pathlib import Path
 
 from diptych.core.errors import DataError
 
-__all__ = ["MAX_LINE_BYTES", "numbered_lines"]
-
 MAX_LINE_BYTES = 1 << 22
 """Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory."""
 
@@ -21,13 +19,8 @@ def numbered_lines(
     """Line numbers, from 1, and lines without their end; ``.gz`` is unpacked as it is read.
 
     Args:
-        path: the file.
         encoding: of its text; a byte order mark is not part of the first line.
         limit: the most bytes of a line.
-
-    Raises:
-        DataError: missing, damaged, cut off, a line that is too long or not in that encoding; the
-            message names the line.
     """
     number = 0
     try:

@@ -10,8 +10,6 @@ from typing import Any
 
 from diptych.core.errors import DataError
 
-__all__ = ["MAX_DEPTH", "MAX_LITERAL", "parse_line"]
-
 MAX_DEPTH = 32
 """Lists and dicts within each other; deeper lines are refused."""
 
@@ -39,13 +37,6 @@ def parse_line(line: str, where: str) -> Any:
 
     A literal is texts, numbers, True, False and None in lists, tuples and dicts; names, calls and sums are refused
     before anything parses them.
-
-    Args:
-        line: the text.
-        where: its file and line, for errors.
-
-    Raises:
-        DataError: neither, nested too deep, or a literal longer than :data:`MAX_LITERAL`.
     """
     bare = _TEXT.sub("0", line)
     _check_depth(bare, where)

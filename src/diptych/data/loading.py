@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["batched", "default_workers", "read_ahead"]
-
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -26,14 +24,7 @@ def default_workers() -> int:
 def read_ahead(
     function: Callable[[A], B], items: Iterable[A], workers: int | None = None, depth: int | None = None
 ) -> Iterator[B]:
-    """``map(function, items)`` in order, with up to ``depth`` results being worked on ahead.
-
-    Args:
-        function: what to do with each item; its errors are raised at the item's turn.
-        items: taken one at a time, as results are asked for.
-        workers: threads; 0 does everything at its turn, without threads.
-        depth: how many items are held at once; four per thread when not given.
-    """
+    """``map(function, items)`` in order, with up to ``depth`` results being worked on ahead."""
     workers = default_workers() if workers is None else workers
     if workers == 0:
         yield from map(function, items)

@@ -16,8 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["OverlaidPicture", "Overlay", "OverlaySource", "Patch", "pasted", "split_overlay"]
-
 
 class Patch(NamedTuple):
     """Opaque pixels and where they go.
@@ -40,11 +38,7 @@ class Overlay(Protocol):
         """A name by content: the same overlay has the same key."""
 
     def patches(self, width: int, height: int) -> Sequence[Patch]:
-        """The patches for a prepared picture of ``width`` × ``height`` pixels, the last on top.
-
-        Raises:
-            ImageError: they do not fit; the message says both sizes.
-        """
+        """The patches for a prepared picture of ``width`` × ``height`` pixels, the last on top."""
 
 
 @dataclass(frozen=True)

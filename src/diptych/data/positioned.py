@@ -13,17 +13,11 @@ import numpy as np
 from diptych.core.errors import StorageError
 from diptych.data.columns import Column
 
-__all__ = ["NumberTable", "read_at"]
-
 _NUMBER_BYTES = 8
 
 
 def read_at(path: Path, start: int, size: int) -> bytes:
-    """``size`` bytes of a file from byte ``start`` on.
-
-    Raises:
-        StorageError: the file is missing, cannot be read, or ends before.
-    """
+    """``size`` bytes of a file from byte ``start`` on."""
     try:
         with open(path, "rb", buffering=0) as handle:
             handle.seek(start)
@@ -42,16 +36,7 @@ def read_at(path: Path, start: int, size: int) -> bytes:
 
 
 class NumberTable(Column[tuple[int, ...]]):
-    """Rows of whole numbers in a file of little-endian 64-bit integers, read by position.
-
-    Args:
-        path: the file.
-        width: numbers per row.
-        size: rows; as many as the file holds when not given.
-
-    Raises:
-        StorageError: the file is missing or does not hold so many rows.
-    """
+    """Rows of whole numbers in a file of little-endian 64-bit integers, read by position."""
 
     def __init__(self, path: Path, width: int, size: int | None = None) -> None:
         try:

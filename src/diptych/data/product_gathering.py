@@ -17,8 +17,6 @@ from diptych.data.product_pictures import find_pictures
 from diptych.data.products import paths_of, plain_text
 from diptych.data.taxonomy.tree import MAX_LEVELS
 
-__all__ = ["DUPLICATES", "ProductGathering", "short_text"]
-
 DUPLICATES = ("merge", "first", "error")
 """What becomes of a product that is listed again: its category paths join the first's, it is left out, an error."""
 
@@ -32,15 +30,7 @@ def short_text(value: Any) -> str:
 
 
 class ProductGathering:
-    """A collection of products in the making: a picture or none, and the title as the caption or none.
-
-    Args:
-        duplicates: one of :data:`DUPLICATES`.
-        fix: how the person chooses another one, for errors.
-
-    Raises:
-        UsageError: another ``duplicates``.
-    """
+    """A collection of products in the making: a picture or none, and the title as the caption or none."""
 
     def __init__(self, duplicates: str, fix: str = "--reader-option duplicates=first") -> None:
         if duplicates not in DUPLICATES:
@@ -57,17 +47,7 @@ class ProductGathering:
         return len(self._rows)
 
     def add(self, product: str, record: dict[str, Any], where: str, group: str = "") -> None:
-        """One product.
-
-        Args:
-            product: its id.
-            record: what is known of it, see :mod:`diptych.data.products`; empty values are left out.
-            where: its file and line, for errors.
-            group: what must not be torn apart by splits (variants of one model); the product itself when empty.
-
-        Raises:
-            DataError: no id, a category path that is too deep, or a second time that is an error.
-        """
+        """One product."""
         if not product or len(product) > _MAX_ID or plain_text(product) != product:
             raise DataError(
                 f"{where}: {product[:40]!r} is no id of a product",
@@ -128,19 +108,7 @@ class ProductGathering:
         test: float,
         notes: tuple[str, ...] = (),
     ) -> Collection:
-        """What was gathered.
-
-        Args:
-            name: of the collection.
-            pictures: the folder of pictures, see :func:`~diptych.data.product_pictures.find_pictures`.
-            missing: what becomes of products without a picture.
-            validation: share of the products assigned to ``val``, by a hash of their group.
-            test: share assigned to ``test``.
-            notes: to begin with.
-
-        Raises:
-            DataError: there are no products, or none with a picture where those without are left out.
-        """
+        """What was gathered."""
         ids = list(self._rows)
         source, rows, said = find_pictures(pictures, ids, missing)
         kept = np.flatnonzero(rows >= 0) if missing == "skip" else np.arange(len(ids))

@@ -15,8 +15,6 @@ from diptych.data.lines import numbered_lines
 from diptych.data.products import plain_text
 from diptych.data.taxonomy.tree import MAX_LEVELS
 
-__all__ = ["ATTRIBUTES", "FIELDS", "Listing", "listings_of"]
-
 FIELDS = {"description": "product_description", "bullets": "bullet_point", "name": "item_name"}
 """What can be a listing's caption, and the keys of the texts."""
 
@@ -111,19 +109,7 @@ def _record(listing: Mapping[str, Any], language: str) -> dict[str, Any]:
 def listings_of(
     folder: Path, order: Sequence[str], language: str, counts: Counter[str], *, pictured: bool = True
 ) -> Iterator[Listing]:
-    """Listings that have a main picture and a caption, file by file and line by line.
-
-    Args:
-        folder: of ``listings_*.json``, gzipped or not; of a file that is there both ways, one is read.
-        order: names of :data:`FIELDS`; the first that a listing has is its caption. All bullet points make
-            one caption, of another field the first text counts.
-        language: a language (``en`` is also ``en_GB``) or a language with its country.
-        counts: all listings, and those left out for each reason, are added to it.
-        pictured: leave out listings without a main picture.
-
-    Raises:
-        DataError: no files, or a line that is no listing; the message names it.
-    """
+    """Listings that have a main picture and a caption, file by file and line by line."""
     by_name = {file.name.removesuffix(".gz"): file for file in folder.glob(f"{_LISTINGS}.gz")}
     by_name |= {file.name: file for file in folder.glob(_LISTINGS)}
     files = [by_name[name] for name in sorted(by_name)]

@@ -13,28 +13,18 @@ from diptych.core.errors import DataError, UsageError
 from diptych.data.images import PICTURE_ENDINGS, FolderSource
 from diptych.data.products import picture_name
 
-__all__ = ["MISSING", "check_missing", "find_pictures", "picture_folder"]
-
 MISSING = ("none", "error", "skip")
 """What becomes of a product without a picture: kept without one, an error, left out."""
 
 
 def check_missing(missing: str) -> None:
-    """See that an option ``missing`` is one of :data:`MISSING`.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """See that an option ``missing`` is one of :data:`MISSING`."""
     if missing not in MISSING:
         raise UsageError(f"missing is {missing!r}", f"one of {', '.join(MISSING)}")
 
 
 def picture_folder(given: Path | str | None, beside: Path) -> Path:
-    """The folder of pictures: as given, else ``images/`` beside the data, which need not be there.
-
-    Raises:
-        DataError: the given one is not there.
-    """
+    """The folder of pictures: as given, else ``images/`` beside the data, which need not be there."""
     if given is None:
         return beside / "images"
     folder = Path(given)
@@ -52,17 +42,8 @@ def find_pictures(
     else the id itself (if that holds no ``~``: it could be the name of another one's picture); of several endings the
     first in alphabetical order counts.
 
-    Args:
-        folder: of pictures, which may be absent: then no product has one.
-        ids: one per product.
-        missing: ``"error"`` makes a product without a picture an error; with ``"skip"`` the caller leaves out what has
-            the row -1.
-
     Returns:
         The pictures that were found, (n,) int64 the row of each product's picture among them or -1, and notes.
-
-    Raises:
-        DataError: a picture is missing and that is an error; the message names the product.
     """
     files: dict[str, str] = {}
     if folder.is_dir():

@@ -26,8 +26,6 @@ from typing import Any
 
 from diptych.core.fingerprint import fingerprint
 
-__all__ = ["attributes_of", "paths_of", "picture_name", "plain_text", "split_path"]
-
 _OPENING = re.compile(r"<(script|style)\b|<!--|/\*", re.IGNORECASE | re.ASCII)
 _CLOSING = {
     "script": re.compile(r"</script\s*>", re.IGNORECASE | re.ASCII),

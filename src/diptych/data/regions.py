@@ -19,15 +19,9 @@ if TYPE_CHECKING:
 
     from diptych.data.collection import ImageSource
 
-__all__ = ["RegionSource", "open_regions", "region_rows"]
-
 
 def open_regions(path: Path | str) -> np.ndarray:
-    """Memory-map a file of region features: (n, regions, d), or (n, d).
-
-    Raises:
-        DataError: missing, not an .npy file, of another shape or not of floating-point numbers.
-    """
+    """Memory-map a file of region features: (n, regions, d), or (n, d)."""
     path = Path(path)
     try:
         rows: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -50,12 +44,7 @@ class RegionSource:
     Args:
         arrays: (n, regions, d) or (n, d) each, all of one regions and d; rows count through them in
             order.
-        name: what errors call it.
         pictures: where the pictures of the same source rows are; None when nobody knows.
-        rows: the row of ``arrays`` of each source row; the same when not given.
-
-    Raises:
-        DataError: arrays of different regions or d.
     """
 
     def __init__(
@@ -86,11 +75,7 @@ class RegionSource:
         return values.reshape(self.shape)
 
     def read(self, row: int) -> Image:
-        """The picture of source row ``row``.
-
-        Raises:
-            ImageError: nobody knows where pictures are, or this one cannot be read.
-        """
+        """The picture of source row ``row``."""
         if self.pictures is None:
             raise ImageError(
                 f"{self.name} holds region features and no pictures", "use an encoder with a region tower"
@@ -106,14 +91,9 @@ def region_rows(names: Sequence[str], regions: np.ndarray, ids: Path | str | Non
     """(n_images,) int64: the row of each image's features.
 
     Args:
-        names: file names of the images.
         regions: (rows, …) features.
         ids: a text file with one image per line, in the order of ``regions``, named by its file with
             or without folder and ending; None when ``regions`` are in the order of ``names``.
-        what: what errors call the features.
-
-    Raises:
-        DataError: not as many rows as images or ids, an image without features, or a name twice.
     """
     if ids is None:
         if len(regions) != len(names):

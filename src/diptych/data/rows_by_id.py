@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-__all__ = ["RowsById", "caption_name", "image_name"]
-
 _NUMBERED = re.compile(r"(?:COCO_[a-z]+[0-9]{4}_)?0*([0-9]+)")
 _SENTENCE = ":sentid:"
 

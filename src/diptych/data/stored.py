@@ -22,8 +22,6 @@ from diptych.data.columns import Labels
 from diptych.data.positioned import NumberTable
 from diptych.data.string_table import StringTable, StringWriter
 
-__all__ = ["Stored", "StoredWriter", "stored"]
-
 logger = logging.getLogger(__name__)
 
 _FORMAT = 1
@@ -34,11 +32,6 @@ _BUFFER_BYTES = 1 << 18
 
 class StoredWriter:
     """Takes a dataset's images one at a time.
-
-    Args:
-        folder: an empty one.
-        places: numbers per image that say where its picture is.
-        texts: names of further strings per image.
 
     Attributes:
         notes: what the collection's notes will be.
@@ -70,11 +63,7 @@ class StoredWriter:
         place: Sequence[int],
         texts: Sequence[str] = (),
     ) -> None:
-        """Append an image.
-
-        Raises:
-            DataError: more than 256 splits, or a text that holds half a character.
-        """
+        """Append an image."""
         code = self._splits.setdefault(split, len(self._splits))
         if code >= _MOST_SPLITS:
             raise DataError(f"more than {_MOST_SPLITS} splits, the last: {split!r}", "name one for all")
@@ -104,14 +93,7 @@ class StoredWriter:
 
 
 class Stored:
-    """A dataset's columns on disk.
-
-    Args:
-        folder: what a :class:`StoredWriter` wrote.
-
-    Raises:
-        StorageError: it is not complete, of another format or damaged.
-    """
+    """A dataset's columns on disk."""
 
     def __init__(self, folder: Path) -> None:
         header = read_json(folder / _HEADER)
@@ -123,14 +105,7 @@ class Stored:
         self._codes = np.fromfile(folder / "splits.u1", dtype=np.uint8)
 
     def check(self, texts: Sequence[str] = ()) -> None:
-        """See that every column is as long as it should be.
-
-        Args:
-            texts: names of the further strings per image.
-
-        Raises:
-            StorageError: one is not, or is missing.
-        """
+        """See that every column is as long as it should be."""
         n_images, n_captions = self._header["images"], self._header["captions"]
         NumberTable(self._folder / "caption_image.i8", 1, n_captions)
         sizes = {"captions": n_captions, "caption_ids": n_captions, **dict.fromkeys(texts, n_images)}
@@ -177,16 +152,6 @@ def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: 
     """The columns stored under ``key``; written first when they are not there, or are damaged.
 
     Processes that ask for the same key at the same time write it once.
-
-    Args:
-        key: fingerprint of everything the columns depend on.
-        write: gives a writer all images; its errors leave nothing behind.
-        places: numbers per image that say where its picture is.
-        texts: names of further strings per image.
-
-    Raises:
-        StorageError: the cache folder cannot be written.
-        DataError: whatever is wrong with the dataset.
     """
     folder = cache_root() / "collections" / key
     found = _opened(folder, texts)

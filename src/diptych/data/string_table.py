@@ -17,8 +17,6 @@ from diptych.core.errors import DataError, StorageError
 from diptych.data.columns import Column
 from diptych.data.positioned import NumberTable, read_at
 
-__all__ = ["StringTable", "StringWriter", "write_strings"]
-
 _TEXTS, _ENDS = ".utf8", ".ends"
 # Rows that lie this close together are read in one piece, and no piece is larger than this.
 _SPREAD = 16
@@ -27,14 +25,7 @@ _BUFFER_BYTES = 1 << 18
 
 
 class StringTable(Column[str]):
-    """A sequence of strings that is read from :func:`write_strings`'s files when asked.
-
-    Args:
-        path: folder and name of the table, without ending.
-
-    Raises:
-        StorageError: the files are missing, or are not as long as they should be.
-    """
+    """A sequence of strings that is read from :func:`write_strings`'s files when asked."""
 
     def __init__(self, path: Path | str) -> None:
         path = Path(path)
@@ -82,11 +73,7 @@ def _bounds(rows: np.ndarray) -> tuple[int, int]:
 
 
 class StringWriter:
-    """Writes a table one string at a time; use it in a ``with`` block.
-
-    Args:
-        path: folder and name of the table, without ending; the caller cares for all or nothing.
-    """
+    """Writes a table one string at a time; use it in a ``with`` block."""
 
     def __init__(self, path: Path | str) -> None:
         path = Path(path)
@@ -96,11 +83,7 @@ class StringWriter:
         self._ends.write(bytes(8))
 
     def add(self, text: str) -> None:
-        """Append one string.
-
-        Raises:
-            DataError: it holds half a character (a lone surrogate), which no file can.
-        """
+        """Append one string."""
         try:
             content = text.encode()
         except UnicodeEncodeError:
@@ -122,16 +105,7 @@ class StringWriter:
 
 
 def write_strings(path: Path | str, strings: Iterable[str]) -> StringTable:
-    """Write strings as they come and open them as a table; for use inside an atomic folder.
-
-    Args:
-        path: folder and name of the table, without ending.
-        strings: taken one at a time.
-
-    Raises:
-        DataError: a string holds half a character.
-        OSError: the write failed.
-    """
+    """Write strings as they come and open them as a table; for use inside an atomic folder."""
     with StringWriter(path) as writer:
         for text in strings:
             writer.add(text)

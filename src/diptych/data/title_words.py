@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from diptych.core.extras import require
 
-__all__ = ["Fold", "fold_plural", "folded_by", "title_words"]
-
 Fold = Literal["plural", "stem", "none"]
 """``plural``: :func:`fold_plural`; ``stem``: Snowball's English stemmer; ``none``: words as they are."""
 
@@ -52,11 +50,7 @@ def fold_plural(word: str) -> str:
 
 
 def folded_by(fold: Fold) -> Callable[[str], list[str]]:
-    """A text's words, folded in that way.
-
-    Raises:
-        MissingExtraError: PyStemmer is not installed, which ``stem`` needs.
-    """
+    """A text's words, folded in that way."""
     if fold == "none":
         return title_words
     if fold == "plural":

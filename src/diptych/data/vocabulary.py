@@ -17,8 +17,6 @@ import numpy as np
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import read_json, write_json
 
-__all__ = ["END", "PADDING", "SPECIAL", "START", "UNKNOWN", "Vocabulary", "first_words", "words"]
-
 PADDING, START, END, UNKNOWN = range(4)
 SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
 
@@ -51,14 +49,7 @@ def first_words(text: str, count: int) -> str:
 
 
 class Vocabulary:
-    """A fixed list of words; a word's place is its id.
-
-    Args:
-        entries: all words, the four special ones first.
-
-    Raises:
-        DataError: the special words are not first, or a word occurs twice.
-    """
+    """A fixed list of words; a word's place is its id."""
 
     def __init__(self, entries: Sequence[str]) -> None:
         self.entries = tuple(entries)
@@ -73,16 +64,7 @@ class Vocabulary:
 
     @classmethod
     def build(cls, captions: Iterable[str], min_count: int = 4, always: Sequence[str] = ()) -> Vocabulary:
-        """Count words and keep those seen at least ``min_count`` times, most frequent first.
-
-        Args:
-            captions: where words are counted.
-            min_count: rarer words are unknown.
-            always: words that come right after the special ones, in this order and however rare.
-
-        Raises:
-            DataError: no word is that frequent, or one of ``always`` is not a single word in lower case.
-        """
+        """Count words and keep those seen at least ``min_count`` times, most frequent first."""
         counts = Counter(word for caption in captions for word in words(caption))
         kept = [word for word, count in counts.items() if count >= min_count]
         if not kept:
@@ -122,11 +104,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path | str) -> Vocabulary:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: not a JSON list of words.
-        """
+        """Read what :meth:`save` wrote."""
         entries = read_json(path)
         if not isinstance(entries, list) or not all(isinstance(word, str) for word in entries):
             raise StorageError(f"{path} is not a list of words")

@@ -9,21 +9,12 @@ import numpy as np
 
 from diptych.core.errors import StorageError
 
-__all__ = ["read_word_vectors"]
-
 
 def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], np.ndarray]:
     """The rows of words and the vectors of an .npz with ``words`` (n,) and ``vectors`` (n, width).
 
-    Args:
-        path: the file.
-        setting: where the path was given, for messages: ``"model.text.word_vectors in the recipe"``.
-
     Returns:
         Word → row, and (n, width) float32.
-
-    Raises:
-        StorageError: no such file, or not one of word vectors.
     """
     try:
         with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:

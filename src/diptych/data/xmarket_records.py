@@ -10,8 +10,6 @@ from typing import Any
 from diptych.data.product_gathering import short_text
 from diptych.data.products import split_path
 
-__all__ = ["ATTRIBUTES", "attributes_in", "largest_picture", "path_in"]
-
 ATTRIBUTES = {"overview": "overviewFeatures", "details": "productDetails", "features": "features"}
 """What can be a product's attributes, and the keys of the records."""
 
@@ -53,10 +51,6 @@ def attributes_in(record: Mapping[str, Any], wanted: Sequence[str]) -> tuple[dic
 
     Left out are ranks (they name the category that is asked for), reviews, the shop's own id and dates, style sheets
     and scripts. A value that was there under the same name counts once.
-
-    Args:
-        record: the product's.
-        wanted: names of :data:`ATTRIBUTES`.
     """
     found: dict[str, list[str]] = {}
     junk = 0
@@ -85,12 +79,7 @@ def _area(size: Any) -> float:
 
 
 def largest_picture(given: Any) -> str:
-    """The address of a product's largest picture, ``""`` where there is none.
-
-    Args:
-        given: addresses with their heights and widths as JSON or as a dict, or a list of addresses, or one; of those of
-            one size the first counts.
-    """
+    """The address of a product's largest picture, ``""`` where there is none."""
     if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
         try:
             given = json.loads(given)

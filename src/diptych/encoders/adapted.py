@@ -20,17 +20,11 @@ from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.linear_maps import LinearMaps
 
-__all__ = ["LinearlyAdapted", "check_adaptable"]
-
 _BASE, _MAPS = "base", "maps.safetensors"
 
 
 def check_adaptable(base: DualEncoder) -> None:
-    """See that linear maps of an encoder's rows mean something.
-
-    Raises:
-        UsageError: its rows are not compared by the cosine, or it encodes nothing new.
-    """
+    """See that linear maps of an encoder's rows mean something."""
     if base.similarity != "cosine":
         raise UsageError(
             f"the encoder's rows are compared by {base.similarity}, which a linear map does not respect",
@@ -47,15 +41,6 @@ class LinearlyAdapted(DualEncoder):
     """A dual encoder whose rows go through a map of their side and are divided by their length.
 
     With maps that change nothing its rows, and so its fingerprint, are those of the encoder itself.
-
-    Args:
-        base: the encoder.
-        maps: of its rows.
-        about: what the maps were learned from, JSON-able.
-
-    Raises:
-        MismatchError: the maps are for rows of another width.
-        UsageError: see :func:`check_adaptable`.
     """
 
     family: ClassVar[str] = "adapted"
@@ -136,12 +121,7 @@ class LinearlyAdapted(DualEncoder):
 
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> LinearlyAdapted:
-        """Load what ``save`` wrote: the encoder lies in ``base/``, the maps beside it.
-
-        Raises:
-            StorageError: a file is missing or damaged.
-            MismatchError: encoder and maps do not belong together.
-        """
+        """Load what ``save`` wrote: the encoder lies in ``base/``, the maps beside it."""
         folder = Path(folder).expanduser()
         if not (folder / _BASE).is_dir():
             raise StorageError(

@@ -27,8 +27,6 @@ from diptych.encoders.heads import make_head
 from diptych.encoders.tower import ProjectionConfig, Tower
 from diptych.encoders.word_vectors import start_from_vectors
 
-__all__ = ["BagTower", "BagTowerConfig"]
-
 
 class BagTowerConfig(BaseModel):
     """What a bag-of-words tower is made of.
@@ -68,19 +66,7 @@ class BagTowerConfig(BaseModel):
 
 
 class BagTower(Tower):
-    """Token ids to unit rows, the same for the same words in any order.
-
-    Args:
-        config: what it is made of.
-        width: d of the shared space.
-        vocabulary: whose ids it takes.
-        load_weights: read ``config.word_vectors``; off when a saved model's own weights follow.
-        projection: on top of the head or mean; none when not given.
-        absolute: see :class:`Tower`.
-
-    Raises:
-        UsageError: embeddings that do not fit the shared space while there is no head.
-    """
+    """Token ids to unit rows, the same for the same words in any order."""
 
     def __init__(
         self,

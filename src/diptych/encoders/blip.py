@@ -27,8 +27,6 @@ from diptych.encoders.pretrained_towers import PretrainedTowers
 from diptych.encoders.text_cleaning import BLIP_CLEANING
 from diptych.encoders.text_rules import TextRule, encode_token
 
-__all__ = ["BlipEncoder"]
-
 _ARCHITECTURE = "BlipForImageTextRetrieval"
 _IMAGES, _TEXTS = {"states"}, {"ids", "mask"}
 
@@ -117,11 +115,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
 
     @torch.inference_mode()
     def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
-        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32.
-
-        Raises:
-            ImageError: an item is no picture; the message names its position.
-        """
+        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32."""
         self.model.eval()
         found: list[np.ndarray] = []
         done = 0
@@ -134,11 +128,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         return {"states": np.concatenate([np.empty((0, *shape), dtype=np.float32), *found])}
 
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
-        """What :meth:`match` reads of texts: ``ids``, (n, limit) int64 beginning with [ENC], and ``mask``.
-
-        Raises:
-            CaptionError: an item is not a text; the message names its position.
-        """
+        """What :meth:`match` reads of texts: ``ids``, (n, limit) int64 beginning with [ENC], and ``mask``."""
         check_texts(texts)
         ids = np.zeros((len(texts), self.text_limit), dtype=np.int64)
         mask = np.zeros((len(texts), self.text_limit), dtype=bool)
@@ -151,12 +141,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         return {"ids": ids, "mask": mask}
 
     def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
-        """Score pairs; see :class:`~diptych.encoders.matching.MatchingEncoder`.
-
-        Raises:
-            MismatchError: inputs of another encoder, or sides of different length.
-            NumericalError: an output is NaN or infinite.
-        """
+        """Score pairs; see :class:`~diptych.encoders.matching.MatchingEncoder`."""
         _check_inputs(images, texts)
         if len(images["states"]) != len(texts["ids"]):
             raise MismatchError(
@@ -166,12 +151,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         return finite_scores(self._logits(images["states"], texts))
 
     def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
-        """The same for picture ``rows[i]`` with text i; a picture's tokens are read once for all its texts.
-
-        Raises:
-            MismatchError: inputs of another encoder, or as many rows as there are not texts.
-            NumericalError: an output is NaN or infinite.
-        """
+        """The same for picture ``rows[i]`` with text i; a picture's tokens are read once for all its texts."""
         _check_inputs(images, texts)
         if len(rows) != len(texts["ids"]):
             raise MismatchError(f"{len(rows)} rows of pictures and {len(texts['ids'])} texts are no pairs")
@@ -209,11 +189,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
 
     @property
     def towers(self) -> PretrainedTowers:
-        """Refused.
-
-        Raises:
-            UsageError: always: the matching head reads what both sides compute, and would be left behind.
-        """
+        """Refused."""
         raise not_two_towers(self.name)
 
     def sides(self) -> tuple[list[str], list[str]]:

@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["ByteTable"]
-
 
 class ByteTable:
     """(height, width, 3) uint8 pixels → (3, height, width) float32.

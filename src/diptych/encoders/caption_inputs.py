@@ -19,8 +19,6 @@ from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 
-__all__ = ["CaptionInputs", "TargetInputs", "TokenInputs", "pad_tokens"]
-
 
 class CaptionInputs(Protocol):
     """Captions as a tower takes them."""
@@ -50,8 +48,6 @@ class TokenInputs:
     Args:
         flat: (n_tokens,) ids.
         starts: (n + 1,) int64, where each caption starts.
-        vocabulary: what makes ids of endings; without one there are none.
-        max_tokens: the longest a caption may be with its ending, start and end included.
     """
 
     def __init__(
@@ -71,9 +67,6 @@ class TokenInputs:
         Args:
             rows: (n,) which captions.
             endings: (n,) what each caption ends with; an empty one is none.
-
-        Raises:
-            UsageError: an ending that does not fit into ``max_tokens``.
         """
         return self._ended(*pad_tokens(self._flat, self._starts, rows), endings)
 
@@ -92,14 +85,7 @@ class TokenInputs:
 
         Args:
             rows: (n,) which captions.
-            unknown: probability that a word becomes ``<unk>``.
-            deleted: share of a caption's words that is left out, rounded down.
-            seed: of the noise.
-            epoch: another epoch, other noise.
             endings: (n,) what each caption ends with, without noise.
-
-        Raises:
-            UsageError: an ending that does not fit into ``max_tokens``.
 
         Source: Bleeker, Yates, de Rijke, 2022, after PCME (Chun et al. 2021).
         """
@@ -159,11 +145,7 @@ class TargetInputs:
         self.lengths = np.ones(len(vectors), dtype=np.int64)
 
     def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
-        """(n, d) float32 vectors, and (n,) ones.
-
-        Raises:
-            UsageError: there are endings: a vector has no words to append them to.
-        """
+        """(n, d) float32 vectors, and (n,) ones."""
         if endings is not None and any(endings):
             raise UsageError(
                 "captions are vectors of sentences, made before training: they cannot end with digits "
@@ -182,11 +164,7 @@ class TargetInputs:
         epoch: int,
         endings: Sequence[str] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Refused.
-
-        Raises:
-            UsageError: always: a vector has no words to leave out.
-        """
+        """Refused."""
         raise UsageError(
             f"captions are vectors of sentences: no word can be unknown ({unknown}) or left out ({deleted})",
             "leave caption_augmentation out, or set model.text.kind = 'gru'",

@@ -25,12 +25,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.vocabulary import UNKNOWN, Vocabulary, first_words
-from diptych.encoders.caption_inputs import TokenInputs, pad_tokens
+from diptych.encoders.caption_inputs import TokenInputs
 from diptych.encoders.heads import make_head
 from diptych.encoders.tower import ProjectionConfig, Tower
 from diptych.encoders.word_vectors import start_from_vectors
-
-__all__ = ["CaptionTower", "CaptionTowerConfig", "pad_tokens"]
 
 logger = logging.getLogger(__name__)
 
@@ -98,19 +96,7 @@ def _renamed(name: str) -> str:
 
 
 class CaptionTower(Tower):
-    """Token ids to unit rows.
-
-    Args:
-        config: what it is made of.
-        width: d of the shared space.
-        vocabulary: whose ids it takes.
-        load_weights: read ``config.word_vectors``; off when a saved model's own weights follow.
-        projection: on top of the head or state; none when not given.
-        absolute: see :class:`Tower`.
-
-    Raises:
-        UsageError: a state that does not fit the shared space while there is no head.
-    """
+    """Token ids to unit rows."""
 
     def __init__(
         self,
@@ -165,9 +151,6 @@ class CaptionTower(Tower):
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
         """Texts with their endings after a blank; :meth:`inputs` makes the same tokens of them as of
         ``texts`` that are batched with ``endings``. Those that lose words for it are counted and logged.
-
-        Raises:
-            UsageError: an ending that does not fit into ``max_tokens``.
         """
         cut = 0
         ended = list(texts)
@@ -196,9 +179,6 @@ class CaptionTower(Tower):
 
         VSE++'s are ``embed`` and ``rnn``; LTD's have a head ``fc.projector`` and, with the triplet
         loss, ``bn`` besides. A vocabulary of the same words in the same order is up to the caller.
-
-        Raises:
-            MismatchError: a weight that is missing, unknown or of another shape; names the first.
         """
         own = self.state_dict()
         renamed = {_renamed(name): value for name, value in weights.items()}

@@ -24,8 +24,6 @@ from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.pretrained import pick_device
 from diptych.encoders.tensors import load_tensors
 
-__all__ = ["Classifier", "ClassifierConfig"]
-
 
 class ClassifierConfig(BaseModel):
     """Which network, and where its weights are.
@@ -52,7 +50,6 @@ class Classifier:
 
     Args:
         network: (n, 3, size, size) → (n, classes).
-        config: what it is made of, its preprocessing included.
     """
 
     def __init__(self, network: torch.nn.Module, config: ClassifierConfig) -> None:
@@ -65,18 +62,7 @@ class Classifier:
 
     @classmethod
     def open(cls, config: ClassifierConfig, folder: Path, device: str | None = None) -> Classifier:
-        """Make the network and load its weights.
-
-        Args:
-            config: what it is made of.
-            folder: where the weights lie when they are not named by their whole path.
-            device: see :func:`~diptych.encoders.pretrained.pick_device`.
-
-        Raises:
-            UnknownNameError: timm has no such network.
-            UsageError: timm does not take the options, or its hub cannot be reached.
-            StorageError, MismatchError: the weights are missing, damaged, or of another network.
-        """
+        """Make the network and load its weights."""
         import timm
 
         if not timm.is_model(config.network):
@@ -112,9 +98,6 @@ class Classifier:
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
         errors call it.
-
-        Raises:
-            ImageError: not a picture, one of an extreme shape, or an overlay that does not fit.
         """
         picture, overlay = split_overlay(item)
         return self.preprocessing(as_picture(picture, position), overlay)
@@ -128,11 +111,7 @@ class Classifier:
 
 
 def _as_timm_says(network: torch.nn.Module, name: str) -> Preprocessing:
-    """timm's evaluation preprocessing of a network.
-
-    Raises:
-        UsageError: it is not a resize and a central square.
-    """
+    """timm's evaluation preprocessing of a network."""
     from timm.data import resolve_data_config
 
     said = resolve_data_config({}, model=network)

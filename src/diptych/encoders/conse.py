@@ -21,31 +21,105 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import Field, ValidationError
 
-from diptych.core.errors import MismatchError, NumericalError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.files import read_json, write_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.data.loading import batched
-from diptych.encoders.class_names import class_texts
 from diptych.encoders.classifier import Classifier, ClassifierConfig
-from diptych.encoders.conse_config import CONSE_FILE, ConseConfig
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.rows import unit_rows
-from diptych.encoders.targets import TargetModel, open_target_model
+from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 from diptych.encoders.tensors import save_tensors
 
-__all__ = ["ConseConfig", "ConseEncoder", "convex_combination"]
+# The texts that a classifier's classes stand for: names, or names with their definitions.
+#
+# ImageNet's come with timm, in the order of the usual classifiers' outputs; those of another classifier are
+# a file with one text per line.
+
+DEFINITIONS = "-definitions"
+"""What is put behind the name of a set of classes to have WordNet's definition after each name."""
+
+_PLACE = "{name}"
+
+
+def class_texts(names: str, folder: Path, template: str = _PLACE) -> list[str]:
+    """One text per class, in the order of the network's outputs."""
+    if _PLACE not in template:
+        raise UsageError(f"template {template!r} has no place for a name", f"e.g. 'a photo of a {_PLACE}'")
+    file = folder / names
+    found = _lines(file) if file.is_file() else _of_timm(names, file)
+    return [template.replace(_PLACE, name).strip() for name in found]
+
+
+def _of_timm(names: str, file: Path) -> list[str]:
+    from timm.data import ImageNetInfo
+
+    wanted = names.removesuffix(DEFINITIONS)
+    try:
+        classes = ImageNetInfo(wanted)
+    except (AssertionError, KeyError):
+        raise UsageError(
+            f"names {names!r} are neither a set of classes that timm knows nor a file ({file})",
+            f"imagenet-1k{DEFINITIONS}, imagenet-1k, imagenet-21k, or a file with one name per line",
+        ) from None
+    detailed = names != wanted
+    return [classes.index_to_description(row, detailed=detailed) for row in range(classes.num_classes())]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{file} cannot be read: {error}", "one name per line, in UTF-8") from None
+    empty = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
+    if not lines or empty is not None:
+        where = "is empty" if not lines else f"has nothing in line {empty}"
+        raise StorageError(f"{file} {where}", "one name per line, in the order of the network's outputs")
+    return [line.strip() for line in lines]
+
+
+CONSE_FILE = "conse.json"
+"""The file that makes a folder such an encoder."""
+
+
+class ConseConfig(ClassifierConfig):
+    """What ``conse.json`` says; paths are from its folder.
+
+    Attributes:
+        names: see :func:`~diptych.encoders.conse.class_texts`.
+        template: what is made of a name before the sentence encoder reads it.
+        sentences: a sentence-transformers folder or name.
+        top: T, classes per picture.
+        temperature: τ of the soft-max; above 1 the less probable classes count for more.
+    """
+
+    names: str = f"imagenet-1k{DEFINITIONS}"
+    template: str = "{name}"
+    sentences: str = TargetOptions().model
+    top: int = Field(10, ge=1)
+    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> ConseConfig:
+        """That of a folder."""
+        file = folder / CONSE_FILE
+        try:
+            return cls.model_validate(read_json(file))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key = ".".join(map(str, first["loc"])) or "the file"
+            known = ", ".join(cls.model_fields)
+            raise StorageError(f"{file}: {key}: {first['msg']}", f"its keys: {known}") from None
 
 
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
     """(n, classes) logits and (classes, d) rows of the classes → (n, d), of any length.
 
     Of classes that are equally probable the first are taken.
-
-    Raises:
-        UsageError: more classes per picture than there are.
     """
     if top > logits.shape[1]:
         raise UsageError(f"top {top} of {logits.shape[1]} classes", "take at most as many as there are")
@@ -59,20 +133,7 @@ def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperatu
 
 
 class ConseEncoder(DualEncoder):
-    """A classifier's class names through a sentence encoder.
-
-    Args:
-        classifier: says what a picture shows.
-        texts: one per class, in the order of the classifier's outputs.
-        sentences: makes rows of texts.
-        top: T.
-        temperature: τ.
-        name: what reports call it.
-
-    Raises:
-        MismatchError: another number of texts than of classes.
-        UsageError: a text that is not one line, T is not between 1 and the number of classes, or τ is not above 0.
-    """
+    """A classifier's class names through a sentence encoder."""
 
     family: ClassVar[str] = "conse"
 
@@ -209,13 +270,7 @@ class ConseEncoder(DualEncoder):
 
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> ConseEncoder:
-        """Load a folder with a ``conse.json``, written by hand or by ``save``.
-
-        Raises:
-            StorageError: the file is missing, or has keys or values that it cannot have.
-            UsageError: what it names is not there.
-            MismatchError: what it names does not fit together.
-        """
+        """Load a folder with a ``conse.json``, written by hand or by ``save``."""
         folder = Path(folder).expanduser()
         config = ConseConfig.read(folder)
         texts = class_texts(config.names, folder, config.template)

@@ -20,8 +20,6 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encoding import encode_blocks
 from diptych.encoders.sides import Side, sides_of
 
-__all__ = ["Crew", "encode_share", "launched_fabric"]
-
 T = TypeVar("T")
 
 _ACCELERATORS = ("auto", "cpu", "cuda", "gpu")
@@ -30,16 +28,7 @@ _WHICH_MACHINE = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")
 
 
 def launched_fabric(nodes: int, processes: int, accelerator: str) -> Any:
-    """This process's place among those of several machines.
-
-    Args:
-        nodes: machines, each of which runs the same program.
-        processes: on each.
-        accelerator: ``cpu``, ``cuda`` or ``auto``.
-
-    Raises:
-        UsageError: another accelerator, or nothing says which machine this is.
-    """
+    """This process's place among those of several machines."""
     from lightning_fabric import Fabric
 
     if accelerator not in _ACCELERATORS:

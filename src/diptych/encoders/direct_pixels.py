@@ -15,14 +15,100 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.core.errors import UsageError
 from diptych.data.overlay import Overlay, pasted
 from diptych.encoders.byte_table import ByteTable
-from diptych.encoders.overlaid import composed_parts, composed_pixels, processed_pixels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ComposedPixels", "ProcessorPixels"]
+
+# Pictures prepared by other libraries' preprocessing, with an overlay pasted before it normalises.
+#
+# What is pasted has to be in pixels of what the model sees, so the preprocessing is taken apart: crop and
+# resize, paste, then the numbers. Without an overlay it stays the one call that it is.
+
+
+def processed_pixels(
+    processor: Any, picture: Image, overlay: Overlay | None = None, check: bool = True
+) -> np.ndarray:
+    """One picture through an image processor of transformers: (3, height, width) float32."""
+    if overlay is None:
+        return _processed(processor, picture)
+    more = {"include_top": False} if hasattr(processor, "include_top") else {}
+    cut = np.moveaxis(_processed(processor, picture, do_rescale=False, do_normalize=False, **more), 0, -1)
+
+    def finished(pixels: np.ndarray) -> np.ndarray:
+        return _processed(processor, _picture(pixels), do_resize=False, do_center_crop=False, do_pad=False)
+
+    if cut.dtype != np.uint8 or (check and not np.array_equal(finished(cut), _processed(processor, picture))):
+        raise _no_parts(type(processor).__name__)
+    return finished(pasted(cut, overlay))
+
+
+def composed_pixels(preprocess: Any, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
+    """One picture through a torchvision ``Compose``, as open_clip has them: (3, height, width) float32."""
+    if overlay is None:
+        pixels: np.ndarray = preprocess(picture).numpy()
+        return pixels
+    parts = composed_parts(preprocess)
+    if parts is None:
+        raise _no_parts(type(preprocess).__name__)
+    cut, finish = parts
+    return finish(pasted(cut(picture), overlay))
+
+
+def composed_parts(
+    preprocess: Any,
+) -> tuple[Callable[[Image], np.ndarray], Callable[[np.ndarray], np.ndarray]] | None:
+    """A ``Compose`` in two: from picture to (height, width, 3) uint8, and on to (3, height, width) float32.
+
+    None where no step makes a tensor of a picture.
+    """
+    steps = getattr(preprocess, "transforms", [])
+    names = [type(step).__name__ for step in steps]
+    place = next((row for row, name in enumerate(names) if name in ("MaybeToTensor", "ToTensor")), None)
+    if place is None:
+        return None
+
+    def cut(picture: Image) -> np.ndarray:
+        for step in steps[:place]:
+            picture = step(picture)
+        return np.asarray(picture)
+
+    def finish(pixels: np.ndarray) -> np.ndarray:
+        values: Any = _picture(pixels)
+        for step in steps[place:]:
+            values = step(values)
+        found: np.ndarray = values.numpy()
+        return found
+
+    return cut, finish
+
+
+def _processed(processor: Any, picture: Image, **options: bool) -> np.ndarray:
+    prepared = processor(images=[picture], return_tensors="np", **options)
+    if set(prepared) != {"pixel_values"}:
+        raise UsageError(
+            f"{type(processor).__name__} makes {', '.join(prepared)} of a picture, more than pixels",
+            "use a model that takes pictures of one size",
+        )
+    pixels: np.ndarray = prepared["pixel_values"][0]
+    return pixels
+
+
+def _picture(pixels: np.ndarray) -> Image:
+    from PIL import Image as pillow
+
+    return pillow.fromarray(pixels)
+
+
+def _no_parts(name: str) -> UsageError:
+    return UsageError(
+        f"{name} does not crop first and normalise last: nothing can be pasted over what the model sees",
+        "use a model with CLIP's preprocessing for shortcuts on pictures",
+    )
+
 
 _TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))
 """Sizes, width and height, of the pictures on which both ways have to agree."""
@@ -53,11 +139,7 @@ class _Direct:
 
 
 class ProcessorPixels:
-    """Pictures through an image processor of transformers: (3, height, width) float32.
-
-    Args:
-        processor: its settings must not change afterwards.
-    """
+    """Pictures through an image processor of transformers: (3, height, width) float32."""
 
     def __init__(self, processor: Any) -> None:
         self.processor = processor
@@ -82,11 +164,7 @@ class ProcessorPixels:
         return direct if direct and direct.agrees(lambda picture: _whole(self.processor, picture)) else None
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """One RGB picture, the overlay pasted on what is left after cropping and resizing.
-
-        Raises:
-            UsageError, ImageError: as :func:`~diptych.encoders.overlaid.processed_pixels`.
-        """
+        """One RGB picture, the overlay pasted on what is left after cropping and resizing."""
         if self._direct is not None:
             return self._direct(picture, overlay)
         pixels = processed_pixels(self.processor, picture, overlay, check=not self._can_paste)
@@ -95,11 +173,7 @@ class ProcessorPixels:
 
 
 class ComposedPixels:
-    """Pictures through a torchvision ``Compose``, as open_clip has them: (3, height, width) float32.
-
-    Args:
-        preprocess: its steps must not change afterwards.
-    """
+    """Pictures through a torchvision ``Compose``, as open_clip has them: (3, height, width) float32."""
 
     def __init__(self, preprocess: Any) -> None:
         self.preprocess = preprocess
@@ -115,11 +189,7 @@ class ComposedPixels:
         return direct if direct and direct.agrees(lambda picture: self.preprocess(picture).numpy()) else None
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """One RGB picture, the overlay pasted on what is left after cropping and resizing.
-
-        Raises:
-            UsageError, ImageError: as :func:`~diptych.encoders.overlaid.composed_pixels`.
-        """
+        """One RGB picture, the overlay pasted on what is left after cropping and resizing."""
         if self._direct is not None:
             return self._direct(picture, overlay)
         return composed_pixels(self.preprocess, picture, overlay)

@@ -14,8 +14,6 @@ import numpy as np
 
 from diptych.core.files import atomic_folder, write_json, write_text
 
-__all__ = ["CONFIG_FILE", "DualEncoder"]
-
 CONFIG_FILE = "diptych.json"
 """The file that marks a folder as a saved encoder and names its family."""
 

@@ -20,8 +20,6 @@ from diptych.core.errors import DataError, NumericalError, StorageError
 from diptych.core.files import atomic_folder, create_array, read_json, recover_folder, write_json
 from diptych.data.string_table import StringTable, write_strings
 
-__all__ = ["Embeddings", "describe_rows", "embeddings_header"]
-
 _FORMAT = 2
 _OLD_FORMAT = 1
 _CHECK_ROWS = 65_536

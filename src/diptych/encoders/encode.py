@@ -36,8 +36,6 @@ from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.processes import encode_in_processes
 from diptych.encoders.sides import HALVES, Side, sides_of
 
-__all__ = ["EncodedCollection", "encode_collection", "without_bad_images"]
-
 logger = logging.getLogger(__name__)
 
 
@@ -56,26 +54,6 @@ def encode_collection(
 
     "The same" is: the same encoder fingerprint, ids, captions and bytes of pictures. Of the same, what an
     interrupted call had finished is used, and what is missing or damaged is made again.
-
-    Args:
-        encoder: makes the rows.
-        collection: all of it is embedded; take a split first.
-        folder: ``images/``, ``texts/``, ``caption_image.npy`` and ``about.json`` are written to it.
-        split: what to call the part in ``about``.
-        processes: that share the work, each with an encoder of its own; on graphics cards one per card.
-            A script that asks for more than one needs ``if __name__ == "__main__":``.
-        accelerator: of several processes: ``cpu``, ``cuda`` or ``auto``; one uses the encoder as it is.
-        fabric: instead of ``processes``: a Lightning Fabric that is launched, on one machine or several
-            that share ``folder``. Each of its processes makes this call alike and they share the work.
-        should_stop: asked after every block.
-
-    Raises:
-        Interrupted: ``should_stop`` said so; the same call goes on.
-        UsageError: ``processes`` that the machine does not have, or a folder that holds other things.
-        MismatchError: an encoder of pictures and a collection of region features, or the other way round.
-        ImageError: a picture cannot be read; the message names it.
-        NumericalError: a row is not finite.
-        StorageError: the write failed.
     """
     folder, crew = Path(folder), Crew(fabric)
     if processes < 1 or (processes > 1 and crew.size > 1):
@@ -146,11 +124,7 @@ def _contents(collection: Collection, should_stop: Callable[[], bool]) -> Iterat
 
 
 def _finish(sides: Sequence[Side], crew: Crew) -> None:
-    """Make embeddings of rows that are complete.
-
-    Raises:
-        Interrupted: some are missing.
-    """
+    """Make embeddings of rows that are complete."""
     missing = any(len(side.rows.missing()) for side in sides)
     done = [f"{side.rows.done():,} of {side.rows.plan.count:,} {side.unit}" for side in sides]
     crew.wait()  # all have looked before the first gives the rows their names

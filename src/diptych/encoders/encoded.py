@@ -12,8 +12,6 @@ from diptych.core.errors import StorageError
 from diptych.core.files import read_json
 from diptych.encoders.embeddings import Embeddings
 
-__all__ = ["EncodedCollection"]
-
 
 @dataclass(frozen=True, eq=False)
 class EncodedCollection:
@@ -38,12 +36,7 @@ class EncodedCollection:
 
     @classmethod
     def open(cls, folder: Path | str) -> EncodedCollection:
-        """Memory-map what :func:`~diptych.encoders.encode.encode_collection` wrote.
-
-        Raises:
-            StorageError: the folder is not one, is not finished, or its two halves were made by different
-                weights.
-        """
+        """Memory-map what :func:`~diptych.encoders.encode.encode_collection` wrote."""
         folder = Path(folder)
         if not (folder / "about.json").is_file() and any(folder.glob("*.unfinished")):
             raise StorageError(f"{folder} is not finished", "give the command that began it once more")

@@ -21,8 +21,6 @@ from diptych.data.loading import default_workers, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.row_blocks import RowBlocks
 
-__all__ = ["encode_blocks"]
-
 
 def encode_blocks(
     encoder: DualEncoder,
@@ -34,25 +32,7 @@ def encode_blocks(
     should_stop: Callable[[], bool] = lambda: False,
     threads: int | None = None,
 ) -> bool:
-    """Encode some blocks of a collection's pictures or captions and write them.
-
-    Args:
-        encoder: makes the rows.
-        collection: what is encoded; of pictures or captions, as the plan of ``rows`` says.
-        rows: where they go, opened for writing.
-        blocks: which of them.
-        tell: called with the number of rows after each block.
-        should_stop: asked after each block.
-        threads: that prepare pictures ahead; as many as there are processors when not given.
-
-    Returns:
-        Whether all were encoded: false when asked to stop.
-
-    Raises:
-        ImageError: a picture cannot be read or is not what the encoder takes; the message has its id.
-        CaptionError: a caption that the encoder cannot read.
-        NumericalError: a row is not finite.
-    """
+    """Encode some blocks of a collection's pictures or captions and write them."""
     encoded = _pictures if rows.plan.kind == "image" else _captions
     with closing(encoded(encoder, collection, rows, blocks, threads)) as work:
         for block, found in work:

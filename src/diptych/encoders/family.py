@@ -12,8 +12,6 @@ from diptych.core.files import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, FORMAT, DualEncoder
 
-__all__ = ["FAMILIES", "Family", "resolve", "rooted"]
-
 logger = logging.getLogger(__name__)
 
 
@@ -88,11 +86,6 @@ def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Fami
 
     A folder with ``diptych.json`` says its family; one that several families recognise (the hub
     has folders in both layouts) goes to the first by name.
-
-    Raises:
-        UnknownNameError: no family is called ``family``.
-        StorageError: a folder that no family recognises.
-        UsageError: neither a folder nor a name with a known prefix.
     """
     source = str(name_or_folder)
     if family is not None:

@@ -14,8 +14,6 @@ from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.core.files import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE
 
-__all__ = ["LOADING_ERRORS", "loading_failure", "saved_settings", "tokenizer_content", "without_keys"]
-
 LOADING_ERRORS = (
     OSError,
     ValueError,
@@ -33,10 +31,7 @@ def loading_failure(source: str, folder: Path | None, error: BaseException, fix:
     """Our error for a library's, raised while it loaded ``source``.
 
     Args:
-        source: what was asked for, as it was written.
         folder: the folder it is, None when it is a name on a hub.
-        error: the library's.
-        fix: what the reader can do, by the kind of source.
     """
     if isinstance(error, pickle.UnpicklingError):
         return StorageError(

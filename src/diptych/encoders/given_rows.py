@@ -27,8 +27,6 @@ from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.rows import unit_rows
 
-__all__ = ["GivenRows", "is_folder_of_rows"]
-
 _NAMES = {"image": ("img_embs", "images"), "text": ("text_embs", "texts")}
 _BLOCK = 8192
 
@@ -79,12 +77,7 @@ class GivenRows(DualEncoder):
 
     @classmethod
     def open(cls, folder: Path | str) -> GivenRows:
-        """Read ids; .npy rows are mapped.
-
-        Raises:
-            UsageError: no such rows there.
-            StorageError: a file is damaged, or pictures and captions have rows of different width.
-        """
+        """Read ids; .npy rows are mapped."""
         folder = Path(folder).expanduser()
         tables = {}
         for kind, names in _NAMES.items():
@@ -125,12 +118,7 @@ class GivenRows(DualEncoder):
         }
 
     def image_blocks(self, collection: Collection) -> Iterator[np.ndarray]:
-        """Unit rows of a collection's pictures, in its order, a block at a time.
-
-        Raises:
-            MismatchError: a picture has no row.
-            NumericalError: a row is not finite.
-        """
+        """Unit rows of a collection's pictures, in its order, a block at a time."""
         places = self._images.take(_image_names(collection), "image", str(self.folder))
         yield from _blocks(self._images.rows, places, "image")
 

@@ -6,8 +6,6 @@ import math
 
 from torch import Tensor, nn
 
-__all__ = ["LinearHead", "MLPHead", "make_head", "start_uniform", "unit_rows"]
-
 
 def unit_rows(rows: Tensor) -> Tensor:
     """Rows divided by their length; a row shorter than 1e-12 stays (nearly) zero instead of NaN."""
@@ -24,15 +22,7 @@ def start_uniform(*layers: nn.Linear) -> None:
 
 
 class LinearHead(nn.Sequential):
-    """One linear layer, as in VSE++. (n, features) → (n, width).
-
-    Args:
-        features: d of what comes in.
-        width: d of what goes out.
-        dropout: before the layer.
-        bias: whether the layer adds one.
-        batch_norm: normalise each output over the batch.
-    """
+    """One linear layer, as in VSE++. (n, features) → (n, width)."""
 
     def __init__(
         self, features: int, width: int, dropout: float = 0.0, bias: bool = True, batch_norm: bool = False

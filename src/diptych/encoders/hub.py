@@ -13,8 +13,6 @@ from diptych.core.extras import require
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
 
-__all__ = ["model_card", "push"]
-
 _EXTRA = ("hub", "uploading an encoder")
 
 _CARD = """---
@@ -54,12 +52,7 @@ def model_card(encoder: DualEncoder) -> str:
 
 
 def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> str:
-    """Save ``encoder`` to a temporary folder, upload it, and return the address of the upload.
-
-    Raises:
-        MissingExtraError: huggingface_hub is not installed.
-        UsageError: the hub refused or could not be reached.
-    """
+    """Save ``encoder`` to a temporary folder, upload it, and return the address of the upload."""
     library = require("huggingface_hub", *_EXTRA)
     with tempfile.TemporaryDirectory() as temporary:
         folder = encoder.save(Path(temporary) / "encoder")

@@ -26,8 +26,6 @@ from diptych.encoders.huggingface_loading import load_parts
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.text_rules import TEXT_RULES, TextRule
 
-__all__ = ["NO_EFFECT", "HuggingFaceEncoder", "quiet"]
-
 
 class HuggingFaceEncoder(PretrainedEncoder):
     """A CLIP-like model of transformers; make one with :meth:`open` or ``DualEncoder.load``."""
@@ -64,12 +62,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        """Load from a folder, or by name from the hub or its cache.
-
-        Raises:
-            UsageError: the hub cannot be reached or does not know the name; or not a dual encoder.
-            StorageError: files are missing or damaged.
-        """
+        """Load from a folder, or by name from the hub or its cache."""
         parts = load_parts(source, cls.rules, cls.what, cls._check_config, cls._library_class)
         return cls(
             parts.model,
@@ -156,11 +149,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @property
     def padding(self) -> tuple[int, int | None]:
-        """The tokenizer's padding token, and the limit where the model was trained at one length.
-
-        Raises:
-            UsageError: a tokenizer that fills from the left.
-        """
+        """The tokenizer's padding token, and the limit where the model was trained at one length."""
         if self.tokenizer.padding_side != "right":
             raise UsageError(
                 f"the tokenizer of {self.name} pads on the {self.tokenizer.padding_side}",

@@ -10,8 +10,6 @@ from typing import Any
 
 from diptych.core.errors import StorageError
 
-__all__ = ["NO_EFFECT", "check_loaded", "quiet", "weights_format"]
-
 logger = logging.getLogger(__name__)
 
 NO_EFFECT = frozenset(
@@ -46,11 +44,7 @@ def quiet(bars: bool) -> Iterator[None]:
 
 
 def weights_format(folder: Path) -> bool:
-    """True for safetensors, False for a pytorch_model.bin.
-
-    Raises:
-        StorageError: neither is there.
-    """
+    """True for safetensors, False for a pytorch_model.bin."""
     for name, safe in (("model.safetensors", True), ("pytorch_model.bin", False)):
         if (folder / name).is_file() or (folder / f"{name}.index.json").is_file():
             return safe
@@ -61,16 +55,7 @@ def weights_format(folder: Path) -> bool:
 
 
 def check_loaded(source: str, loading: dict[str, Any], tokenizer: Any) -> None:
-    """See that transformers made nothing up.
-
-    Args:
-        source: what was asked for, as it was written.
-        loading: its report.
-        tokenizer: what it found.
-
-    Raises:
-        StorageError: weights or a tokenizer that are not there, or weights of another shape.
-    """
+    """See that transformers made nothing up."""
     missing = sorted(loading["missing_keys"])
     if missing:
         raise StorageError(

@@ -13,8 +13,6 @@ from diptych.core.errors import UsageError
 from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, saved_settings
 from diptych.encoders.huggingface_files import check_loaded, quiet, weights_format
 
-__all__ = ["LoadedParts", "load_parts"]
-
 
 @dataclass(frozen=True, eq=False)
 class LoadedParts:
@@ -44,17 +42,8 @@ def load_parts(
     """Load from a folder, or by name from the hub or its cache.
 
     Args:
-        source: a folder or a name.
-        known: the ``model_type``s that may be loaded.
-        what: what such a model is, for messages.
-        check: looks at the configuration before the weights are read; raises when it does not like it.
-        library_class: gives transformers' class of the model.
         backend: what prepares pictures: ``"pil"``, as for these models' published numbers, or
             ``"torchvision"``, whose variant of the same preprocessing gives slightly other pixels.
-
-    Raises:
-        UsageError: the hub cannot be reached or does not know the name; or a model of another type.
-        StorageError: files are missing or damaged.
     """
     import transformers
 

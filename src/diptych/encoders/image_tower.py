@@ -23,8 +23,6 @@ from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tensors import load_tensors
 from diptych.encoders.tower import ProjectionConfig, Tower
 
-__all__ = ["ImageTower", "ImageTowerConfig"]
-
 
 class ImageTowerConfig(BaseModel):
     """What an image tower is made of.
@@ -70,20 +68,7 @@ class ImageTowerConfig(BaseModel):
 
 
 class ImageTower(Tower):
-    """Pictures to unit rows.
-
-    Args:
-        config: what it is made of.
-        width: d of the shared space.
-        load_weights: read ``config.weights`` or fetch pretrained ones; off when a saved model's own
-            weights follow.
-        projection: on top of the head; none when not given.
-        absolute: see :class:`Tower`.
-
-    Raises:
-        UnknownNameError: timm has no such backbone.
-        StorageError, MismatchError: the weights file is missing or of another model.
-    """
+    """Pictures to unit rows."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
@@ -124,9 +109,6 @@ class ImageTower(Tower):
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
         errors call it.
-
-        Raises:
-            ImageError: not a picture, one of an extreme shape, or an overlay that does not fit.
         """
         picture, overlay = split_overlay(item)
         return self.config.preprocessing(as_picture(picture, position), overlay)
@@ -134,11 +116,7 @@ class ImageTower(Tower):
     def augmented(
         self, item: Any, position: int, augmentation: Augmentation, random: np.random.Generator
     ) -> np.ndarray:
-        """The same of a random view; an overlay is pasted last, whole.
-
-        Raises:
-            ImageError: as for :meth:`prepare`.
-        """
+        """The same of a random view; an overlay is pasted last, whole."""
         picture, overlay = split_overlay(item)
         return self.config.preprocessing.augmented(
             as_picture(picture, position), augmentation, random, overlay
@@ -190,11 +168,7 @@ class ImageTower(Tower):
 
 
 def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:
-    """Channels of the backbone's last map.
-
-    Raises:
-        RecipeError: it gives no map.
-    """
+    """Channels of the backbone's last map."""
     side = config.preprocessing.size
     with torch.no_grad():
         shape = tuple(backbone.eval().forward_features(torch.zeros(1, 3, side, side)).shape)

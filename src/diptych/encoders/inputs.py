@@ -13,8 +13,6 @@ from diptych.data.overlay import OverlaidPicture
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["MAX_ASPECT", "as_picture", "as_regions", "check_texts"]
-
 MAX_ASPECT = 500
 """Pictures longer than this many times their shorter side are refused: preprocessing that scales
 the shorter side to 224 pixels would need gigabytes for one of them."""
@@ -25,11 +23,6 @@ def as_picture(item: Any, position: int | str) -> Image:
 
     Args:
         item: a Pillow picture of any mode, or a (height, width, 3) or (height, width) uint8 array.
-        position: what to call it in errors.
-
-    Raises:
-        ImageError: anything else, a picture with an overlay, which is never dropped, or a picture without
-            pixels or of an extreme shape.
     """
     from PIL import Image as pillow
 
@@ -67,16 +60,7 @@ def as_picture(item: Any, position: int | str) -> Image:
 
 
 def as_regions(item: Any, position: int | str, regions: int, width: int) -> np.ndarray:
-    """Turn one item into a (regions, width) float32 matrix of region features.
-
-    Args:
-        item: a matrix of floating-point numbers.
-        position: what to call it in errors.
-        regions, width: the shape it must have.
-
-    Raises:
-        ImageError: anything else, another shape, NaN or infinity.
-    """
+    """Turn one item into a (regions, width) float32 matrix of region features."""
     if not isinstance(item, np.ndarray) or item.dtype.kind != "f":
         what = f"a {item.dtype} array" if isinstance(item, np.ndarray) else f"a {type(item).__name__}"
         raise ImageError(
@@ -98,12 +82,7 @@ def as_regions(item: Any, position: int | str, regions: int, width: int) -> np.n
 
 
 def check_texts(texts: Sequence[str]) -> Sequence[str]:
-    """Return ``texts`` when each of them is a text.
-
-    Raises:
-        UsageError: ``texts`` is itself a text, whose letters would be encoded one by one.
-        CaptionError: an item is not a text or holds half a surrogate pair; names its position.
-    """
+    """Return ``texts`` when each of them is a text."""
     if isinstance(texts, str):
         raise UsageError(f"a list of texts expected, got the text {texts[:40]!r}", "put it in a list")
     for position, text in enumerate(texts):

@@ -27,8 +27,6 @@ from diptych.core.files import atomic_path, create_array
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.progress import task
 
-__all__ = ["keyed_rows", "let_go", "text_keys"]
-
 logger = logging.getLogger(__name__)
 
 _FINGERPRINT_LENGTH = 16
@@ -44,18 +42,7 @@ def keyed_rows(
     """(n, width) float32 rows, one per key, memory-mapped for reading, and whether this very set was there.
 
     Args:
-        folder: of the store; of one maker of rows, named by its fingerprint.
         keys: (n,) uint64, of the items' content; in any order, with or without repetitions.
-        width: of a row.
-        make: gets the places in ``keys`` of items that no block has, each once, and gives, batch by batch, which of
-            these it did (numbers that count within what it got) and their rows.
-        block: so many rows are written at once.
-        doing: what its progress is called.
-        unit: what an item is called there, in the plural.
-
-    Raises:
-        StorageError: a file of the store is damaged, or the disk is full; what was computed stays and is used by
-            the next try.
     """
     path = folder / "sets" / f"{fingerprint_arrays({'texts': keys})}.npy"
     shape = (len(keys), width)

@@ -15,8 +15,6 @@ from diptych.core.fingerprint import fingerprint_arrays
 from diptych.encoders.rows import unit_rows
 from diptych.encoders.tensors import load_tensors, save_tensors
 
-__all__ = ["LinearMap", "LinearMaps"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
@@ -50,16 +48,7 @@ class LinearMap:
     def __call__(
         self, rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
     ) -> np.ndarray:
-        """(n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given.
-
-        Args:
-            rows: of the width the map was made for.
-            kind: ``"image"`` or ``"text"``, for messages.
-            positions: what to call each row in messages.
-
-        Raises:
-            NumericalError: a row is not finite.
-        """
+        """(n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
         if self.is_identity:
             return rows
         return unit_rows((rows - self.mean) @ self.matrix, kind, positions)
@@ -114,20 +103,12 @@ class LinearMaps:
         return fingerprint_arrays(self._arrays())
 
     def save(self, file: Path) -> None:
-        """Write a safetensors file.
-
-        Raises:
-            OSError: the write failed.
-        """
+        """Write a safetensors file."""
         save_tensors({name: torch.from_numpy(array) for name, array in self._arrays().items()}, file)
 
     @classmethod
     def load(cls, file: Path) -> LinearMaps:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: the file is missing, damaged, or holds other things.
-        """
+        """Read what :meth:`save` wrote."""
         fix = "adapt again"
         tensors = load_tensors(file, fix)
         wanted = {f"{name}.{part}" for name in ("image", "text") for part in ("matrix", "mean")}

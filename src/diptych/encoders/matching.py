@@ -14,8 +14,6 @@ import numpy as np
 
 from diptych.core.errors import NumericalError, UsageError
 
-__all__ = ["MatchingEncoder", "PairInputs", "finite_scores", "not_two_towers"]
-
 PairInputs = dict[str, np.ndarray]
 """What the head needs of each item, by name: arrays whose first dimension is the item. Every item's part
 has the same shape and type in every call, so that they can be kept on disk."""
@@ -29,19 +27,11 @@ class MatchingEncoder(ABC):
 
     @abstractmethod
     def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
-        """What the head reads of pictures: the image encoder's output tokens.
-
-        Raises:
-            ImageError: an item is no picture; the message names its position.
-        """
+        """What the head reads of pictures: the image encoder's output tokens."""
 
     @abstractmethod
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
-        """What the head reads of texts: the text encoder's states, or token ids, and their mask.
-
-        Raises:
-            CaptionError: an item is not a text; the message names its position.
-        """
+        """What the head reads of texts: the text encoder's states, or token ids, and their mask."""
 
     @abstractmethod
     def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
@@ -49,34 +39,22 @@ class MatchingEncoder(ABC):
 
         Returns:
             (n,) float32: the head's raw output for "they belong together".
-
-        Raises:
-            NumericalError: an output is NaN or infinite.
         """
 
     def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
         """Score image ``rows[i]`` of ``images`` with text i; a head may read each picture only once for it.
 
         Args:
-            images: m pictures.
             rows: (n,) rows of them, not decreasing.
-            texts: n texts.
 
         Returns:
             (n,) float32, as of :meth:`match`.
-
-        Raises:
-            NumericalError: an output is NaN or infinite.
         """
         return self.match({name: values[rows] for name, values in images.items()}, texts)
 
 
 def finite_scores(scores: np.ndarray) -> np.ndarray:
-    """``scores`` of pairs, when all are numbers.
-
-    Raises:
-        NumericalError: one is NaN or infinite; the message names its position.
-    """
+    """``scores`` of pairs, when all are numbers."""
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         raise NumericalError(

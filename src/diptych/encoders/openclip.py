@@ -7,7 +7,11 @@ here, for it costs recall without a word.
 
 from __future__ import annotations
 
+import difflib
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,7 +19,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.data.overlay import Overlay
 from diptych.encoders.direct_pixels import ComposedPixels
@@ -26,10 +31,50 @@ from diptych.encoders.foreign import (
     tokenizer_content,
     without_keys,
 )
-from diptych.encoders.openclip_names import open_clip_library, quiet_logging, split_source
 from diptych.encoders.pretrained import PretrainedEncoder
 
-__all__ = ["OpenClipEncoder"]
+
+def open_clip_library() -> Any:
+    """The module ``open_clip``."""
+    return require("open_clip", "open-clip", "loading an open_clip model")
+
+
+@contextmanager
+def quiet_logging() -> Iterator[None]:
+    """Keep open_clip's calls of the root logger from installing a handler that prints for everybody."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addHandler(silent)
+    try:
+        yield
+    finally:
+        root.removeHandler(silent)
+
+
+def split_source(library: Any, source: str) -> tuple[str, str]:
+    """``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other."""
+    architecture, _, pretrained = source.partition("/")
+    config = library.get_model_config(architecture)
+    if config is None:
+        near = difflib.get_close_matches(architecture, library.list_models(), n=3, cutoff=0.5)
+        raise UsageError(
+            f"open_clip has no architecture {architecture!r}",
+            f"near it: {', '.join(near) or 'none'}; open_clip.list_models() lists all",
+        )
+    if Path(pretrained).is_file():
+        return architecture, pretrained
+    if not library.is_pretrained_cfg(architecture, pretrained):
+        tags = library.list_pretrained_tags_by_model(architecture)
+        raise UnknownNameError(f"pretrained tag of open_clip:{architecture}", pretrained, tags)
+    trained_with = library.get_pretrained_cfg(architecture, pretrained).get("quick_gelu", False)
+    # The other way round says nothing: the library's table leaves the flag out for some weights.
+    if trained_with and not config.get("quick_gelu", False):
+        raise UsageError(
+            f"the weights {pretrained!r} were trained with QuickGELU, the architecture {architecture!r}"
+            " has GELU: every row would be slightly wrong",
+            f"use open_clip:{architecture}-quickgelu/{pretrained}",
+        )
+    return architecture, pretrained
+
 
 _NO_EFFECT = frozenset(
     (
@@ -68,13 +113,7 @@ class OpenClipEncoder(PretrainedEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        """Load ``ARCHITECTURE/PRETRAINED``, ``hf-hub:NAME`` or a folder with open_clip_config.json.
-
-        Raises:
-            MissingExtraError: open_clip is not installed.
-            UsageError: an unknown name, a hub that cannot be reached, or the wrong activation.
-            StorageError: the folder's files are missing or damaged.
-        """
+        """Load ``ARCHITECTURE/PRETRAINED``, ``hf-hub:NAME`` or a folder with open_clip_config.json."""
         library = open_clip_library()
         given = Path(source).expanduser()
         folder = given if given.is_dir() else None

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from diptych.data.overlay import Overlay
 
-__all__ = ["Augmentation", "Preprocessing", "randomly_cut"]
-
 
 class Augmentation(BaseModel):
     """Random resized crop and horizontal flip, as VSE++ and most of its successors train.
@@ -78,11 +76,7 @@ class Preprocessing(BaseModel):
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """The central view with what is laid over it, normalised: (3, size, size).
-
-        Raises:
-            ImageError: the overlay does not fit.
-        """
+        """The central view with what is laid over it, normalised: (3, size, size)."""
         return self._with_overlay(self._normalised(self.central(picture)), overlay)
 
     def central(self, picture: Image) -> np.ndarray:
@@ -102,9 +96,6 @@ class Preprocessing(BaseModel):
         """A random crop and flip, resized, normalised, perhaps erased in part: (3, size, size).
 
         The overlay is pasted last, whole and unflipped.
-
-        Raises:
-            ImageError: the overlay does not fit.
         """
         box = _random_box(picture.size, augmentation, random)
         pixels = self._normalised(self._cut(picture, box, flip=bool(random.random() < augmentation.flip)))

@@ -20,8 +20,6 @@ from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.pretrained_parts import PretrainedParts
 from diptych.encoders.rows import EPSILON, unit_rows
 
-__all__ = ["PretrainedEncoder", "pick_device"]
-
 logger = logging.getLogger(__name__)
 
 _BATCHES_PER_BLOCK = 16
@@ -29,11 +27,7 @@ _BATCHES_PER_BLOCK = 16
 
 
 def pick_device(device: str | None) -> torch.device:
-    """The device called ``device``, or the GPU where there is one, else the CPU.
-
-    Raises:
-        UsageError: no such device.
-    """
+    """The device called ``device``, or the GPU where there is one, else the CPU."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -50,10 +44,6 @@ class PretrainedEncoder(PretrainedParts):
 
     Args:
         model: the library's model; encodes in evaluation mode, in float32.
-        name: the model's own name, as reports print it.
-        text_limit: tokens a text is cut to.
-        device: see :func:`pick_device`.
-        characters: characters a text is cut to before it is tokenised; None cuts none.
     """
 
     def __init__(
@@ -82,11 +72,7 @@ class PretrainedEncoder(PretrainedParts):
         """The adapter's own part of :meth:`describe`."""
 
     def cut_texts_at(self, characters: int | None) -> Self:
-        """The same model cutting texts to ``characters`` first; another fingerprint, shared weights.
-
-        Raises:
-            UsageError: less than one character.
-        """
+        """The same model cutting texts to ``characters`` first; another fingerprint, shared weights."""
         if characters is not None and characters < 1:
             raise UsageError(f"texts cannot be cut to {characters} characters", "give 1 or more")
         other = self._copy()
@@ -98,9 +84,6 @@ class PretrainedEncoder(PretrainedParts):
 
         Another fingerprint, shared weights; the prefix counts among the model's tokens. Published evaluations
         of CLIP begin captions with ``"a photo of a "``.
-
-        Raises:
-            CaptionError: ``prefix`` is not a text.
         """
         check_texts([prefix])
         other = self._copy()
@@ -179,12 +162,7 @@ class PretrainedEncoder(PretrainedParts):
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """Unit rows of one batch of prepared pictures.
-
-        Raises:
-            MismatchError: the model's two sides give rows of different width.
-            NumericalError: an output is NaN or infinite; the message names it.
-        """
+        """Unit rows of one batch of prepared pictures."""
         self.model.eval()
         if self.prepares:
             pixels = torch.from_numpy(np.stack(prepared)).to(self.device)

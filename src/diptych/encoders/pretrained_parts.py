@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import re
 import threading
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,24 +20,52 @@ import torch
 
 from diptych.core.errors import CaptionError
 from diptych.data.overlay import Overlay, split_overlay
-from diptych.encoders.endings import shortened
 from diptych.encoders.inputs import as_picture
 from diptych.encoders.pretrained_towers import PretrainedTowers
 from diptych.encoders.trainable import TrainableEncoder
 
-__all__ = ["PretrainedParts"]
+_WORD = re.compile(r"\S+")
+
+
+def shortened(text: str, ending: str, fits: Callable[[str], bool]) -> str:
+    """``text + " " + ending`` with as many of the text's first words as fit.
+
+    A first word that does not fit whole (a script without spaces) is cut inside.
+
+    >>> shortened("two dogs run", "0 1", lambda text: len(text) <= 12)
+    'two dogs 0 1'
+    """
+
+    def joined(letters: int) -> str:
+        kept = text[:letters]
+        return f"{kept} {ending}" if kept.strip() else ending
+
+    if not fits(ending):
+        raise CaptionError(
+            f"the ending {ending!r} is longer than all that the encoder reads of a text",
+            "choose a shorter ending, or an encoder of longer texts",
+        )
+    ends = [0, *(word.end() for word in _WORD.finditer(text))]
+    letters = ends[_last(len(ends), lambda number: fits(joined(ends[number])))]
+    if letters == 0 and len(ends) > 1:
+        letters = _last(ends[1], lambda number: fits(joined(number)))
+    return joined(letters)
+
+
+def _last(count: int, holds: Callable[[int], bool]) -> int:
+    """The last of the numbers below ``count`` that holds, where 0 does and every one before the last does."""
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
 
 logger = logging.getLogger(__name__)
 
 
 class PretrainedParts(TrainableEncoder):
     """Another library's model, taken apart.
-
-    Args:
-        model: the library's model.
-        name: the model's own name, as reports print it.
-        text_limit: tokens a text is cut to.
-        characters: characters a text is cut to before it is tokenised; None cuts none.
 
     Attributes:
         prefix: what stands before every text, after its characters were cut: ``"a photo of a "``; empty for
@@ -134,21 +163,12 @@ class PretrainedParts(TrainableEncoder):
         return other
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A picture, with or without an overlay, as (3, height, width) float32.
-
-        Raises:
-            ImageError: not a picture, one of an extreme shape, or an overlay that does not fit.
-            UsageError: a preprocessing that gives more than pixels, or that an overlay cannot enter.
-        """
+        """A picture, with or without an overlay, as (3, height, width) float32."""
         picture, overlay = split_overlay(item)
         return self._pixels(as_picture(picture, position), overlay)
 
     def token_ids(self, texts: Sequence[str], first: int = 0) -> list[np.ndarray]:
-        """Token ids of each text, cut to the limits, with special tokens, without padding.
-
-        Raises:
-            CaptionError: a text without tokens; the message names its position after ``first``.
-        """
+        """Token ids of each text, cut to the limits, with special tokens, without padding."""
         kept = [self._read(text) for text in texts]
         with self._tokenizing:
             ids = self._ids(kept)
@@ -161,9 +181,6 @@ class PretrainedParts(TrainableEncoder):
         """``text + " " + ending`` for each pair; a text whose ending would be cut loses its last words.
 
         How many did is logged and counted in ``texts_shortened``.
-
-        Raises:
-            CaptionError: an ending longer than all that is read of a text.
         """
         ended, cut = self.ended(texts, endings)
         if cut:

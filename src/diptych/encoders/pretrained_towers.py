@@ -6,23 +6,106 @@ under ``image.`` and ``text.``, and computes what the encoder computes; nothing 
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from diptych.core.errors import UsageError
 from diptych.data.overlay import OverlaidPicture, split_overlay
 from diptych.encoders.heads import unit_rows
-from diptych.encoders.inputs import as_picture
+from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
-from diptych.encoders.pretrained_inputs import PretrainedInputs
 
 if TYPE_CHECKING:
     from diptych.encoders.pretrained_parts import PretrainedParts
 
-__all__ = ["PretrainedImages", "PretrainedTexts", "PretrainedTowers"]
+
+logger = logging.getLogger(__name__)
+
+_BLOCK = 4096
+
+
+class PretrainedInputs:
+    """Token ids of captions, cut to the model's limit, end to end."""
+
+    def __init__(self, encoder: PretrainedParts, texts: Sequence[str]) -> None:
+        self._encoder = encoder
+        self._texts = check_texts(texts)
+        flat: list[np.ndarray] = []
+        lengths: list[int] = []
+        for start in range(0, len(texts), _BLOCK):
+            ids = encoder.token_ids(texts[start : start + _BLOCK], start)
+            flat.append(np.concatenate(ids).astype(np.int32))
+            lengths += map(len, ids)
+        self._flat = np.concatenate(flat) if flat else np.empty(0, dtype=np.int32)
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(self.lengths)])
+        self._shortened = False
+
+    def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
+        """(n, t) int64 padded token ids, and (n,) lengths.
+
+        Args:
+            rows: (n,) which captions.
+            endings: (n,) what each ends with, read whole however long the caption; "" for nothing.
+        """
+        ids = [self._flat[self._starts[row] : self._starts[row + 1]] for row in rows.tolist()]
+        ended = [place for place, ending in enumerate(endings or ()) if ending]
+        if endings is not None and ended:
+            found = self._ended(
+                [self._texts[row] for row in rows[ended]], [endings[place] for place in ended]
+            )
+            for place, tokens in zip(ended, found, strict=True):
+                ids[place] = tokens
+        lengths = np.asarray([len(tokens) for tokens in ids], dtype=np.int64)
+        padding, width = self._encoder.padding
+        padded = np.full((len(ids), width or int(lengths.max())), padding, dtype=np.int64)
+        for row, tokens in zip(padded, ids, strict=True):
+            row[: len(tokens)] = tokens
+        return torch.from_numpy(padded), torch.from_numpy(lengths)
+
+    def _ended(self, texts: list[str], endings: list[str]) -> list[np.ndarray]:
+        """Token ids of texts with their endings, none of which is cut."""
+        whole = [f"{text} {ending}" for text, ending in zip(texts, endings, strict=True)]
+        ids = self._encoder.token_ids(whole)
+        limits = self._encoder.text_limit, self._encoder.characters or math.inf
+        # Well below both limits nothing was cut; the others are looked at again. (One below: a last token
+        # that is also what short texts are filled with is not among the ids.)
+        full = [
+            place
+            for place, (text, tokens) in enumerate(zip(whole, ids, strict=True))
+            if len(tokens) >= limits[0] - 1 or len(text) > limits[1]
+        ]
+        if not full:
+            return ids
+        again, cut = self._encoder.ended([texts[place] for place in full], [endings[place] for place in full])
+        if cut and not self._shortened:
+            self._shortened = True
+            logger.warning("%d of %d captions of a batch are shortened for their endings", cut, len(texts))
+        for place, tokens in zip(full, self._encoder.token_ids(again), strict=True):
+            ids[place] = tokens
+        return ids
+
+    def augmented(
+        self,
+        rows: np.ndarray,
+        unknown: float,
+        deleted: float,
+        seed: int,
+        epoch: int,
+        endings: Sequence[str] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Refused."""
+        raise UsageError(
+            f"caption_augmentation (unknown {unknown}, deleted {deleted}) with another library's tokenizer, "
+            "which knows no words",
+            "leave caption_augmentation out",
+        )
 
 
 class PretrainedImages(nn.Module):
@@ -47,11 +130,7 @@ class PretrainedImages(nn.Module):
     def augmented(
         self, item: Any, position: int, augmentation: Augmentation, random: np.random.Generator
     ) -> np.ndarray:
-        """The same of a random crop, perhaps flipped; what lies over the picture stays as it is.
-
-        Raises:
-            UsageError: erasing, for which the model's preprocessing has no place.
-        """
+        """The same of a random crop, perhaps flipped; what lies over the picture stays as it is."""
         if augmentation.erasing:
             raise UsageError(
                 f"augmentation.erasing {augmentation.erasing} with another library's preprocessing",
@@ -100,11 +179,7 @@ class PretrainedTexts(nn.Module):
 
 
 class PretrainedTowers:
-    """Both sides of ``encoder``'s model.
-
-    Raises:
-        UsageError: parts of the model that are of neither side, or weights that both share.
-    """
+    """Both sides of ``encoder``'s model."""
 
     def __init__(self, encoder: PretrainedParts) -> None:
         images, texts = encoder.sides()

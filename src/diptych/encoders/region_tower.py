@@ -21,8 +21,6 @@ from diptych.encoders.heads import start_uniform
 from diptych.encoders.inputs import as_regions
 from diptych.encoders.tower import ProjectionConfig, Tower
 
-__all__ = ["GraphConvolution", "RegionHead", "RegionTower", "RegionTowerConfig"]
-
 
 class RegionTowerConfig(BaseModel):
     """What a region tower is made of.
@@ -125,13 +123,6 @@ class RegionHead(nn.Module):
 class RegionTower(Tower):
     """Region features to unit rows.
 
-    Args:
-        config: what it is made of.
-        width: d of the shared space.
-        load_weights: there are none to load; as for the other image tower.
-        projection: on top of the fused row; none when not given.
-        absolute: see :class:`Tower`.
-
     Attributes:
         backbone: empty: the detector that made the features is not part of the model.
     """
@@ -154,11 +145,7 @@ class RegionTower(Tower):
         self.head = RegionHead(config, self.base)
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A matrix of region features as (regions, feature_width) float32.
-
-        Raises:
-            ImageError: not such a matrix; the message says the shape it has and the one it should have.
-        """
+        """A matrix of region features as (regions, feature_width) float32."""
         return as_regions(item, position, self.config.regions, self.config.feature_width)
 
     def describe(self) -> dict[str, Any]:

@@ -10,8 +10,6 @@ import numpy as np
 from diptych.core.errors import MismatchError
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
 
-__all__ = ["PairBlock", "PairPlan", "match_pairs"]
-
 
 @dataclass(frozen=True, eq=False)
 class PairBlock:
@@ -43,7 +41,6 @@ class PairPlan:
     Args:
         i2t: (n_images, k) rows of texts, possibly memory-mapped.
         t2i: (n_texts, k') rows of images.
-        pictures: how many pictures a block has; the last one may have fewer.
     """
 
     def __init__(self, i2t: np.ndarray, t2i: np.ndarray, pictures: int) -> None:
@@ -90,19 +87,8 @@ def match_pairs(
 ) -> np.ndarray:
     """The head's scores of some pairs of a block.
 
-    Args:
-        head: the encoder.
-        tokens: what it reads of the block's pictures.
-        texts: what it reads of all texts, possibly memory-mapped.
-        block: the pairs.
-        here: which of them.
-
     Returns:
         (p,) float32.
-
-    Raises:
-        MismatchError: not one score per pair.
-        NumericalError: a score is NaN or infinite.
     """
     pictures = block.images[here] - block.first
     low, high = int(pictures[0]), int(pictures[-1]) + 1  # sorted: a slice, which copies nothing

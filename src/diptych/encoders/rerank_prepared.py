@@ -15,8 +15,6 @@ from diptych.evaluation.candidates import Candidates
 from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.topk import top_k
 
-__all__ = ["rerank_prepared"]
-
 
 def rerank_prepared(
     encoder: MatchingEncoder,
@@ -31,23 +29,10 @@ def rerank_prepared(
     """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head.
 
     Args:
-        encoder: whose inputs they are.
         image_rows: (n, d) float32 unit rows, which choose.
         text_rows: (m, d).
-        images: what the head reads of the n pictures.
-        texts: what it reads of the m texts.
         k: candidates of each query; a gallery that is smaller is taken whole, so that ``max(n, m)`` scores
             every pair.
-        batch: pairs per call of the head.
-
-    Returns:
-        Both directions; ``matrix("i2t")`` and ``matrix("t2i")`` hold -100 where nothing was scored.
-
-    Raises:
-        UsageError: a number below 1.
-        DataError: an empty side, or rows of different width.
-        MismatchError: as many rows as there are not items, or inputs of another encoder.
-        NumericalError: a row or a score is NaN or infinite.
     """
     if batch < 1:
         raise UsageError(f"batch is {batch}, it must be at least 1")

@@ -29,8 +29,6 @@ from diptych.core.errors import DataError, StorageError
 from diptych.core.files import create_array, read_json, recover_folder, replace_folder, write_json
 from diptych.encoders.embeddings import describe_rows
 
-__all__ = ["RowBlocks", "RowPlan"]
-
 _FORMAT = 1
 _SECONDS = 2.0
 """Flushing takes longer than a small block: blocks are flushed and recorded together, this often."""
@@ -73,12 +71,7 @@ class RowPlan:
 
 
 class RowBlocks:
-    """Rows on the way to being embeddings; use it in a ``with`` block to write.
-
-    Args:
-        folder: what :meth:`begin` made.
-        plan: what it was made for.
-    """
+    """Rows on the way to being embeddings; use it in a ``with`` block to write."""
 
     def __init__(self, folder: Path, plan: RowPlan) -> None:
         self.folder, self.plan = folder, plan
@@ -86,11 +79,7 @@ class RowBlocks:
 
     @classmethod
     def begin(cls, target: Path, plan: RowPlan) -> RowBlocks:
-        """What is there of the rows that will be ``target``; a new start where there is nothing of this plan.
-
-        Raises:
-            StorageError: no space for all rows, or the folder cannot be written.
-        """
+        """What is there of the rows that will be ``target``; a new start where there is nothing of this plan."""
         folder = target.with_name(f"{target.name}.unfinished")
         said = {"format": _FORMAT, **asdict(plan)}
         with _storage_errors(folder):
@@ -136,12 +125,7 @@ class RowBlocks:
             os.close(self._finished)
 
     def write(self, block: int, rows: np.ndarray) -> None:
-        """Write the rows of one block; it is recorded now or a little later.
-
-        Raises:
-            DataError: not one row of the right width for each.
-            StorageError: the write failed; what was recorded stays.
-        """
+        """Write the rows of one block; it is recorded now or a little later."""
         places = self.plan.rows_of(block)
         if rows.shape != (len(places), self.plan.width):
             raise DataError(
@@ -155,11 +139,7 @@ class RowBlocks:
             self.record()
 
     def record(self) -> None:
-        """Flush what was written, then say that it is there.
-
-        Raises:
-            StorageError: the disk failed.
-        """
+        """Flush what was written, then say that it is there."""
         if self._written:
             with _storage_errors(self.folder):
                 os.fsync(self._rows)
@@ -170,12 +150,7 @@ class RowBlocks:
         self._recorded = time.monotonic()
 
     def finish(self, target: Path, ids: Iterable[str], header: dict[str, Any]) -> None:
-        """Give the rows their ids, header and final name; an older version of ``target`` is replaced.
-
-        Raises:
-            DataError: blocks are missing.
-            StorageError: the write failed; the rows stay as they are.
-        """
+        """Give the rows their ids, header and final name; an older version of ``target`` is replaced."""
         missing = self.missing()
         if len(missing):
             raise DataError(

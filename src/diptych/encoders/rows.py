@@ -8,8 +8,6 @@ import numpy as np
 
 from diptych.core.errors import NumericalError
 
-__all__ = ["EPSILON", "unit_rows"]
-
 EPSILON = 1e-12
 """Rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does."""
 
@@ -24,14 +22,10 @@ def unit_rows(
 
     Args:
         rows: (n, d), any floating type.
-        kind: ``"image"`` or ``"text"``, for the message.
         positions: (n,), what to call each row in the message.
 
     Returns:
         (n, d) float32.
-
-    Raises:
-        NumericalError: a row holds NaN or infinity; the message names its position.
     """
     exact = np.asarray(rows, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))

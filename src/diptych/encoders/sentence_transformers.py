@@ -17,8 +17,6 @@ from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, saved_sett
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.huggingface_loading import load_parts
 
-__all__ = ["MODULES_FILE", "SentenceTransformersEncoder", "first_module"]
-
 MODULES_FILE = "modules.json"
 """The file that lists the modules of a sentence-transformers model."""
 
@@ -36,13 +34,7 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        """Load from a folder, or by name from the hub or its cache; ``clip-ViT-L-14`` is a name.
-
-        Raises:
-            UsageError: the hub cannot be reached or does not know the name; or a model of texts alone, or
-                with modules after CLIP's own.
-            StorageError: files are missing or damaged.
-        """
+        """Load from a folder, or by name from the hub or its cache; ``clip-ViT-L-14`` is a name."""
         given = Path(source).expanduser()
         folder = given if given.is_dir() else _from_hub(source)
         inner = first_module(folder, source)
@@ -71,10 +63,6 @@ def first_module(folder: Path, source: str) -> Path:
     """The folder of a model's first module, when it is all there is.
 
     Modules that divide rows by their length may follow, for ours are of unit length anyway.
-
-    Raises:
-        StorageError: the list of modules is missing or damaged.
-        UsageError: other modules.
     """
     listed = read_json(folder / MODULES_FILE)
     try:
@@ -117,11 +105,7 @@ def _default_prompt(folder: Path) -> str:
 
 
 def _limited(tokenizer: Any, inner: Path) -> Any:
-    """The tokenizer with the module's own limit.
-
-    Raises:
-        UsageError: a module that does more to texts than cutting them.
-    """
+    """The tokenizer with the module's own limit."""
     file = inner / "sentence_bert_config.json"
     content = read_json(file) if file.is_file() else {}
     if content.get("do_lower_case"):

@@ -16,8 +16,6 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, embeddings_header
 from diptych.encoders.row_blocks import RowBlocks, RowPlan
 
-__all__ = ["HALVES", "Side", "sides_of"]
-
 _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
 
@@ -54,17 +52,7 @@ class Side:
 
 
 def sides_of(encoder: DualEncoder, collection: Collection, folder: Path, about: dict[str, Any]) -> list[Side]:
-    """What is not finished yet of a collection's embeddings in ``folder``, pictures first.
-
-    Args:
-        encoder: will make the rows.
-        collection: what is encoded.
-        folder: where ``images`` and ``texts`` will be.
-        about: what travels with the rows; ``data`` is the fingerprint of the collection.
-
-    Raises:
-        StorageError: no space for all rows, or the folder cannot be written.
-    """
+    """What is not finished yet of a collection's embeddings in ``folder``, pictures first."""
     sides, weights, data = [], encoder.fingerprint, about["data"]
     for name, kind, ids, block in zip(
         HALVES,

@@ -19,8 +19,6 @@ from diptych.core.errors import DataError, NumericalError, StorageError
 from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
 from diptych.core.fingerprint import fingerprint
 
-__all__ = ["SparseEmbeddings", "canonical_rows", "term_fingerprint"]
-
 _FORMAT = 1
 _HEADER = "sparse_embeddings.json"
 _ARRAYS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
@@ -38,11 +36,6 @@ def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
 
     Args:
         rows: (n, |V|), any SciPy sparse matrix or array, or a dense array.
-        what: the word for a row in messages.
-
-    Raises:
-        DataError: not two-dimensional or not of real numbers.
-        NumericalError: a weight is not finite; the message names its row.
     """
     if np.ndim(rows) != 2 and getattr(rows, "ndim", 2) != 2:
         raise DataError(f"{what} vectors must have shape (n, terms), got {np.shape(rows)}")
@@ -133,11 +126,7 @@ class SparseEmbeddings:
 
     @classmethod
     def open(cls, folder: Path | str) -> SparseEmbeddings:
-        """Memory-map what :meth:`save` wrote.
-
-        Raises:
-            StorageError: the folder is not one, of another version, or damaged.
-        """
+        """Memory-map what :meth:`save` wrote."""
         folder = Path(folder)
         recover_folder(folder)
         header = read_json(folder / _HEADER)

@@ -28,8 +28,6 @@ from diptych.encoders.image_tower import ImageTower
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
 
-__all__ = ["FeatureOptions", "FeatureStore"]
-
 logger = logging.getLogger(__name__)
 
 _FORMAT = 1
@@ -80,20 +78,7 @@ class FeatureStore:
         root: Path | str,
         options: FeatureOptions,
     ) -> FeatureStore:
-        """Open the store of this tower and these pictures, computing what is not there yet.
-
-        Args:
-            tower: its backbone makes the features; its head plays no part.
-            collection: the pictures.
-            root: folder of stores; each has its key as name.
-            options: views, precision, storage.
-
-        Raises:
-            UsageError: the tower or the collection is of region features, which are cached as they are.
-            ImageError: a picture cannot be read; the message names it.
-            NumericalError: a feature is NaN or infinite; the message names the picture.
-            StorageError: the disk is full; what was computed stays and is used by the next try.
-        """
+        """Open the store of this tower and these pictures, computing what is not there yet."""
         if isinstance(tower, RegionTower) or collection.holds == "regions":
             raise UsageError(
                 f"features are cached from pictures; the tower takes {tower.takes}, "

@@ -20,8 +20,6 @@ from diptych.encoders.targets.contract import TargetModel
 from diptych.encoders.targets.options import TargetOptions
 from diptych.encoders.tower import ProjectionConfig, Tower
 
-__all__ = ["TargetTower", "TargetTowerConfig"]
-
 
 class TargetTowerConfig(BaseModel):
     """What a target tower is made of.
@@ -52,19 +50,7 @@ class TargetTowerConfig(BaseModel):
 
 
 class TargetTower(Tower):
-    """Vectors of sentences to unit rows.
-
-    Args:
-        config: what it is made of.
-        width: d of the shared space.
-        targets: the model that makes the vectors; it is not trained and not among the weights.
-        load_weights: there are none to load; as for the other caption tower.
-        projection: on top of the head or vector; none when not given.
-        absolute: see :class:`Tower`.
-
-    Raises:
-        UsageError: vectors that do not fit the shared space while there is no head.
-    """
+    """Vectors of sentences to unit rows."""
 
     def __init__(
         self,

@@ -10,15 +10,9 @@ from torch import Tensor
 
 from diptych.core.errors import StorageError
 
-__all__ = ["load_tensors", "save_tensors"]
-
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write named tensors.
-
-    Raises:
-        OSError: the write failed; ``core.files.atomic_folder`` turns it into a StorageError.
-    """
+    """Write named tensors."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -31,11 +25,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
-    """Read named tensors to the CPU.
-
-    Raises:
-        StorageError: the file is missing or damaged; ``fix`` is the hint.
-    """
+    """Read named tensors to the CPU."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

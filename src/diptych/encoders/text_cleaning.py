@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ALBEF_CLEANING", "BLIP_CLEANING", "Cleaning"]
-
 
 @dataclass(frozen=True)
 class Cleaning:

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from diptych.core.errors import MismatchError
 
-__all__ = ["TEXT_RULES", "TextRule", "encode_token"]
-
 _ENCODE_TOKEN = "[ENC]"
 
 
@@ -51,9 +49,6 @@ def encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
     """The id of [ENC], which stands first where BLIP reads a text with a picture.
 
     It is the tokenizer's, else the model's last row, which the published code added last.
-
-    Raises:
-        MismatchError: the tokenizer has a word there.
     """
     known = tokenizer.get_vocab()
     if _ENCODE_TOKEN in known:

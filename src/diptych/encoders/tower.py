@@ -14,8 +14,6 @@ from torch import Tensor, nn
 
 from diptych.encoders.heads import start_uniform, unit_rows
 
-__all__ = ["ProjectionConfig", "Tower", "choose_kind"]
-
 
 class ProjectionConfig(BaseModel):
     """A non-linear projection on top of both towers, each with its own weights.
@@ -40,12 +38,6 @@ class ProjectionConfig(BaseModel):
 
 class Tower(nn.Module):
     """Base of all towers: ``projection`` and the way to unit rows.
-
-    Args:
-        width: d of the shared space.
-        projection: put on top of the tower's own output; none when not given.
-        absolute: give the absolute values of unit rows, as order embeddings want them (Vendrov et
-            al. 2016).
 
     Attributes:
         base: d of what the tower's own layers have to give.

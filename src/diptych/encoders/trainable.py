@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
-__all__ = ["Towers", "TrainableEncoder"]
-
 
 class Towers(Protocol):
     """Both sides of a dual encoder as modules."""
@@ -72,6 +70,5 @@ class TrainableEncoder(DualEncoder):
         """An encoder of the same family with the weights of the moment, shared.
 
         Args:
-            name: what reports will call it.
             temperature, bias: the objective's, kept with the weights; None where it has none.
         """

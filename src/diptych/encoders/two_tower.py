@@ -25,8 +25,6 @@ from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.encoders.trainable import TrainableEncoder
 from diptych.encoders.two_tower_model import CaptionSource, ModelConfig, TwoTowerModel
 
-__all__ = ["CaptionSource", "ModelConfig", "TwoTowerEncoder", "TwoTowerModel"]
-
 _NO_EFFECT: Any = {
     "image": {"kind", "weights", "pretrained", "dropout", "bias", "batch_norm"},
     "text": {"kind", "word_vectors", "word_vector_scale", "dropout", "bias", "batch_norm", "targets"},
@@ -38,14 +36,7 @@ the target model or from the similarity itself."""
 
 
 class TwoTowerEncoder(TrainableEncoder):
-    """A trained two-tower model with its preprocessing and what makes numbers of captions.
-
-    Args:
-        model: the towers.
-        source: the vocabulary or target model that the caption tower was made with.
-        name: what reports call it.
-        temperature: the one it was trained with, where there was one.
-    """
+    """A trained two-tower model with its preprocessing and what makes numbers of captions."""
 
     family: ClassVar[str] = "two_tower"
 
@@ -167,11 +158,7 @@ class TwoTowerEncoder(TrainableEncoder):
         return rows
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Each text, a blank, its ending; texts that would be cut lose words of their own instead.
-
-        Raises:
-            UsageError: an ending alone is longer than the longest text.
-        """
+        """Each text, a blank, its ending; texts that would be cut lose words of their own instead."""
         if isinstance(self.model.text, CaptionTower):
             return self.model.text.with_endings(texts, endings)
         return super().with_endings(texts, endings)
@@ -220,11 +207,7 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> TwoTowerEncoder:
-        """Load what ``save`` wrote.
-
-        Raises:
-            StorageError: a file is missing, damaged or of another version.
-        """
+        """Load what ``save`` wrote."""
         folder = Path(folder)
         settings = read_json(folder / "diptych.json").get("settings", {})
         try:

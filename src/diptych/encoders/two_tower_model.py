@@ -17,8 +17,6 @@ from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
 from diptych.encoders.targets.contract import TargetModel
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
-__all__ = ["CaptionSource", "ModelConfig", "TwoTowerModel"]
-
 CaptionSource: TypeAlias = Vocabulary | TargetModel
 """What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model."""
 
@@ -53,16 +51,7 @@ class ModelConfig(BaseModel):
 
 
 class TwoTowerModel(nn.Module):
-    """Both towers as one module: ``image`` and ``text``.
-
-    Args:
-        config: what it is made of.
-        source: the caption tower's vocabulary or target model.
-        load_weights: read backbone weights and word vectors that the config names.
-
-    Raises:
-        MismatchError: a vocabulary for a target tower, or a target model for a tower of words.
-    """
+    """Both towers as one module: ``image`` and ``text``."""
 
     def __init__(self, config: ModelConfig, source: CaptionSource, load_weights: bool = True) -> None:
         super().__init__()

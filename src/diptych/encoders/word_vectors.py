@@ -11,22 +11,15 @@ from diptych.core.errors import MismatchError
 from diptych.data.vocabulary import Vocabulary
 from diptych.data.word_vectors import read_word_vectors
 
-__all__ = ["start_from_vectors"]
-
 
 def start_from_vectors(embed: nn.Embedding, vocabulary: Vocabulary, path: Path, as_given: bool) -> None:
     """Words that the file knows get its vector, narrower ones in the first places of a row.
 
     Args:
         embed: (words, width) of freshly drawn embeddings.
-        vocabulary: whose words they are.
         path: an .npz with ``words`` (n,) and ``vectors`` (n, at most width).
         as_given: take the vectors as they are and draw everything else from N(0, 1), as Bleeker et
             al. 2022 do; otherwise the file as a whole is scaled to the spread of ``embed``.
-
-    Raises:
-        StorageError: no such file, or not one of word vectors.
-        MismatchError: vectors wider than the embeddings.
     """
     known, vectors = read_word_vectors(path, "model.text.word_vectors in the recipe")
     width = embed.embedding_dim

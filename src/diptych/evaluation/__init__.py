@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.candidate_ranks import UNRANKED_RULES
+from diptych.evaluation.candidates import Candidates
 from diptych.evaluation.comparison import Comparison, Difference
 from diptych.evaluation.evaluate import evaluate, evaluate_scores, evaluate_sparse
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.evaluation.gain_measure import Gain, GainMeasure
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
+from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.measuring import DEFAULT_MEASURES, MEASURES, Measure, Sum, measure
 from diptych.evaluation.one_way import measure_queries
 from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
-from diptych.evaluation.protocol import Reranking
+from diptych.evaluation.positives import DIRECTIONS, Direction, Positives
+from diptych.evaluation.protocol import Protocol, Reranking
 from diptych.evaluation.ranks import Ranks, ranks_from_rows, ranks_from_scores
 from diptych.evaluation.relevance import Grades, Relevance
-from diptych.evaluation.reranked import UNSCORED, Candidates, Reranked
-from diptych.evaluation.result import BOTH, Protocol, Result, Score, TableRow
+from diptych.evaluation.reranked import UNSCORED, Reranked
+from diptych.evaluation.result import BOTH, Result, Score, TableRow
 from diptych.evaluation.seeds import Spread, spread_over_seeds
 from diptych.evaluation.significance import compare
 from diptych.evaluation.similarities import SIMILARITIES, Similarity, similarity

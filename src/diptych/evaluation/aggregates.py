@@ -6,8 +6,6 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["FLOOR_MEDIAN", "MEAN", "MEDIAN", "Aggregate"]
-
 
 class Aggregate(Protocol):
     """A statistic of values."""

@@ -16,9 +16,8 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.evaluation.aggregates import Aggregate
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
-
-__all__ = ["Bootstrap", "clusters", "drawn_clusters", "interval", "resample"]
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.positives import DIRECTIONS, Direction
 
 _CHUNK_NUMBERS = 1 << 21  # weights held at once: 16 MB
 
@@ -31,9 +30,6 @@ class Bootstrap:
         samples: how many resamples; 0 for no intervals.
         confidence: coverage, e.g. 0.95.
         seed: of the draws.
-
-    Raises:
-        UsageError: a number that cannot be.
     """
 
     samples: int = 1000
@@ -60,14 +56,7 @@ def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], in
 
 
 def drawn_clusters(bootstrap: Bootstrap, fold: int, size: int, widest: int) -> Iterator[np.ndarray]:
-    """(chunk, size) how often each cluster is drawn, ``bootstrap.samples`` rows in all.
-
-    Args:
-        bootstrap: how many, and the seed.
-        fold: number of the fold, which has draws of its own.
-        size: how many clusters there are.
-        widest: the most values that a row is spread to, which bounds how many rows come at once.
-    """
+    """(chunk, size) how often each cluster is drawn, ``bootstrap.samples`` rows in all."""
     random = np.random.default_rng([bootstrap.seed, fold])
     chunk = max(1, _CHUNK_NUMBERS // max(size, widest))
     for begin in range(0, bootstrap.samples, chunk):
@@ -85,13 +74,6 @@ def resample(
     aggregates: Mapping[tuple[Direction, str], Aggregate],
 ) -> dict[tuple[Direction, str], np.ndarray]:
     """Every measure of one fold on every resample; the same draws for all measures and directions.
-
-    Args:
-        bootstrap: how many, and the seed.
-        fold: number of the fold, which has draws of its own.
-        ground_truth: of the fold.
-        values: per direction and measure, one value per query; those that are not asked play no part.
-        aggregates: per direction and measure, its statistic.
 
     Returns:
         Per direction and measure, (samples,) float64; NaN for a resample without a query.

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import UnknownNameError
+from diptych.evaluation.candidates import Candidates
 from diptych.evaluation.first_stage import FirstStage
 from diptych.evaluation.positives import Positives
 from diptych.evaluation.ranks import Ranks
-from diptych.evaluation.reranked import UNSCORED, Candidates
-
-__all__ = ["UNRANKED_RULES", "CandidateRanks", "check_unranked"]
+from diptych.evaluation.reranked import UNSCORED
 
 UNRANKED_RULES = ("miss", "contrastive", "published")
 
@@ -37,11 +36,7 @@ _NUMBERS = 1 << 21  # candidates looked at at once
 
 
 def check_unranked(rule: str) -> None:
-    """Refuse a rule that does not exist.
-
-    Raises:
-        UnknownNameError: the message lists those there are.
-    """
+    """Refuse a rule that does not exist."""
     if rule not in UNRANKED_RULES:
         raise UnknownNameError("rule for unranked candidates", rule, UNRANKED_RULES)
 
@@ -59,13 +54,7 @@ class _Entries:
 
 
 class CandidateRanks:
-    """The candidates of one direction, held against its ground truth.
-
-    Args:
-        candidates: of every query, possibly memory-mapped.
-        adds_contrastive: whether the final score is matching + contrastive score.
-        positives: the direction's ground truth.
-    """
+    """The candidates of one direction, held against its ground truth."""
 
     def __init__(self, candidates: Candidates, adds_contrastive: bool, positives: Positives) -> None:
         self._candidates, self._adds, self._positives = candidates, adds_contrastive, positives
@@ -87,11 +76,6 @@ class CandidateRanks:
         """The direction's ranks under a rule.
 
         ``scores`` of the result only says which positives tie, for scores of two stages do not compare.
-
-        Args:
-            unranked: the rule.
-            every: the ranks of all positives instead of each query's best.
-            first: the first stage, which the rule ``contrastive`` needs.
         """
         inside = self._counted(self._query, self._row, self._score, self._final)
         outside = None

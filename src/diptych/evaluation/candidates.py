@@ -8,8 +8,6 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UsageError
 
-__all__ = ["PARTS", "Candidates"]
-
 PARTS = {"items": np.int64, "contrastive": np.float32, "matching": np.float32}
 """The arrays of one direction and their types on disk."""
 
@@ -43,17 +41,7 @@ class Candidates:
             )
 
     def check(self, gallery: int, what: str) -> None:
-        """Read every candidate once, in blocks.
-
-        Args:
-            gallery: how many items there were to choose from.
-            what: the direction, for messages.
-
-        Raises:
-            DataError: no candidate at all, an item outside the gallery or twice among the candidates of a
-                query, or candidates that are not in the order of their contrastive scores.
-            NumericalError: a score is NaN or infinite.
-        """
+        """Read every candidate once, in blocks."""
         if not self.items.size:
             raise DataError(
                 f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
@@ -100,11 +88,7 @@ class Candidates:
         return int(self.items.shape[1])
 
     def first(self, k: int) -> Candidates:
-        """The ``k`` best of the first stage alone, as if no more had been chosen.
-
-        Raises:
-            UsageError: more than there are, or less than one.
-        """
+        """The ``k`` best of the first stage alone, as if no more had been chosen."""
         if not 1 <= k <= self.k:
             raise UsageError(
                 f"k = {k}, but {self.k} candidates of each query were scored",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["expected_first_place", "expected_reciprocal", "found_within"]
-
 
 def found_within(
     before: np.ndarray, negatives: np.ndarray, positives: np.ndarray, cutoff: int | np.ndarray

@@ -21,8 +21,6 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
 
-__all__ = ["CHANGE_GROUPS", "JaccardOver", "JaccardPair", "change_groups", "jaccard_over"]
-
 CHANGE_GROUPS: Mapping[str, int] = {"decreased": -1, "increased": 1, "unchanged": 0}
 """The groups in the order of Table 5.4, and the number that stands for each."""
 
@@ -96,10 +94,6 @@ def change_groups(clean: np.ndarray, perturbed: np.ndarray) -> np.ndarray:
 
     Returns:
         (n,) int8: −1 where the changed query scores less, 1 where more, 0 where the same.
-
-    Raises:
-        DataError: not as many of one as of the other.
-        NumericalError: a value that is no number; queries that are not asked have no group.
     """
     clean, perturbed = np.asarray(clean, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     if clean.ndim != 1 or clean.shape != perturbed.shape:
@@ -120,9 +114,6 @@ def jaccard_over(conditions: Mapping[str, np.ndarray]) -> JaccardOver:
 
     Args:
         conditions: per condition, the (n,) groups of the same queries, of :func:`change_groups`.
-
-    Raises:
-        DataError: no condition, or groups of different queries.
     """
     if not conditions:
         raise DataError("no condition: at least one is needed, two for a similarity")

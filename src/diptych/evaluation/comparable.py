@@ -9,10 +9,8 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.evaluation.gain_galleries import OWN_GAINS
-from diptych.evaluation.ground_truth import DIRECTIONS
+from diptych.evaluation.positives import DIRECTIONS
 from diptych.evaluation.result import Result
-
-__all__ = ["check_comparable", "check_same_gains", "common_measures", "text_image_of"]
 
 _ABOUT = ("dataset", "split", "data", "positives")
 _FIELDS = {
@@ -36,17 +34,7 @@ def _said(result: Result) -> dict[str, Any]:
 
 
 def check_comparable(results: Sequence[Result], names: Sequence[str]) -> None:
-    """Refuse results that were not measured on the same thing; encoders and seeds may differ.
-
-    Args:
-        results: of the runs.
-        names: of the runs, for messages.
-
-    Raises:
-        MismatchError: the protocols differ in test set, queries, galleries or tie rule, or captions
-            belong to other images; the message has both values.
-        StorageError: a result without values per query, or of before it said which texts are of an image.
-    """
+    """Refuse results that were not measured on the same thing; encoders and seeds may differ."""
     first = _said(results[0])
     home = text_image_of(results[0], names[0])
     for result, name in zip(results[1:], names[1:], strict=True):
@@ -69,16 +57,7 @@ def check_comparable(results: Sequence[Result], names: Sequence[str]) -> None:
 
 
 def check_same_gains(results: Sequence[Result], names: Sequence[str], measures: Sequence[str]) -> list[str]:
-    """Refuse to compare a measure of gains by different relevance models; gives what a reader should know.
-
-    Args:
-        results: of the runs.
-        names: of the runs, for messages.
-        measures: what is compared.
-
-    Raises:
-        MismatchError: items are worth different things; the message has both.
-    """
+    """Refuse to compare a measure of gains by different relevance models; gives what a reader should know."""
     first, own = results[0].protocol.gains, []
     for measure in measures:
         for result, name in zip(results[1:], names[1:], strict=True):
@@ -96,11 +75,7 @@ def check_same_gains(results: Sequence[Result], names: Sequence[str], measures: 
 
 
 def text_image_of(result: Result, name: str) -> np.ndarray:
-    """The image each text was written for.
-
-    Raises:
-        StorageError: the result does not say, or has no values per query.
-    """
+    """The image each text was written for."""
     if result.text_image is None or not all(result.per_query.get(way) for way in DIRECTIONS):
         raise StorageError(
             f"{name} has no values per query, or does not say which texts belong to an image",
@@ -112,11 +87,7 @@ def text_image_of(result: Result, name: str) -> np.ndarray:
 def common_measures(
     results: Sequence[Result], names: Sequence[str], asked: Sequence[str] | None
 ) -> list[str]:
-    """The measures that all results hold, or those asked for.
-
-    Raises:
-        UsageError: one that was asked for is missing somewhere, or there is none in common.
-    """
+    """The measures that all results hold, or those asked for."""
     held = [{name: None for given in result.scores.values() for name in given} for result in results]
     if asked is None:
         common = [name for name in held[0] if all(name in other for other in held)]

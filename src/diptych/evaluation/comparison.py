@@ -7,11 +7,9 @@ from typing import Any, Literal, get_args
 
 from diptych.core.errors import UnknownNameError
 from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.corrections import CORRECTIONS, LEVEL, Correction, correction_text
+from diptych.evaluation.corrections import LEVEL, Correction, correction_text
 from diptych.evaluation.result import BOTH
 from diptych.evaluation.seeds import Spread
-
-__all__ = ["CORRECTIONS", "LEVEL", "TESTS", "Cell", "Comparison", "Correction", "Difference", "Test"]
 
 Test = Literal["randomisation", "t"]
 TESTS: tuple[Test, ...] = get_args(Test)
@@ -88,11 +86,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def difference(self, run: str, measure: str, direction: str = BOTH) -> Difference:
-        """One difference.
-
-        Raises:
-            UnknownNameError: there is none of that name.
-        """
+        """One difference."""
         for one in self.differences:
             if (one.run, one.measure, one.direction) == (run, measure, direction):
                 return one

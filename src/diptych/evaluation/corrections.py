@@ -12,8 +12,6 @@ from typing import Literal, get_args
 
 from diptych.core.errors import UnknownNameError
 
-__all__ = ["CORRECTIONS", "LEVEL", "Correction", "corrected", "correction_named", "correction_text"]
-
 Correction = Literal["bonferroni", "holm", "none"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
@@ -22,11 +20,7 @@ LEVEL = 0.05
 
 
 def correction_named(name: str) -> Correction:
-    """The correction of that name.
-
-    Raises:
-        UnknownNameError: there is none.
-    """
+    """The correction of that name."""
     for known in CORRECTIONS:
         if name == known:
             return known
@@ -38,8 +32,6 @@ def corrected(p: Sequence[float | None], correction: Correction) -> list[float |
 
     Args:
         p: of all that were tested; None where nothing was, which does not count.
-        correction: ``"bonferroni"`` multiplies each by their number; ``"holm"`` the smallest by their number,
-            the next by one less, and so on, none below the one before it; ``"none"``.
     """
     tested = sorted((value, place) for place, value in enumerate(p) if value is not None)
     found: list[float | None] = [None] * len(p)

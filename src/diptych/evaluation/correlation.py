@@ -21,8 +21,6 @@ from diptych.core.errors import DataError, NumericalError
 from diptych.evaluation.bootstrap import Bootstrap, interval
 from diptych.evaluation.ranks import available_threads
 
-__all__ = ["COEFFICIENTS", "Coefficient", "correlate", "weighted_correlations"]
-
 COEFFICIENTS = ("tau_b", "tau_c", "spearman", "pearson")
 """Kendall's two, Spearman's and Pearson's, in the order of every table."""
 
@@ -54,14 +52,6 @@ def correlate(
         x: (n,) numbers.
         y: (n,) numbers.
         cluster: (n,) whole numbers: entries that are drawn together, such as those of one image.
-        how: the resamples of clusters; none by default.
-
-    Returns:
-        Per name of :data:`COEFFICIENTS`, the coefficient.
-
-    Raises:
-        DataError: lists of different lengths.
-        NumericalError: NaN or infinity among them.
     """
     how = how or Bootstrap(samples=0)
     left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)

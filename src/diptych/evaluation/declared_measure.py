@@ -8,8 +8,6 @@ from typing import Literal, Self
 from diptych.core.errors import UsageError
 from diptych.evaluation.aggregates import MEAN, Aggregate
 
-__all__ = ["FAMILY", "DeclaredMeasure", "figures"]
-
 FAMILY = "@k"
 """How the name of a family of measures ends."""
 
@@ -51,11 +49,7 @@ class DeclaredMeasure:
         return self.kind != "rank"
 
     def at(self, cutoff: int) -> Self:
-        """The family's member with cut-off ``cutoff``.
-
-        Raises:
-            UsageError: the cut-off is not at least 1, or the measure takes none.
-        """
+        """The family's member with cut-off ``cutoff``."""
         if not self.name.endswith(FAMILY):
             raise UsageError(f"measure {self.name!r} takes no cut-off, got {cutoff}")
         if cutoff < 1:

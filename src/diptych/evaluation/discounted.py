@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["discounted_gain", "discounts", "normalised_gain"]
-
 
 def discounts(depth: int) -> np.ndarray:
     """(depth,) one over log2(place + 1), places counted from 1: 1, 0.63, 0.5, …"""

@@ -24,8 +24,6 @@ from diptych.evaluation.corrections import LEVEL, corrected, correction_named
 from diptych.evaluation.drops import Asked, Paired, asked_of
 from diptych.evaluation.paired import randomisation_tests, shares_of
 
-__all__ = ["DropDifference", "OwnDrop", "drop_differences"]
-
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """Of the greatest of a query's values: what lies below is rounding of four values added and subtracted."""
 
@@ -110,20 +108,6 @@ def drop_differences(
     Args:
         pairs: per condition and measure the first model's queries and the second's: the same queries in the
             same order, with the same clusters. Each model's seeds are averaged query by query.
-        samples: resamples for the intervals; 0 for none.
-        flips: random swaps; a p-value is at least 1 / (flips + 1), or exact where all swaps are fewer.
-        seed: of resamples and swaps.
-        confidence: coverage of the intervals, which are not corrected.
-        correction: ``"holm"``, ``"bonferroni"`` or ``"none"``.
-
-    Returns:
-        One per pair, in their order. Where no query differs, the difference is exactly 0, its interval
-        [0, 0] and p 1; it counts in the correction like any other.
-
-    Raises:
-        UsageError: a correction, number of samples or flips that cannot be.
-        DataError: values that do not belong together, or no query that is asked.
-        NumericalError: a value that is no number, of a query that is asked.
     """
     how, correct = Bootstrap(samples, confidence, seed), correction_named(correction)
     if flips < 1:
@@ -171,12 +155,7 @@ def drop_differences(
 
 
 def _both(first: Paired, second: Paired) -> _Both:
-    """Two models' queries, checked to be the same.
-
-    Raises:
-        DataError: they are of another condition, measure or number, other clusters, or not asked alike.
-        NumericalError: a value of a query that is asked is not finite.
-    """
+    """Two models' queries, checked to be the same."""
     names = [(one.condition, one.measure, one.less_is_better) for one in (first, second)]
     if names[0] != names[1]:
         raise DataError(f"{names[0]} and {names[1]} are compared", "a condition and a measure in common")

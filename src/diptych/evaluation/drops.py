@@ -19,8 +19,6 @@ from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
 from diptych.evaluation.corrections import LEVEL, corrected, correction_named, correction_text
 from diptych.evaluation.paired import randomisation_tests, shares_of
 
-__all__ = ["Asked", "Drop", "Paired", "asked_of", "drops", "drops_line"]
-
 
 @dataclass(frozen=True, eq=False)
 class Paired:
@@ -108,25 +106,7 @@ def drops(
     confidence: float = 0.95,
     correction: str = "holm",
 ) -> list[Drop]:
-    """The drop of every pair, corrected over all of them.
-
-    Args:
-        pairs: one per condition and measure. Queries whose clean value is NaN are left out of both.
-        samples: resamples for the intervals; 0 for none.
-        flips: random swaps; a p-value is at least 1 / (flips + 1), or exact where all swaps are fewer.
-        seed: of resamples and swaps.
-        confidence: coverage of the intervals, which are not corrected.
-        correction: ``"holm"``, ``"bonferroni"`` or ``"none"``.
-
-    Returns:
-        One per pair, in their order. Where no query differs, the difference is exactly 0, its interval
-        [0, 0] and p 1; it counts in the correction like any other.
-
-    Raises:
-        UsageError: a correction, number of samples or flips that cannot be.
-        DataError: values that do not belong together, or no query that is asked.
-        NumericalError: a value that is no number, of a query that is asked.
-    """
+    """The drop of every pair, corrected over all of them."""
     how, correct = Bootstrap(samples, confidence, seed), correction_named(correction)
     if flips < 1:
         raise UsageError(f"flips are {flips}, at least 1 is needed")
@@ -181,14 +161,7 @@ def drops_line(
     correction: str = "holm",
     what: str = "differences to the clean queries",
 ) -> str:
-    """One line: what is resampled, what is tested, what was corrected for.
-
-    Args:
-        what: is tested; the others are those of :func:`drops`.
-
-    Raises:
-        UnknownNameError: no such correction.
-    """
+    """One line: what is resampled, what is tested, what was corrected for."""
     name = correction_named(correction)
     parts = [f"{what}, paired by query"]
     if samples:
@@ -202,12 +175,7 @@ def drops_line(
 
 
 def asked_of(pair: Paired) -> Asked:
-    """A pair's queries that are asked, checked.
-
-    Raises:
-        DataError: shapes that do not belong together, or no query is asked.
-        NumericalError: a value of a query that is asked is not finite.
-    """
+    """A pair's queries that are asked, checked."""
     what = f"{pair.condition}, {pair.measure}"
     clean = np.asarray(pair.clean, dtype=np.float64)
     perturbed = np.atleast_2d(np.asarray(pair.perturbed, dtype=np.float64))

@@ -10,9 +10,10 @@ import numpy as np
 from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.gain_galleries import GainGalleries
 from diptych.evaluation.galleries import measure_galleries
-from diptych.evaluation.ground_truth import Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.measuring import DEFAULT_MEASURES, AnyMeasure
 from diptych.evaluation.partitioning import Fold, partition
+from diptych.evaluation.positives import Direction
 from diptych.evaluation.products import check_rows
 from diptych.evaluation.ranks import (
     DEFAULT_BLOCK,
@@ -30,8 +31,6 @@ from diptych.evaluation.sources import GivenScores, ScoreSource
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-__all__ = ["evaluate", "evaluate_scores", "evaluate_sparse"]
 
 _COSINE = 1 + 1e-3  # the greatest a cosine of rounded rows may be
 
@@ -183,15 +182,6 @@ def evaluate_sparse(
     Args:
         images: (n, |V|) sparse rows of term weights.
         texts: (m, |V|) sparse rows over the same terms.
-        ground_truth: which texts are relevant to which images.
-        measures, protocol, ties, relevance, grades, bootstrap: as of :func:`evaluate`.
-        image_ids, text_ids, block, about: as of :func:`evaluate`.
-        threads: workers; all available cores by default.
-
-    Raises:
-        DataError: sizes or widths that disagree, an empty side, rows that are not numbers.
-        NumericalError: a weight that is not finite, its row named.
-        UnknownNameError: a measure, protocol or tie rule that does not exist.
     """
     from diptych.evaluation.sparse_products import SparseProducts
 

@@ -12,9 +12,10 @@ from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.candidate_ranks import CandidateRanks, check_unranked
 from diptych.evaluation.first_stage import FirstStage, first_stages
 from diptych.evaluation.galleries import measure_galleries
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.measuring import DEFAULT_MEASURES, AnyMeasure
 from diptych.evaluation.partitioning import Fold, Partition, partition
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.protocol import Reranking
 from diptych.evaluation.ranks import DEFAULT_BLOCK, Ranks, check_sizes, ranks_from_source
 from diptych.evaluation.reranked import Reranked
@@ -22,8 +23,6 @@ from diptych.evaluation.result import Result
 from diptych.evaluation.similarities import similarity as similarity_of
 from diptych.evaluation.sources import ScoreSource
 from diptych.evaluation.ties import check_rule
-
-__all__ = ["check_one_gallery", "evaluate_reranked"]
 
 
 def evaluate_reranked(
@@ -54,28 +53,8 @@ def evaluate_reranked(
     every item has a place and chance is that of the whole gallery.
 
     Args:
-        reranked: the candidates of both directions and their scores.
-        ground_truth: which texts are relevant to which images.
-        measures: names such as ``"R@5"`` (any cut-off), or measures.
-        k: take only the k best candidates of the first stage, as if no more had been scored; all by default.
-        unranked: ``"miss"``, ``"contrastive"`` or ``"published"``; see
-            :mod:`diptych.evaluation.candidate_ranks`.
         images: (n, d) float32 rows of the first stage; ``"contrastive"`` needs them.
         texts: (m, d) float32 rows of the first stage.
-        similarity: how rows are compared: ``"cosine"`` or ``"order"``.
-        protocol: one of those with a single gallery: candidates were chosen from all of it.
-        ties: the tie rule; ``"compat"`` for ``unranked="published"``, ``"expected"`` else, by default.
-        bootstrap: how confidence intervals are made; none by default.
-        image_ids, text_ids: for messages.
-        block, threads: of the first stage's ranks.
-        about: dataset, split, fingerprints, ...: JSON-able, printed with the numbers.
-
-    Raises:
-        UsageError: k is more than was scored or less than 1, a protocol of several galleries, rows that
-            are needed and not given, a measure of gains.
-        DataError: sizes that disagree, candidates that cannot be.
-        NumericalError: a score or row that is not finite.
-        UnknownNameError: a measure, rule, similarity, protocol or tie rule that does not exist.
     """
     check_unranked(unranked)
     ties = ties or ("compat" if unranked == "published" else "expected")
@@ -119,12 +98,7 @@ def evaluate_reranked(
 
 
 def check_one_gallery(protocol: str) -> Partition:
-    """The protocol called ``protocol``, when it has one gallery.
-
-    Raises:
-        UsageError: it cuts the test set into several; candidates would have to be chosen from each.
-        UnknownNameError: no such protocol.
-    """
+    """The protocol called ``protocol``, when it has one gallery."""
     chosen = partition(protocol)
     if chosen.count > 1:
         raise UsageError(

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.ranks import Ranks
 from diptych.evaluation.sources import ScoreSource
 from diptych.evaluation.tallies import Tally
-
-__all__ = ["FirstStage", "first_stages"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +32,7 @@ class FirstStage:
 def first_stages(
     source: ScoreSource, truth: GroundTruth, ranks: Mapping[Direction, Ranks]
 ) -> dict[Direction, FirstStage]:
-    """Both directions.
-
-    Args:
-        source: the first stage's scores.
-        truth: who describes whom.
-        ranks: of every positive by ``source``.
-    """
+    """Both directions."""
     found: dict[Direction, FirstStage] = {}
     for name in DIRECTIONS:
         positives, is_image = truth.positives(name), name == "i2t"

@@ -9,12 +9,11 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.evaluation.gain_measure import Gain, Gained, GainMeasure
 from diptych.evaluation.gaining import gained
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.partitioning import Fold
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.relevance import Grades, Relevance
 from diptych.evaluation.sources import ScoreSource
-
-__all__ = ["OWN_GAINS", "GainGalleries", "check_no_gains"]
 
 OWN_GAINS = "the cosine by the evaluated model"
 """How the protocol says that no other model says how relevant an item is."""
@@ -26,13 +25,7 @@ class GainGalleries:
     """Gains of every gallery.
 
     Args:
-        truth: of the whole test set.
-        source_of: what ranks a gallery.
         own_of: from a gallery and what ranks it to the evaluated model's similarities; None where it has none.
-        no_own: why it has none, as the subject of a sentence.
-        relevance: the model that says how relevant an item is; the evaluated one by default.
-        grades: grades of pairs; labels alone by default.
-        block: scores held at once.
     """
 
     def __init__(
@@ -51,12 +44,7 @@ class GainGalleries:
         self._relevance, self._grades = relevance, grades
 
     def check(self, measures: Sequence[GainMeasure]) -> None:
-        """Refuse what cannot be computed, before anything is.
-
-        Raises:
-            UsageError: gains by the evaluated model, which gives no similarities.
-            DataError, NumericalError: relevance rows that cannot be.
-        """
+        """Refuse what cannot be computed, before anything is."""
         of_similarity = [member for member in measures if member.gain.of == "similarity"]
         if not of_similarity:
             return
@@ -127,11 +115,7 @@ class GainGalleries:
 
 
 def check_no_gains(measures: Sequence[object]) -> None:
-    """Refuse measures of gains where only candidates were ranked.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Refuse measures of gains where only candidates were ranked."""
     for member in measures:
         if isinstance(member, GainMeasure):
             raise UsageError(

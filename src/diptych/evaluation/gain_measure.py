@@ -15,8 +15,6 @@ import numpy as np
 
 from diptych.evaluation.declared_measure import DeclaredMeasure
 
-__all__ = ["Gain", "GainMeasure", "Gained"]
-
 
 @dataclass(frozen=True)
 class Gain:

@@ -10,17 +10,16 @@ import numpy as np
 
 from diptych.evaluation.bootstrap import Bootstrap, interval, resample
 from diptych.evaluation.gain_galleries import GainGalleries, check_no_gains
-from diptych.evaluation.gain_measure import Gain, Gained
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.gain_measure import Gain, Gained, GainMeasure
+from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.measures.rank import best_ranks
-from diptych.evaluation.measuring import AnyMeasure, GainMeasure, Measure, Sum, resolve
+from diptych.evaluation.measuring import AnyMeasure, Measure, Sum, resolve
 from diptych.evaluation.partitioning import Fold, Partition
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.protocol import Reranking, protocol_of
 from diptych.evaluation.ranks import Ranks
 from diptych.evaluation.result import BOTH, Result, Score
 from diptych.evaluation.ties import check_rule, tie_groups
-
-__all__ = ["Ranker", "measure_galleries"]
 
 Ranker = Callable[[Fold, bool], dict[Direction, Ranks]]
 """From a gallery, and whether every positive is wanted, to ranks per direction."""
@@ -91,22 +90,9 @@ def measure_galleries(
     """Rank and measure every gallery of a partition.
 
     Args:
-        rank: ranks one gallery.
-        truth: of the whole test set.
-        asked: names of measures, or measures.
-        chosen: how the test set is cut into galleries.
-        ties: the tie rule.
-        bootstrap: how intervals are made; none by default.
-        about: what else the numbers depend on.
-        similarity: what scores are, for the protocol.
         reranking: the second stage, for the protocol. Where it leaves items unranked, chance levels are
             those of a ranker that draws as many items at random and ranks no others.
         gains: what items are worth; None where only candidates are ranked.
-
-    Raises:
-        UsageError: a measure of gains that these scores do not give.
-        DataError: a test set that is not the partition's.
-        UnknownNameError: a measure or tie rule that does not exist.
     """
     plain, sums = resolve(asked)
     how = bootstrap or Bootstrap(samples=0)

@@ -6,23 +6,12 @@ import numpy as np
 
 from diptych.core.errors import DataError
 from diptych.evaluation.gain_measure import Gain
-from diptych.evaluation.ground_truth import Direction, Positives
+from diptych.evaluation.positives import Direction, Positives
 from diptych.evaluation.relevance import Grades
-
-__all__ = ["GradeTable"]
 
 
 class GradeTable:
-    """Grades of pairs, asked from one direction.
-
-    Args:
-        positives: labelled matches; one without a grade has the highest.
-        direction: who asks.
-        grades: grades of pairs; without them a match has grade 1.
-
-    Raises:
-        DataError: a grade of a pair outside the test set.
-    """
+    """Grades of pairs, asked from one direction."""
 
     def __init__(self, positives: Positives, direction: Direction, grades: Grades | None) -> None:
         self._width = max(positives.gallery, 1)

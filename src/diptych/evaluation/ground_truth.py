@@ -19,8 +19,6 @@ from diptych.evaluation.positives import (
     positives_of,
 )
 
-__all__ = ["DIRECTIONS", "Direction", "GroundTruth", "Positives"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:

@@ -21,11 +21,10 @@ from diptych.core.errors import DataError, NumericalError
 from diptych.evaluation.bootstrap import Bootstrap, clusters
 from diptych.evaluation.correlation import Coefficient, correlate
 from diptych.evaluation.discounted import discounts
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.measuring import Sum, measure
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.sources import ScoreSource
-
-__all__ = ["Agreement", "HumanAgreement", "JudgedPairs", "agreement_with_people", "condensed_gain"]
 
 _LEAST = 2  # judged items that make an order
 
@@ -40,10 +39,6 @@ class JudgedPairs:
         ratings: (n,) float64, the more the better.
         lowest: the rating of a pair that has nothing to do with each other: it is no gain.
         what: where they come from, for protocols.
-
-    Raises:
-        DataError: lists of different lengths, or none at all.
-        NumericalError: a rating is not finite, or below the lowest.
     """
 
     images: np.ndarray
@@ -113,10 +108,6 @@ def condensed_gain(
         scores: (n,) the model's score of each judged pair.
         queries: (n,) the query of each.
         gains: (n,) what people gave, 0 or more.
-        n_queries: how many queries there are.
-
-    Returns:
-        The values, and how many queries with judged items have none, by reason.
     """
     counts = np.bincount(queries, minlength=n_queries)
     place = np.arange(len(queries)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -152,18 +143,6 @@ def agreement_with_people(
     """Correlate kinds of gain with ratings of pairs, and measures with the nDCG of condensed lists.
 
     Intervals resample images: pairs with those of the same image, queries as everywhere.
-
-    Args:
-        judged: what people said.
-        source: scores of the evaluated model: the order of lists.
-        truth: which texts are labelled matches of which images.
-        gains: per kind of gain, its value for each judged pair.
-        per_query: per direction and measure, one value per query, NaN for one that is not asked; measures of
-            ranks, where less is better, are left out.
-        how: the bootstrap; no intervals by default.
-
-    Raises:
-        DataError: a pair outside the test set.
     """
     how = how or Bootstrap(samples=0)
     for side, rows, size in (("image", judged.images, truth.n_images), ("text", judged.texts, truth.n_texts)):

@@ -20,18 +20,61 @@ from diptych.core.registry import Registry
 from diptych.evaluation.declared_measure import FAMILY, DeclaredMeasure, figures
 from diptych.evaluation.gain_measure import GainMeasure
 from diptych.evaluation.ties import TieGroups, tied_throughout
-from diptych.evaluation.truncation import truncated_chance
 
-__all__ = [
-    "DEFAULT_MEASURES",
-    "MEASURES",
-    "AnyMeasure",
-    "GainMeasure",
-    "Measure",
-    "Sum",
-    "measure",
-    "resolve",
-]
+# What a ranker that knows nothing gets when it ranks only k items of the gallery.
+#
+# It draws k items, every k equally likely, and puts them in a random order; the others are unranked. How
+# many of a query's positives it draws follows the hypergeometric distribution; given that number, they lie
+# anywhere among the k.
+
+
+def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
+    """Probabilities of 0, 1, …, min(relevant, ranked) positives among ``ranked`` items drawn of a gallery.
+
+    C(R, h) C(N - R, k - h) / C(N, k), each from its neighbour's, so that no binomial has to be written out.
+    """
+    h = np.arange(min(relevant, ranked) + 1)
+    possible = ranked - h <= gallery - relevant
+    others = gallery - relevant - ranked + h
+    ratio = (relevant - h + 1.0) * (ranked - h + 1.0) / (np.maximum(h, 1) * np.maximum(others, 1.0))
+    ratio[0] = 1.0
+    # The least possible number stands first among the possible; its weight is any number.
+    first = int(np.argmax(possible))
+    steps = np.where(possible & (h > first), np.log(np.maximum(ratio, 1e-300)), 0.0)
+    logs = np.where(possible, np.cumsum(steps), -np.inf)
+    weights = np.exp(logs - logs.max())
+    chances: np.ndarray = weights / weights.sum()
+    return chances
+
+
+def truncated_chance(
+    values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
+) -> np.ndarray:
+    """The expectation of a measure per kind of query, when only ``ranked`` random items are ranked.
+
+    Args:
+        kinds: (n,) positives of each kind of query.
+    """
+    chances = [drawn_positives(int(kind), gallery, ranked) for kind in kinds]
+    kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
+    drawn = np.concatenate([np.arange(len(part)) for part in chances])
+    query = np.flatnonzero(drawn > 0)
+    nothing = np.zeros(len(query), dtype=np.int64)
+    cases = TieGroups(
+        query=query,
+        before=nothing,
+        found=nothing,
+        negatives=np.maximum(ranked - drawn[query], 0),
+        positives=drawn[query],
+        relevant=kinds[kind],
+        gallery=gallery,
+        complete=True,
+    )
+    expected: np.ndarray = np.bincount(
+        kind, weights=np.concatenate(chances) * values(cases), minlength=len(kinds)
+    )
+    return expected
+
 
 _CUTOFF = re.compile(r"(?P<family>.+)@(?P<cutoff>[0-9]+)")
 
@@ -52,11 +95,7 @@ class Measure(DeclaredMeasure):
     chance_of: Callable[[np.ndarray, int, int], float] | None = field(default=None, repr=False)
 
     def values(self, groups: TieGroups) -> np.ndarray:
-        """(n_queries,) float64; a query without a positive has 0, or the rank after the last.
-
-        Raises:
-            UsageError: it needs the ranks of all positives and only the best are there.
-        """
+        """(n_queries,) float64; a query without a positive has 0, or the rank after the last."""
         if self.positives == "all" and not groups.complete:
             raise UsageError(f"{self.name} needs the ranks of all positives", "rank with every=True")
         return self.per_query(groups, self.cutoff)
@@ -66,8 +105,6 @@ class Measure(DeclaredMeasure):
 
         Args:
             relevant: (n_queries,) positives of each query.
-            gallery: size of the gallery.
-            ranked: how many items, drawn at random, are ranked at all; the whole gallery by default.
         """
         ranked = gallery if ranked is None else min(ranked, gallery)
         if self.chance_of is not None:
@@ -106,12 +143,7 @@ MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.evaluation.measure
 
 
 def measure(name: str) -> AnyMeasure:
-    """The measure called ``name``, e.g. ``"R@5"``, ``"medr"``.
-
-    Raises:
-        UnknownNameError: no such measure; the message lists those there are.
-        UsageError: a family without its cut-off, or a cut-off below 1.
-    """
+    """The measure called ``name``, e.g. ``"R@5"``, ``"medr"``."""
     found = _CUTOFF.fullmatch(name)
     if found is None:
         member = MEASURES.get(name)
@@ -125,12 +157,7 @@ def measure(name: str) -> AnyMeasure:
 
 
 def resolve(names: Iterable[str | AnyMeasure]) -> tuple[list[Measure | GainMeasure], list[Sum]]:
-    """The measures to compute, parts of sums included and each once, and the sums.
-
-    Raises:
-        UnknownNameError: a name that no measure has.
-        UsageError: no name at all.
-    """
+    """The measures to compute, parts of sums included and each once, and the sums."""
     wanted = [measure(name) if isinstance(name, str) else name for name in names]
     if not wanted:
         raise UsageError("no measure was asked for", f"for example {', '.join(DEFAULT_MEASURES)}")

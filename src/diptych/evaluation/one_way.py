@@ -11,16 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
+from diptych.evaluation.gain_measure import GainMeasure
 from diptych.evaluation.gaining import gained
-from diptych.evaluation.ground_truth import Direction, GroundTruth, Positives
-from diptych.evaluation.measuring import GainMeasure, Measure, resolve
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.measuring import Measure, resolve
+from diptych.evaluation.positives import Direction, Positives
 from diptych.evaluation.ranks import DEFAULT_BLOCK, ranks_from_source
 from diptych.evaluation.relevance import Grades, Relevance, own_similarity
 from diptych.evaluation.similarities import similarity as similarity_of
 from diptych.evaluation.sources import ScoreSource
 from diptych.evaluation.ties import check_rule, tie_groups
-
-__all__ = ["measure_queries"]
 
 
 def measure_queries(
@@ -42,26 +42,9 @@ def measure_queries(
     Args:
         queries: (n, d) float32 rows.
         gallery: (m, d) float32 rows.
-        positives: the relevant gallery rows of these queries: ``GroundTruth.t2i`` or ``.i2t``, of fewer
-            queries ``.taken(rows)``.
-        measures: names such as ``"R@10"``, ``"MRR"``, ``"DCG_CM@10"``.
-        relevance: rows of the same queries and of the gallery by the model that says how relevant an
-            item is; the evaluated rows themselves by default.
-        similarity: ``"cosine"`` or ``"order"``.
-        query_side: ``"t2i"``: queries are texts and the gallery images; ``"i2t"``: the other way.
-        ties: the tie rule.
-        grades: grades of pairs for graded measures, by the rows of these queries and the gallery.
-        block: scores held at once.
-        threads: workers; all available cores by default.
 
     Returns:
         Per measure, (n,) float64, in the order of ``measures``.
-
-    Raises:
-        DataError: sizes that disagree, an empty gallery, different widths.
-        NumericalError: a row that is not finite, named.
-        UnknownNameError: a measure, similarity or tie rule that does not exist.
-        UsageError: a sum over both directions, or gains by the penalties of order embeddings.
     """
     plain, sums = resolve(measures)
     if sums:

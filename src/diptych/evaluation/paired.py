@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Shares", "randomisation_tests", "shares_of", "t_test"]
-
 _CHUNK_NUMBERS = 1 << 21
 _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between two orders of adding
 
@@ -48,7 +46,6 @@ def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> Sh
     Args:
         differences: (n,) one run's value less the other's, per query.
         cluster: (n,) the cluster of each query.
-        clusters: how many there are.
     """
     sums = np.bincount(cluster, weights=differences, minlength=clusters)
     counts = np.bincount(cluster, minlength=clusters)
@@ -105,8 +102,6 @@ def randomisation_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
 
     Args:
         parts: (clusters, n) what each cluster adds to each of n differences.
-        flips: how many random swaps.
-        seed: of the coin.
 
     Returns:
         (n,) at least 1 / (flips + 1) where swaps are random: the one that was observed is counted in.

@@ -16,8 +16,6 @@ from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.evaluation.ground_truth import GroundTruth
 
-__all__ = ["PARTITIONS", "Fold", "Partition", "partition"]
-
 _FOLDS = re.compile(r"folds\((?P<count>[0-9]+)\)")
 _FAMILY = "folds(n)"
 
@@ -55,12 +53,7 @@ class Partition:
     check: Callable[[GroundTruth], None] = field(default=_accept, repr=False)
 
     def folds(self, ground_truth: GroundTruth) -> Iterator[Fold]:
-        """The galleries, each with its ground truth.
-
-        Raises:
-            UsageError: the images cannot be cut into so many equal parts, a text belongs to no image
-                and so to no part, or the test set is not the protocol's.
-        """
+        """The galleries, each with its ground truth."""
         self.check(ground_truth)
         if self.count == 1:
             yield Fold(slice(0, ground_truth.n_images), slice(0, ground_truth.n_texts), ground_truth)
@@ -94,12 +87,7 @@ PARTITIONS: Registry[Partition] = Registry("protocol", "diptych.evaluation.proto
 
 
 def partition(name: str) -> Partition:
-    """The protocol called ``name``: ``"full"``, ``"coco-1k"``, ``"coco-5k"``, ``"folds(10)"``, ...
-
-    Raises:
-        UnknownNameError: no such protocol; the message lists those there are.
-        UsageError: no number of folds.
-    """
+    """The protocol called ``name``: ``"full"``, ``"coco-1k"``, ``"coco-5k"``, ``"folds(10)"``, ..."""
     found = _FOLDS.fullmatch(name)
     if found is None:
         if name == _FAMILY:

@@ -11,8 +11,6 @@ import numpy as np
 from diptych.core.distinct import distinct
 from diptych.core.errors import DataError
 
-__all__ = ["DIRECTIONS", "Direction", "Positives", "as_rows", "check_range", "frozen", "positives_of"]
-
 Direction = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
@@ -86,11 +84,7 @@ def positives_of(queries: np.ndarray, rows: np.ndarray, n_queries: int, gallery:
 
 
 def check_range(what: str, values: np.ndarray, size: int) -> None:
-    """Refuse rows outside [0, size).
-
-    Raises:
-        DataError: the message has the first of them and its place.
-    """
+    """Refuse rows outside [0, size)."""
     outside = np.flatnonzero((values < 0) | (values >= size))
     if len(outside):
         where = int(outside[0])
@@ -101,11 +95,7 @@ def check_range(what: str, values: np.ndarray, size: int) -> None:
 
 
 def as_rows(what: str, values: object) -> np.ndarray:
-    """A list of whole numbers as int64.
-
-    Raises:
-        DataError: something else.
-    """
+    """A list of whole numbers as int64."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise DataError(

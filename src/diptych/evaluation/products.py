@@ -19,8 +19,6 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
 
-__all__ = ["check_rows", "distinct", "pair_scores", "rounding_band"]
-
 _CHUNK_NUMBERS = 1 << 17  # float64 numbers multiplied at once: 1 MB, which stays in cache
 _CHECK_NUMBERS = 1 << 20
 _SMALLEST_NORMAL = {np.dtype(kind): float(np.finfo(kind).tiny) for kind in (np.float32, np.float64)}
@@ -52,10 +50,8 @@ def rounding_band(width: int, kind: np.dtype, left_norm: np.ndarray, right_norm:
     """How far a matrix product of type ``kind`` may be from the exact score, per left row.
 
     Args:
-        width: d, the length of the rows.
         kind: float32 or float64, what the product is computed in.
         left_norm: (n,) norms of the left rows.
-        right_norm: the largest norm on the right.
 
     Returns:
         (n,) float64, infinite where the product could overflow.
@@ -82,15 +78,9 @@ def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) ->
 
     Args:
         rows: (n, d) float32, possibly memory-mapped; read once, in blocks.
-        side: what a row is, for messages: ``"image"``, ``"text"``.
-        ids: the rows' ids, for messages.
 
     Returns:
         (n,) float64, rounded up a little so that they can serve in a bound.
-
-    Raises:
-        DataError: not a matrix of float32, or as many ids as rows are missing.
-        NumericalError: a row holds NaN or infinity; the message names side, row and id.
     """
     if rows.ndim != 2 or rows.dtype != np.float32:
         raise DataError(

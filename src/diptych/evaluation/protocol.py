@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.ground_truth import DIRECTIONS, GroundTruth
-from diptych.evaluation.measuring import GainMeasure, Measure
+from diptych.evaluation.gain_measure import GainMeasure
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.measuring import Measure
 from diptych.evaluation.partitioning import Partition
-
-__all__ = ["Protocol", "Reranking", "protocol_of"]
+from diptych.evaluation.positives import DIRECTIONS
 
 _REST = {
     "miss": "which rank after the gallery",

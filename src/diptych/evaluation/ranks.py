@@ -18,21 +18,12 @@ import numpy as np
 
 from diptych.core.errors import DataError, UsageError
 from diptych.core.progress import task
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.similarities import similarity as similarity_of
 from diptych.evaluation.sources import GivenScores, ScoreSource
 from diptych.evaluation.tallies import Tally
 from diptych.evaluation.tiles import TileCounter
-
-__all__ = [
-    "DEFAULT_BLOCK",
-    "Ranks",
-    "available_threads",
-    "check_sizes",
-    "ranks_from_rows",
-    "ranks_from_scores",
-    "ranks_from_source",
-]
 
 DEFAULT_BLOCK = 2_500_000
 # 500 by 5,000: large enough for the product to run at full speed, and wide enough for NumPy's broadcast
@@ -91,11 +82,7 @@ def available_threads() -> int:
 
 
 def check_sizes(images: np.ndarray, texts: np.ndarray, ground_truth: GroundTruth) -> None:
-    """Refuse rows that are not those of the ground truth.
-
-    Raises:
-        DataError: more or fewer rows; the message has both numbers.
-    """
+    """Refuse rows that are not those of the ground truth."""
     sizes = {"image": ground_truth.n_images, "text": ground_truth.n_texts}
     for (side, size), rows in zip(sizes.items(), (images, texts), strict=True):
         n = np.shape(rows)[0]  # sparse rows have no length
@@ -123,23 +110,6 @@ def ranks_from_rows(
     Args:
         images: (n, d) float32 rows, possibly memory-mapped.
         texts: (m, d) float32 rows.
-        ground_truth: which belong together.
-        every: the ranks of all positives instead of each query's best. It takes one more comparison
-            of the whole tile for every further positive of the query with the most.
-        similarity: ``"cosine"`` or ``"order"``; see :mod:`diptych.evaluation.similarities`.
-        image_ids: for messages.
-        text_ids: for messages.
-        block: scores held at once by one worker.
-        threads: workers; one and a quarter of the available cores by default, for the product itself
-            runs on all of them and the others only count meanwhile.
-
-    Returns:
-        Per direction, the ranks.
-
-    Raises:
-        DataError: sizes that disagree, or an empty side.
-        NumericalError: a row that is not finite, named.
-        UnknownNameError: no such similarity.
     """
     check_sizes(images, texts, ground_truth)
     source = similarity_of(similarity).source(images, texts, image_ids, text_ids)
@@ -154,12 +124,7 @@ def ranks_from_scores(
     block: int = DEFAULT_BLOCK,
     threads: int | None = None,
 ) -> dict[Direction, Ranks]:
-    """Ranks by a given score matrix (n_images, n_texts), compared exactly as its numbers are.
-
-    Raises:
-        DataError: another shape, not numbers, or an empty side.
-        NumericalError: NaN or infinity, with its place.
-    """
+    """Ranks by a given score matrix (n_images, n_texts), compared exactly as its numbers are."""
     source = GivenScores(scores, ground_truth)
     return ranks_from_source(source, ground_truth, every=every, block=block, threads=threads)
 

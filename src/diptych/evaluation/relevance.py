@@ -8,22 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.evaluation.ground_truth import Direction, Positives
+from diptych.evaluation.positives import Direction, Positives
 from diptych.evaluation.products import check_rows
 from diptych.evaluation.sources import RowProducts, ScoreSource
-
-__all__ = ["Grades", "Relevance", "own_similarity", "unit_rows"]
 
 _UNIT = 1e-4  # how far from 1 the length of a row may be that counts as 1: rows kept in half precision
 
 
 def unit_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) -> np.ndarray:
-    """The same rows where all have length 1 (or 0); else a copy of length 1, so that products are cosines.
-
-    Raises:
-        DataError: not a float32 matrix.
-        NumericalError: a row is not finite; the message names it.
-    """
+    """The same rows where all have length 1 (or 0); else a copy of length 1, so that products are cosines."""
     rows = np.asarray(rows)
     check_rows(rows, side, ids)  # whose norms are bounds: of 1,024 columns 1e-4 too long
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
@@ -55,12 +48,7 @@ class Relevance:
         return Relevance(self.images[images], self.texts[texts], self.name)
 
     def source(self, n_images: int, n_texts: int) -> RowProducts:
-        """The cosines.
-
-        Raises:
-            DataError: more or fewer rows than are evaluated, different widths, or not float32 matrices.
-            NumericalError: a row is not finite.
-        """
+        """The cosines."""
         for side, rows, size in (("image", self.images, n_images), ("text", self.texts, n_texts)):
             if len(rows) != size:
                 raise DataError(
@@ -83,11 +71,6 @@ class Grades:
         values: (p,) float64, 0 or more.
         what: where they come from, for the protocol.
         top: the highest grade of the scale; that of ``values`` where it is 0.
-
-    Raises:
-        DataError: lists of different lengths, a pair twice.
-        NumericalError: a grade is not finite.
-        UsageError: a grade below 0: gains would not be gains.
     """
 
     images: np.ndarray
@@ -149,13 +132,8 @@ def own_similarity(
     """How similar the evaluated model says two items are: its own scores where they are cosines.
 
     Args:
-        source: of the evaluated rows.
         images: (n, d) rows.
         texts: (m, d) rows; rows that are not of length 1 are copied and scaled.
-        similarity: how rows are compared.
-
-    Raises:
-        UsageError: they are compared by a penalty, which is no similarity in [0, 1].
     """
     if similarity != "cosine":
         raise UsageError(

@@ -19,9 +19,7 @@ import numpy as np
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
 from diptych.evaluation.candidates import PARTS, Candidates
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction
-
-__all__ = ["MARKER", "UNSCORED", "Candidates", "Reranked"]
+from diptych.evaluation.positives import DIRECTIONS, Direction
 
 MARKER = "reranked.json"
 """The file that marks a folder as stored candidates; written last."""
@@ -75,11 +73,7 @@ class Reranked:
         return scores
 
     def first(self, k: int) -> Reranked:
-        """As if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole.
-
-        Raises:
-            UsageError: more than were scored, or less than one.
-        """
+        """As if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
 
         def cut(one: Candidates, gallery: int) -> Candidates:
             return one if one.k == gallery <= k else one.first(k)
@@ -97,21 +91,12 @@ class Reranked:
         return table
 
     def check(self) -> None:
-        """Read everything once: items in range and once per query, scores finite, best candidate first.
-
-        Raises:
-            DataError, NumericalError: what :meth:`Candidates.check` raises; the message has the place.
-        """
+        """Read everything once: items in range and once per query, scores finite, best candidate first."""
         self.i2t.check(self.n_texts, "i2t")
         self.t2i.check(self.n_images, "t2i")
 
     def save(self, folder: Path | str) -> Path:
-        """Write six .npy files and ``reranked.json``; all or nothing.
-
-        Raises:
-            DataError, NumericalError: what :meth:`check` finds.
-            StorageError: the write failed; an older version in ``folder`` is untouched.
-        """
+        """Write six .npy files and ``reranked.json``; all or nothing."""
         self.check()
         folder = Path(folder)
         with atomic_folder(folder, MARKER) as temporary:
@@ -133,11 +118,7 @@ class Reranked:
 
     @classmethod
     def open(cls, folder: Path | str) -> Reranked:
-        """Memory-map what :meth:`save` wrote.
-
-        Raises:
-            StorageError: the folder is not one, of another version, or a file is damaged.
-        """
+        """Memory-map what :meth:`save` wrote."""
         folder = Path(folder)
         recover_folder(folder)
         header = read_json(folder / MARKER)

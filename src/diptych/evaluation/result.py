@@ -11,11 +11,9 @@ import numpy as np
 
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, read_json, write_json
-from diptych.evaluation.ground_truth import DIRECTIONS
 from diptych.evaluation.measuring import measure
+from diptych.evaluation.positives import DIRECTIONS
 from diptych.evaluation.protocol import Protocol, Reranking
-
-__all__ = ["BOTH", "Protocol", "Result", "Score", "TableRow"]
 
 BOTH = "both"  # where a sum over both directions is kept
 _FORMAT = 1
@@ -71,11 +69,7 @@ class Result:
     text_image: np.ndarray | None = None
 
     def score(self, name: str, direction: str = BOTH) -> Score:
-        """The score of one measure.
-
-        Raises:
-            UnknownNameError: no such direction, or the measure was not computed for it.
-        """
+        """The score of one measure."""
         if direction not in self.scores:
             raise UnknownNameError("direction", direction, self.scores)
         if name not in self.scores[direction]:
@@ -135,11 +129,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Result:
-        """The inverse of :meth:`to_dict`, also after a way through JSON.
-
-        Raises:
-            StorageError: another format.
-        """
+        """The inverse of :meth:`to_dict`, also after a way through JSON."""
         if given.get("format") != _FORMAT:
             raise StorageError(
                 f"an evaluation of format {given.get('format')}, this version reads {_FORMAT}",
@@ -175,11 +165,7 @@ class Result:
 
     @classmethod
     def open(cls, folder: Path | str) -> Result:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: the folder is not one, or of another version.
-        """
+        """Read what :meth:`save` wrote."""
         folder = Path(folder)
         result = cls.from_dict(read_json(folder / "evaluation.json"))
         try:

@@ -11,8 +11,6 @@ from diptych.core.errors import UsageError
 from diptych.evaluation.comparable import check_comparable
 from diptych.evaluation.result import Result
 
-__all__ = ["Spread", "spread_over_seeds"]
-
 
 @dataclass(frozen=True)
 class Spread:
@@ -44,19 +42,7 @@ class Spread:
 
 
 def spread_over_seeds(results: Sequence[Result], names: Sequence[str] | None = None) -> dict[str, Spread]:
-    """Mean and spread of each measure over runs that differ in nothing but their seed.
-
-    Args:
-        results: one per seed.
-        names: what to call them in messages.
-
-    Returns:
-        Under flat names as of :meth:`Result.values`: ``"i2t R@1"``, ``"rsum"``, …
-
-    Raises:
-        UsageError: no result.
-        MismatchError: they were not measured on the same test set in the same way.
-    """
+    """Mean and spread of each measure over runs that differ in nothing but their seed."""
     if not results:
         raise UsageError("no results to take a mean of", "give one evaluation per seed")
     called = list(names) if names is not None else [f"seed {number}" for number in range(len(results))]

@@ -9,21 +9,12 @@ import numpy as np
 from diptych.evaluation.positives import Direction
 from diptych.evaluation.sources import ScoreSource
 
-__all__ = ["NearQuery", "SidedScores"]
-
 NearQuery = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From a tile (queries, gallery) and the band of each query to which of its scores have to be exact."""
 
 
 class SidedScores:
-    """Scores of queries against a gallery.
-
-    Args:
-        source: scores of images against texts.
-        direction: ``"i2t"``: images ask for texts; ``"t2i"``: texts ask for images.
-        n_queries: how many queries.
-        gallery: how many gallery rows.
-    """
+    """Scores of queries against a gallery."""
 
     def __init__(self, source: ScoreSource, direction: Direction, n_queries: int, gallery: int) -> None:
         self.source, self.direction = source, direction

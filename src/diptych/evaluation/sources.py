@@ -12,10 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
-from diptych.evaluation.ground_truth import Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.positives import Direction
 from diptych.evaluation.products import check_rows, distinct, pair_scores, rounding_band
-
-__all__ = ["GivenScores", "RowProducts", "ScoreSource"]
 
 # Marks which entries of a tile lie within the given bands (per image, per text) of a threshold.
 NearThreshold = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -43,12 +42,6 @@ class RowProducts:
     Args:
         images: (n, d) float32, possibly memory-mapped.
         texts: (m, d) float32.
-        image_ids: for messages.
-        text_ids: for messages.
-
-    Raises:
-        DataError: different widths, or not float32 matrices.
-        NumericalError: a row is not finite.
     """
 
     def __init__(
@@ -118,11 +111,6 @@ class GivenScores:
 
     Args:
         scores: (n_images, n_texts) numbers.
-        ground_truth: whose sizes it must have.
-
-    Raises:
-        DataError: another shape, or not numbers.
-        NumericalError: NaN or infinity; the message names row and column.
     """
 
     def __init__(self, scores: np.ndarray, ground_truth: GroundTruth) -> None:

@@ -19,10 +19,8 @@ from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.core.progress import track
-from diptych.evaluation.ground_truth import Direction
+from diptych.evaluation.positives import Direction
 from diptych.evaluation.sources import NearThreshold
-
-__all__ = ["SparseProducts", "check_sparse_rows", "sparse_top_k"]
 
 _PAIRS = 1 << 14  # pairs scored at once, where single pairs are asked for
 
@@ -32,12 +30,6 @@ def check_sparse_rows(rows: csr_array, side: str, ids: Sequence[str] | None = No
 
     Args:
         rows: (n, |V|), sparse, float32; copied only where columns are out of order or come twice.
-        side: what a row is, for messages: ``"image"``, ``"text"``.
-        ids: the rows' ids, for messages.
-
-    Raises:
-        DataError: not a sparse matrix of float32, or as many ids as rows are missing.
-        NumericalError: a weight is NaN or infinite; the message names side, row and id.
     """
     if not issparse(rows) or rows.ndim != 2 or rows.dtype != np.float32:
         kind, shape = getattr(rows, "dtype", type(rows).__name__), getattr(rows, "shape", "no shape")
@@ -68,12 +60,6 @@ class SparseProducts:
     Args:
         images: (n, |V|) sparse float32, possibly memory-mapped.
         texts: (m, |V|) sparse float32 over the same terms.
-        image_ids: for messages.
-        text_ids: for messages.
-
-    Raises:
-        DataError: different widths, or not sparse float32 matrices.
-        NumericalError: a weight is not finite.
     """
 
     def __init__(
@@ -136,18 +122,9 @@ def sparse_top_k(
     Args:
         queries: (n, |V|) sparse float32 rows.
         gallery: (m, |V|) sparse float32 rows over the same terms; held once more in float64.
-        k: how many.
-        block: scores held at once.
-        query_ids: for messages.
-        gallery_ids: for messages.
 
     Returns:
         (n, min(k, m)) int64 gallery rows, -1 where a query finds fewer, and their exact scores, float64, 0 there.
-
-    Raises:
-        UsageError: k or block below 1.
-        DataError: an empty gallery, different widths, not sparse float32.
-        NumericalError: a weight that is not finite, its row named.
     """
     for what, value in (("k", k), ("block", block)):
         if value < 1:

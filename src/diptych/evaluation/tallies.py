@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.ground_truth import Positives
-
-__all__ = ["Layer", "Tally", "count_rows"]
+from diptych.evaluation.positives import Positives
 
 _BYTE_LANES = 8
 _MOST_ADDENDS = 255  # so many ones fit into one byte
@@ -61,12 +59,6 @@ class Layer:
 
 class Tally:
     """Counts per positive of one direction, best positive first within each query.
-
-    Args:
-        positives: the direction's ground truth.
-        scores: the exact score of every entry of ``positives.rows``.
-        every: count for every positive, or only for the best of each query.
-        counted: whether this direction is counted at all, or only its positives are known.
 
     Attributes:
         start: (n_queries + 1,) each query's slice of the arrays below.

@@ -23,8 +23,6 @@ import numpy as np
 from diptych.core.errors import UnknownNameError
 from diptych.evaluation.ranks import Ranks
 
-__all__ = ["TIE_RULES", "TieGroups", "TieRule", "check_rule", "tie_groups", "tied_throughout"]
-
 TieRule = Literal["expected", "pessimistic", "optimistic", "compat"]
 TIE_RULES: tuple[TieRule, ...] = get_args(TieRule)
 
@@ -75,21 +73,13 @@ class TieGroups:
 
 
 def check_rule(rule: str) -> None:
-    """Refuse a tie rule that does not exist.
-
-    Raises:
-        UnknownNameError: the message lists those there are.
-    """
+    """Refuse a tie rule that does not exist."""
     if rule not in TIE_RULES:
         raise UnknownNameError("tie rule", rule, TIE_RULES)
 
 
 def tie_groups(ranks: Ranks, rule: str) -> TieGroups:
-    """The ranking under ``rule``.
-
-    Raises:
-        UnknownNameError: no such rule.
-    """
+    """The ranking under ``rule``."""
     check_rule(rule)
     query = ranks.queries
     place = np.arange(len(query)) - ranks.start[:-1][query]  # positives of the query listed before this
@@ -122,7 +112,6 @@ def tied_throughout(relevant: np.ndarray, gallery: int) -> TieGroups:
 
     Args:
         relevant: (n_queries,) positives of each query.
-        gallery: size of the gallery.
     """
     query = np.flatnonzero(relevant > 0)
     nothing = np.zeros(len(query), dtype=np.int64)

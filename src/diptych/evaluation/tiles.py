@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.sources import ScoreSource
 from diptych.evaluation.tallies import Layer, Tally, count_columns, count_rows
-
-__all__ = ["Counts", "TileCounter"]
 
 _WORD = 8
 # A tile of which more than this share lies inside the rounding band is computed again in float64.
@@ -47,14 +45,7 @@ class _Thresholds:
 
 
 class TileCounter:
-    """Counts tiles of one source; every worker has its own, for the buffers it holds.
-
-    Args:
-        source: where scores come from.
-        tallies: the positives of both directions.
-        rows: images per tile at most.
-        columns: texts per tile at most.
-    """
+    """Counts tiles of one source; every worker has its own, for the buffers it holds."""
 
     def __init__(self, source: ScoreSource, tallies: dict[Direction, Tally], rows: int, columns: int) -> None:
         self._source = source

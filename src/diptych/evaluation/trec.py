@@ -20,10 +20,9 @@ import numpy as np
 
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path
-from diptych.evaluation.ground_truth import DIRECTIONS, GroundTruth, Positives
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.positives import DIRECTIONS, Positives
 from diptych.evaluation.similarities import similarity as similarity_of
-
-__all__ = ["read_qrels", "read_run", "write_qrels", "write_run", "write_trec"]
 
 
 def _check_ids(what: str, ids: Sequence[str], size: int) -> None:
@@ -60,16 +59,8 @@ def write_run(
     """Write a ranking as a TREC run.
 
     Args:
-        path: the file.
-        query_ids: one per query.
-        gallery_ids: one per gallery row.
         rows: (n, k) gallery rows, best first, as :func:`~diptych.evaluation.topk.top_k` gives them.
         scores: (n, k) not rising along a row.
-        tag: the run's name.
-
-    Raises:
-        DataError: an id or the tag with white space, ids that are not unique, or another number of them.
-        StorageError: the write failed; an older file is untouched.
     """
     _check_ids("query", query_ids, len(rows))
     _check_ids("document", gallery_ids, len(gallery_ids))
@@ -90,10 +81,6 @@ def write_qrels(
 
     A query without a positive gets one line of relevance 0, so that tools which average over the
     queries of the qrels do not lose it.
-
-    Raises:
-        DataError: an id with white space, ids that are not unique, or another number of them.
-        StorageError: the write failed; an older file is untouched.
     """
     _check_ids("query", query_ids, positives.n_queries)
     _check_ids("document", gallery_ids, positives.gallery)
@@ -120,23 +107,8 @@ def write_trec(
     """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels``; queries that are not asked are left out.
 
     Args:
-        folder: where to.
         images: (n, d) float32 rows.
         texts: (m, d) float32 rows.
-        ground_truth: which belong together.
-        image_ids: one per image, without white space.
-        text_ids: one per text, without white space.
-        k: how deep the runs are; measures that look deeper differ from ours.
-        tag: the run's name.
-        similarity: ``"cosine"`` or ``"order"``.
-
-    Returns:
-        The paths by file name.
-
-    Raises:
-        DataError: ids that TREC files cannot hold.
-        UnknownNameError: no such similarity.
-        StorageError: the write failed.
     """
     folder = Path(folder)
     paths: dict[str, Path] = {}
@@ -180,11 +152,7 @@ def _number(path: Path | str, line: int, text: str) -> float:
 
 
 def read_run(path: Path | str) -> dict[str, list[tuple[str, float]]]:
-    """Read a run: per query its documents and scores, best first, the tied by descending id.
-
-    Raises:
-        StorageError: the file is missing or a line is not a run's; the message has its number.
-    """
+    """Read a run: per query its documents and scores, best first, the tied by descending id."""
     run: dict[str, list[tuple[str, float]]] = {}
     for line, (query, _, document, _, score, _) in _fields(path, 6):
         run.setdefault(query, []).append((document, _number(path, line, score)))
@@ -195,11 +163,7 @@ def read_run(path: Path | str) -> dict[str, list[tuple[str, float]]]:
 
 
 def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
-    """Read qrels: per query the relevance of each judged document.
-
-    Raises:
-        StorageError: the file is missing or a line is not a qrels'; the message has its number.
-    """
+    """Read qrels: per query the relevance of each judged document."""
     qrels: dict[str, dict[str, int]] = {}
     for line, (query, _, document, relevance) in _fields(path, 4):
         qrels.setdefault(query, {})[document] = int(_number(path, line, relevance))

@@ -10,20 +10,11 @@ import numpy as np
 from diptych.core.errors import StorageError
 from diptych.core.files import read_json
 
-__all__ = ["load_array", "load_ids"]
-
 
 def load_array(
     path: Path, shape: tuple[int | None, ...], kind: type[np.generic], *, mapped: bool
 ) -> np.ndarray:
-    """An array of a saved index.
-
-    Args:
-        shape: what it must have; None: any length.
-
-    Raises:
-        StorageError: it cannot be read, or is of another shape, type or order than was written.
-    """
+    """An array of a saved index."""
     try:
         array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except (OSError, ValueError, EOFError, TokenError) as error:
@@ -43,11 +34,7 @@ def load_array(
 
 
 def load_ids(path: Path) -> list[str]:
-    """The ids of a saved index.
-
-    Raises:
-        StorageError: the file does not hold a list of strings.
-    """
+    """The ids of a saved index."""
     ids = read_json(path)
     if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
         raise StorageError(f"{path} does not hold a list of ids", "build the index again")

@@ -12,8 +12,6 @@ from diptych.core.registry import Registry
 if TYPE_CHECKING:
     from diptych.index.contract import Index
 
-__all__ = ["ENGINES", "Engine", "Option", "OptionValue"]
-
 OptionValue = int | float | str | bool
 
 
@@ -36,11 +34,7 @@ class Option:
     per_search: bool = False
 
     def check(self, value: Any) -> Any:
-        """Return ``value`` if it is one this option can have.
-
-        Raises:
-            UsageError: it is of another type or below the minimum.
-        """
+        """Return ``value`` if it is one this option can have."""
         wanted = type(self.default)
         if wanted is float and type(value) is int:
             value = float(value)
@@ -57,11 +51,7 @@ class Option:
         return value
 
     def parse(self, text: str) -> Any:
-        """The value that ``text`` (a word of a command line) stands for.
-
-        Raises:
-            UsageError: it stands for none.
-        """
+        """The value that ``text`` (a word of a command line) stands for."""
         if isinstance(self.default, bool):
             if text.lower() not in ("true", "false"):
                 raise UsageError(f"index option {self.name}={text!r} is neither true nor false")
@@ -101,21 +91,11 @@ class Engine:
     two_stages: bool = False
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
-        """Every option's value: the given ones checked, the others at their default.
-
-        Raises:
-            UnknownNameError: a key that is no option of this engine.
-            UsageError: a value that the option cannot have.
-        """
+        """Every option's value: the given ones checked, the others at their default."""
         return {option.name: option.default for option in self.options} | self._checked(given, self.options)
 
     def resolve_search(self, stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, OptionValue]:
-        """The values one search runs with: the stored ones, and those ``given`` to it on top.
-
-        Raises:
-            UnknownNameError: a key that is no per-search option of this engine.
-            UsageError: a value that the option cannot have.
-        """
+        """The values one search runs with: the stored ones, and those ``given`` to it on top."""
         offered = tuple(option for option in self.options if option.per_search)
         return {option.name: stored[option.name] for option in offered} | self._checked(given, offered)
 

@@ -7,26 +7,15 @@ from typing import Any
 
 from diptych.core.errors import UsageError
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.contract import Index, Vectors
+from diptych.index.contract import Index
 from diptych.index.engine import ENGINES
-from diptych.index.hooks import AnyEmbeddings
-
-__all__ = ["build_index", "open_index"]
+from diptych.index.hooks import AnyEmbeddings, Vectors
 
 
 def build_index(
     embeddings: AnyEmbeddings, engine: str | None = None, *, sample: Vectors | None = None, **options: Any
 ) -> Index:
-    """An index of ``embeddings`` by the engine of that name; see :meth:`Index.build`.
-
-    Args:
-        engine: its name; without one the exact engine for such vectors: ``exact`` for dense,
-            ``inverted`` for sparse ones.
-
-    Raises:
-        UnknownNameError: no such engine or option.
-        UsageError: order embeddings, which no engine can search.
-    """
+    """An index of ``embeddings`` by the engine of that name; see :meth:`Index.build`."""
     if engine is None:
         engine = "inverted" if isinstance(embeddings, SparseEmbeddings) else "exact"
     if not isinstance(embeddings, SparseEmbeddings) and embeddings.similarity != "cosine":

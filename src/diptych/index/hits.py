@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Hits"]
-
 
 @dataclass(frozen=True, eq=False)
 class Hits:

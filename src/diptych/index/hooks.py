@@ -7,17 +7,55 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from diptych.core.errors import MismatchError, UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.hits import Hits
-from diptych.index.origin import Origin
 from diptych.index.recall import Recall
 from diptych.index.sparse_vectors import sparse_vectors
 from diptych.index.storage import Header
 from diptych.index.vectors import dense_vectors, row_norms
 
-__all__ = ["AnyEmbeddings", "Hooks", "Vectors"]
+
+class Origin:
+    """Attributes: see :class:`diptych.index.hooks.Hooks`."""
+
+    engine_name: ClassVar[str]
+    encoder: str
+    width: int
+    terms: tuple[str, ...]
+    about: dict[str, Any]
+
+    def check_encoder(self, encoder: str) -> None:
+        """Refuse vectors that other weights made."""
+        if encoder != self.encoder:
+            raise MismatchError(
+                f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
+                "rebuild the index with this encoder, or use the encoder the index was built with",
+            )
+
+    def check_vocabulary(self, vocabulary: str) -> None:
+        """Refuse vectors over other terms, whose columns mean other things."""
+        if "vocabulary" not in self.about:
+            raise UsageError(
+                f"the {self.engine_name} engine holds dense vectors, which have no vocabulary",
+                "check the encoder instead",
+            )
+        if vocabulary != self.about["vocabulary"]:
+            raise MismatchError(
+                f"an index opened with another vocabulary: the vectors given are over {vocabulary}, those of "
+                f"the index over {self.about['vocabulary']} ({self.width:,} terms)",
+                "use the head that the index was built with, or rebuild the index with this one",
+            )
+
+    def _check_origin(self, encoder: str | None, vocabulary: str | None) -> None:
+        """Compare those fingerprints that are given."""
+        if encoder is not None:
+            self.check_encoder(encoder)
+        if vocabulary is not None:
+            self.check_vocabulary(vocabulary)
+
 
 AnyEmbeddings = Embeddings | SparseEmbeddings
 """What an index is built of: dense rows or bags of weighted terms."""
@@ -115,12 +153,7 @@ class Hooks(Origin, ABC):
 
     @abstractmethod
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
-        """A new index of the items that can be found, without a trace of those deleted.
-
-        Args:
-            sample: as for :meth:`build`.
-            options: options that shall differ from this index's.
-        """
+        """A new index of the items that can be found, without a trace of those deleted."""
 
     def _reference(self, embeddings: Any) -> Any:
         """The exact index of ``embeddings`` that recall is measured against; None: this one's exact search."""

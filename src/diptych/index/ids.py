@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["IdTable"]
-
 
 class IdTable:
     """Slots numbered in order of insertion, each with an id; a deleted item leaves a dead slot.
 
     Args:
-        ids: the ids of slots 0, 1, …
         dead: (n,) bool, which of them are dead; the live ids are unique. None: all live.
     """
 

@@ -7,13 +7,11 @@ from abc import abstractmethod
 import numpy as np
 
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.contract import Vectors
 from diptych.index.hits import Hits
+from diptych.index.hooks import Vectors
 from diptych.index.rows import RowStore
 from diptych.index.slots import SlotIndex
 from diptych.index.topk import top_k
-
-__all__ = ["LocalIndex"]
 
 
 class LocalIndex(SlotIndex):

@@ -15,12 +15,77 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import StorageError, UsageError
+from diptych.index.arrays import load_array
 from diptych.index.kernels import load_kernels
-from diptych.index.postings_files import MAPPED, TYPES, read_arrays
 from diptych.index.sparse_rows import SparseRows
 
-__all__ = ["BLOCK", "SPAN", "TOO_MANY", "UNCERTAIN", "Candidates", "Postings"]
+# The arrays of saved postings: their types, and whether a search of them can be trusted to stay inside them.
+#
+# Kernels check no bounds. So what is read is checked number by number; of what is only mapped any content will do, for
+# codes are added up and numbers of documents cut to the span.
+
+MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
+
+TYPES: dict[str, type[np.generic]] = {
+    "hubs": np.uint8,
+    "starts": np.int64,
+    "offsets": np.int32,
+    "documents": np.uint16,
+    "codes": np.uint8,
+    "place_of": np.int32,
+    "steps": np.float32,
+    "span": np.int64,
+}
+"""The arrays of :class:`diptych.index.postings.Postings`."""
+
+
+def read_arrays(folder: Path, count: int, width: int) -> dict[str, np.ndarray]:
+    """The arrays of ``count`` documents over ``width`` terms."""
+    shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(TYPES, (None,))
+    shapes |= {"hubs": (None, None, None), "offsets": (None, None)}
+    shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
+    arrays = {
+        name: np.asarray(
+            load_array(folder / f"postings.{name}.npy", shapes[name], kind, mapped=name in MAPPED)
+        )
+        for name, kind in TYPES.items()
+    }
+    if not (_blocks_fit(count, arrays) and _lists_fit(count, arrays) and _places_fit(arrays)):
+        raise StorageError(
+            f"the postings in {folder} are not those of {count:,} documents", "build the index again"
+        )
+    return arrays
+
+
+def _blocks_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
+    blocks, _, block = arrays["hubs"].shape
+    span = int(arrays["span"][0])
+    whole = 0 < block <= span <= 65_536 and block % 256 == 0 == span % block and span & (span - 1) == 0
+    return whole and blocks == -(-count // block)
+
+
+def _lists_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
+    starts, offsets, postings = arrays["starts"], arrays["offsets"], len(arrays["documents"])
+    spans = -(-count // int(arrays["span"][0]))
+    if not (
+        len(starts) - 1 == len(offsets) == spans and offsets.shape[1] and postings == len(arrays["codes"])
+    ):
+        return False
+    begin = starts[0] == 0 and not offsets[:, 0].any()
+    ascending = np.array_equal(np.diff(starts), offsets[:, -1]) and (offsets[:, 1:] >= offsets[:, :-1]).all()
+    return bool(begin and ascending and starts[-1] == postings)
+
+
+def _places_fit(arrays: dict[str, np.ndarray]) -> bool:
+    places, steps = arrays["place_of"], arrays["steps"]
+    rows, lists = arrays["hubs"].shape[1], arrays["offsets"].shape[1] - 1
+    return bool(
+        -2 - lists < places.min(initial=-1)
+        and places.max(initial=-1) < rows
+        and (np.isfinite(steps) & (steps > 0)).all()
+    )
+
 
 BLOCK = 1024
 """Documents whose rows are searched together: they stay in the cache while several queries pass."""
@@ -90,14 +155,7 @@ class Postings:
         block: int = BLOCK,
         span: int = SPAN,
     ) -> Postings:
-        """The postings of ``rows``.
-
-        Args:
-            hub_share: terms in at least such a share of them become hubs.
-            nearest: round weights to the nearest code, not up: better sums, without a bound.
-            block: documents in a block, a multiple of 256.
-            span: documents in a span, a power of two up to 65,536 and a multiple of the block.
-        """
+        """The postings of ``rows``."""
         kernels = load_kernels()
         documents = np.zeros(rows.width, dtype=np.int64)
         largest = np.zeros(rows.width, dtype=np.float32)
@@ -140,14 +198,7 @@ class Postings:
 
         Args:
             chosen: (q,) int64, which of the queries.
-            k: at least 1.
             alive: (n,) bool, which documents can be found; None: all.
-            room: how many candidates a query may have, see :meth:`room`.
-            final: give exactly the k largest sums instead, equal ones by slot.
-            whole: give every document that shares a term a sum above 0, at the price of more candidates.
-
-        Raises:
-            UsageError: sums are to be final and a query has more terms than can be summed.
         """
         kernels = load_kernels()
         count = len(chosen)
@@ -214,9 +265,5 @@ class Postings:
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> Postings:
-        """Map what :meth:`write` wrote.
-
-        Raises:
-            StorageError: a file cannot be read, or they do not fit together.
-        """
+        """Map what :meth:`write` wrote."""
         return cls(count=count, **read_arrays(folder, count, width))

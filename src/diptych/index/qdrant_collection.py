@@ -14,8 +14,6 @@ from diptych.index.qdrant_filters import Where, field_types
 from diptych.index.qdrant_forms import Form
 from diptych.index.qdrant_points import OWN, Record, Stamp, read_payload
 
-__all__ = ["check_fields", "check_origin", "count_items", "prepare", "wait_until_indexed"]
-
 _PAUSE = 0.5
 _LONGEST_WAIT = 600.0
 
@@ -28,12 +26,7 @@ def prepare(
     records: Sequence[Record] | None,
     options: Mapping[str, OptionValue],
 ) -> bool:
-    """Make the collection, or check the one there is; whether it holds items already.
-
-    Raises:
-        MismatchError: it holds vectors of another kind or width, or items of other embeddings.
-        StorageError: the server failed.
-    """
+    """Make the collection, or check the one there is; whether it holds items already."""
     exists = bool(connection.ask("collection_exists"))
     if exists and options["replace"]:
         connection.ask("delete_collection")
@@ -72,12 +65,7 @@ def count_items(connection: Connection) -> int:
 
 
 def check_origin(connection: Connection, form: Form, width: int, encoder: str, vocabulary: str) -> None:
-    """Compare a collection with what a saved index says of it.
-
-    Raises:
-        StorageError: there is no such collection.
-        MismatchError: its vectors are of another kind, width, encoder or vocabulary.
-    """
+    """Compare a collection with what a saved index says of it."""
     if not connection.ask("collection_exists"):
         raise StorageError(
             f"there is no {connection.place}",
@@ -111,11 +99,7 @@ def wait_until_indexed(connection: Connection) -> bool:
 
 
 def check_fields(connection: Connection, where: Where) -> None:
-    """Refuse conditions on fields that no item has: they let nothing through, silently.
-
-    Raises:
-        UsageError: there is one; the message lists the fields of an item.
-    """
+    """Refuse conditions on fields that no item has: they let nothing through, silently."""
     m = models()
     for field in where:
         having = m.Filter(must_not=[m.IsEmptyCondition(is_empty=m.PayloadField(key=field))])

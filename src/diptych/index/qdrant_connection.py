@@ -13,8 +13,6 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
 from diptych.index.engine import Option, OptionValue
 
-__all__ = ["CONNECTION_OPTIONS", "Connection", "models"]
-
 CONNECTION_OPTIONS = (
     Option("url", "", "the server, e.g. https://host:6333 (https: TLS); empty: in this process"),
     Option("collection", "diptych", "the collection's name on the server"),
@@ -29,11 +27,7 @@ CONNECTION_OPTIONS = (
 
 
 def models() -> Any:
-    """The client's request models.
-
-    Raises:
-        MissingExtraError: qdrant-client is not installed.
-    """
+    """The client's request models."""
     return require("qdrant_client.models", "qdrant", "a Qdrant index")
 
 
@@ -42,13 +36,6 @@ class Connection:
 
     Certificates of an https server are checked; ``SSL_CERT_FILE`` names those of an authority of one's
     own. Nothing is sent before the first request.
-
-    Args:
-        options: an engine's options, those of :data:`CONNECTION_OPTIONS` among them.
-
-    Raises:
-        MissingExtraError: qdrant-client is not installed.
-        UsageError: the address is none, or holds a key or a password; the key cannot be one.
     """
 
     def __init__(self, options: Mapping[str, OptionValue]) -> None:
@@ -85,12 +72,7 @@ class Connection:
         )
 
     def ask(self, method: str, **arguments: Any) -> Any:
-        """Call the client's ``method`` on this collection.
-
-        Raises:
-            StorageError: no server answers, it refuses the key, there is no such collection, or the
-                request failed; the message says which.
-        """
+        """Call the client's ``method`` on this collection."""
         exceptions = require("qdrant_client.http.exceptions", "qdrant", "a Qdrant index")
         common = require("qdrant_client.common.client_exceptions", "qdrant", "a Qdrant index")
         try:

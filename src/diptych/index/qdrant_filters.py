@@ -9,8 +9,6 @@ from typing import Any
 from diptych.core.errors import UsageError
 from diptych.index.qdrant_connection import models
 
-__all__ = ["Where", "field_types", "filter_of"]
-
 Where = Mapping[str, Any]
 """Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``."""
 
@@ -23,9 +21,6 @@ def filter_of(where: Where) -> Any:
 
     A field that holds a list fulfils a condition when one of its entries does; ``"attributes.colour"``
     names a field inside a field. An item without the field does not fulfil it.
-
-    Raises:
-        UsageError: a condition is none.
     """
     if not isinstance(where, Mapping) or not where:
         raise UsageError(f"where={where!r} holds no condition", _EXAMPLE)

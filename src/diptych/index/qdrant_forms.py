@@ -18,8 +18,6 @@ from diptych.index.qdrant_connection import Connection, models
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.vectors import dense_vectors, row_norms
 
-__all__ = ["DenseForm", "Form", "SparseForm"]
-
 _ELSE = "name another collection, or pass replace=True to delete this one first"
 
 
@@ -42,11 +40,7 @@ class Form(ABC):
 
     @abstractmethod
     def check(self, connection: Connection, width: int) -> None:
-        """Compare the collection there is with what is needed.
-
-        Raises:
-            MismatchError: it holds vectors of another kind or width.
-        """
+        """Compare the collection there is with what is needed."""
 
     @abstractmethod
     def vectors(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:

@@ -2,26 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import read_json, write_json
+from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.contract import Vectors
+from diptych.index.arrays import load_ids
+from diptych.index.contract import Index
+from diptych.index.engine import OptionValue
 from diptych.index.hits import Hits
-from diptych.index.hooks import AnyEmbeddings
-from diptych.index.qdrant_collection import check_fields
+from diptych.index.hooks import AnyEmbeddings, Vectors
+from diptych.index.qdrant_collection import (
+    check_fields,
+    check_origin,
+    count_items,
+    prepare,
+    wait_until_indexed,
+)
+from diptych.index.qdrant_connection import Connection, models
 from diptych.index.qdrant_filters import Where, filter_of
-from diptych.index.qdrant_hooks import QdrantHooks
+from diptych.index.qdrant_forms import Form
 from diptych.index.qdrant_points import (
+    OWN,
     DescribedEmbeddings,
     DescribedSparseEmbeddings,
     Record,
+    Stamp,
     check_records,
+    read_payload,
 )
-from diptych.index.qdrant_upload import held_items, read_items
+from diptych.index.qdrant_upload import delete_items, held_items, read_items, upload
+from diptych.index.storage import Header
 from diptych.index.vectors import check_ids, count_rows
 
-__all__ = ["QdrantIndex"]
+
+def find(
+    connection: Connection,
+    form: Form,
+    queries: Any,
+    k: int,
+    *,
+    parameters: Any,
+    condition: Any,
+    batch: int,
+) -> Hits:
+    """The ``k`` best items for each query, equal scores by insertion.
+
+    Args:
+        queries: (q, width) checked vectors; one without terms finds nothing and is not sent.
+    """
+    request = models().QueryRequest
+    said = {
+        "using": form.using,
+        "limit": k,
+        "with_payload": [f"{OWN}.id", f"{OWN}.order"],
+        "params": parameters if connection.remote else None,
+        "filter": condition,
+    }
+    vectors = [vector for vector, _ in form.vectors(queries)]
+    if form.using is not None:
+        vectors = [vector.get(form.using) for vector in vectors]
+    wanted = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
+    answers: list[list[tuple[float, int, str]]] = [[] for _ in range(queries.shape[0])]
+    for start in range(0, len(wanted), batch):
+        part = wanted[start : start + batch]
+        requests = [request(query=query, **said) for _, query in part]
+        found = connection.ask("query_batch_points", requests=requests)
+        for (row, _), answer in zip(part, found, strict=True):
+            answers[row] = sorted(_hit(point, connection.place) for point in answer.points)
+    scores = np.full((len(answers), max(map(len, answers))), -np.inf, dtype=np.float32)
+    for row, answer in enumerate(answers):
+        scores[row, : len(answer)] = [-lower for lower, _, _ in answer]
+    return Hits([[name for _, _, name in answer] for answer in answers], scores, k)
+
+
+def _hit(point: Any, place: str) -> tuple[float, int, str]:
+    """What hits are sorted by: best score first, equal ones by insertion."""
+    own = read_payload(point.payload, place)
+    return -float(point.score), int(own["order"]), str(own["id"])
+
+
+class QdrantHooks(Index):
+    """Attributes:
+    form: how the engine's vectors look to Qdrant.
+    """
+
+    form: ClassVar[Form]
+
+    def __init__(self, connection: Connection, **said: Any) -> None:
+        super().__init__(**said)
+        self._connection = connection
+        self._items = count_items(connection)
+        self._known: Mapping[str, bool] = {}  # what a call asked the server of many ids at once
+        self._new_records: Sequence[Record] | None = None
+
+    @classmethod
+    def _build(cls, embeddings: Any, options: dict[str, OptionValue], about: dict[str, Any]) -> Self:
+        records = getattr(embeddings, "records", None)
+        connection, stamp = Connection(options), Stamp.of(embeddings)
+        rows = cls.form.checked(embeddings.rows, embeddings.ids)
+        resume = prepare(connection, cls.form, embeddings.width, stamp, records, options)
+        upload(
+            connection,
+            cls.form,
+            embeddings.ids,
+            rows,
+            stamp,
+            orders=range(len(embeddings)),
+            records=records,
+            batch=int(options["batch"]),
+            resume=resume,
+        )
+        if connection.remote and not wait_until_indexed(connection):
+            about["indexing"] = "unfinished when the recall was measured"
+        said = {"encoder": embeddings.encoder, "width": embeddings.width, "about": about}
+        # What was to be replaced is: an index built from these options is to leave this one alone.
+        index = cls(connection, options={**options, "replace": False}, **said)
+        if len(index) != len(embeddings):
+            raise StorageError(
+                f"{connection.place} holds {len(index):,} items after {len(embeddings):,} were uploaded",
+                "another program writes to it: give the index a collection of its own",
+            )
+        return index
+
+    def __len__(self) -> int:
+        return self._items
+
+    def __contains__(self, item_id: object) -> bool:
+        if not isinstance(item_id, str):
+            return False
+        if item_id in self._known:
+            return self._known[item_id]
+        return bool(held_items(self._connection, [item_id], 1))
+
+    @property
+    def _batch(self) -> int:
+        return int(self.options["batch"])
+
+    def refresh(self) -> int:
+        """Ask the collection how many items it holds now, and return it."""
+        self._items = count_items(self._connection)
+        return self._items
+
+    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+        first = time.time_ns()  # later than every row number and every earlier addition, whoever made it
+        try:
+            upload(
+                self._connection,
+                self.form,
+                ids,
+                vectors,
+                Stamp(self.encoder, "added", self.about.get("vocabulary", "")),
+                orders=range(first, first + len(ids)),
+                records=self._new_records,
+                batch=self._batch,
+                resume=False,
+            )
+        finally:
+            self.refresh()
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        try:
+            delete_items(self._connection, ids, self._batch)
+        finally:
+            self.refresh()
+
+    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+        return self._find(queries, k, options)
+
+    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+        return self._find(queries, k, self.options, exact=True)
+
+    def _find(
+        self,
+        queries: Vectors,
+        k: int,
+        options: Mapping[str, OptionValue],
+        condition: Any = None,
+        *,
+        exact: bool = False,
+    ) -> Hits:
+        parameters = self.form.parameters(options, exact=exact)
+        return find(
+            self._connection,
+            self.form,
+            queries,
+            k,
+            parameters=parameters,
+            condition=condition,
+            batch=self._batch,
+        )
+
+    def _write(self, folder: Path) -> None:
+        if self._connection.remote:
+            return
+        items = read_items(self._connection, vectors=True)
+        write_json(folder / "ids.json", [item.name for item in items])
+        write_json(folder / "records.json", [item.record for item in items])
+        self.form.write(folder, self.form.rows([item.vector for item in items], self.width))
+
+    @classmethod
+    def _read(cls, folder: Path, header: Header) -> Self:
+        connection = Connection(header.options)
+        vocabulary = header.about.get("vocabulary", "")
+        said = {"encoder": header.encoder, "width": header.width, "options": header.options}
+        if connection.remote:
+            check_origin(connection, cls.form, header.width, header.encoder, vocabulary)
+            return cls(connection, about=header.about, **said)
+        ids, records = load_ids(folder / "ids.json"), read_json(folder / "records.json")
+        rows = cls.form.read(folder, header.items, header.width)
+        stamp = Stamp(header.encoder, "opened", vocabulary)
+        prepare(connection, cls.form, header.width, stamp, records, header.options)
+        upload(
+            connection,
+            cls.form,
+            ids,
+            rows,
+            stamp,
+            orders=range(len(ids)),
+            records=records,
+            batch=int(header.options["batch"]),
+            resume=False,
+        )
+        return cls(connection, about=header.about, **said)
+
+    def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
+        """As the contract says; on a server into another collection, for it keeps its own in order."""
+        chosen = {**self.options, **options}
+        same = all(chosen[name] == self.options[name] for name in ("url", "collection"))
+        if self._connection.remote and same:
+            raise UsageError(
+                f"{self._connection.place} cannot be rebuilt into itself",
+                "the server clears deleted items away by itself; to copy it, pass collection=NAME",
+            )
+        items = read_items(self._connection, vectors=True)
+        said: dict[str, Any] = {
+            "ids": [item.name for item in items],
+            "rows": self.form.rows([item.vector for item in items], self.width),
+            "encoder": self.encoder,
+            "data": self.about["data"],
+            "kind": self.about["kind"],
+            "about": self.about["embeddings"],
+        }
+        embeddings = SparseEmbeddings(**said, terms=self.terms) if self.terms else Embeddings(**said)
+        records = [item.record for item in items]
+        return type(self).build(embeddings, sample=sample, records=records, **chosen)
 
 
 class QdrantIndex(QdrantHooks):
@@ -46,20 +277,7 @@ class QdrantIndex(QdrantHooks):
         records: Sequence[Record] | None = None,
         **options: Any,
     ) -> Self:
-        """As the contract says. On a server a build that was stopped is taken up by the same call.
-
-        Args:
-            embeddings: as the contract says.
-            sample: as the contract says.
-            records: per item its metadata, such as a collection's ``records``; searches can be restricted
-                by it, see :meth:`search`.
-            options: the engine's options.
-
-        Raises:
-            DataError: the metadata is not JSON, or of another number of items.
-            MismatchError: the collection is there and is of another width or holds other items.
-            StorageError: no server answers, it refuses the key, or a request failed.
-        """
+        """As the contract says. On a server a build that was stopped is taken up by the same call."""
         if records is not None:
             sparse = isinstance(embeddings, SparseEmbeddings)
             described = DescribedSparseEmbeddings if sparse else DescribedEmbeddings
@@ -85,16 +303,7 @@ class QdrantIndex(QdrantHooks):
         vocabulary: str | None = None,
         records: Sequence[Record] | None = None,
     ) -> None:
-        """As the contract says; a replaced item is overwritten and never absent meanwhile.
-
-        Args:
-            ids: as the contract says.
-            rows: as the contract says.
-            replace: as the contract says.
-            encoder: as the contract says.
-            vocabulary: as the contract says.
-            records: per item its metadata; a replaced item takes it instead of its old one.
-        """
+        """As the contract says; a replaced item is overwritten and never absent meanwhile."""
         names = check_ids(ids, count_rows(rows, "item"))
         held = held_items(self._connection, names, self._batch)
         self._new_records = check_records(records, names)
@@ -124,21 +333,7 @@ class QdrantIndex(QdrantHooks):
         where: Where | None = None,
         **options: Any,
     ) -> Hits:
-        """As the contract says, among the items whose metadata fulfils ``where``.
-
-        Args:
-            queries: as the contract says.
-            k: as the contract says.
-            encoder: as the contract says.
-            vocabulary: as the contract says.
-            where: per field of the metadata a value, a list of values any of which will do, or a range:
-                ``{"category": "shoes", "colour": ["red", "blue"], "price": {"gte": 10, "lt": 20}}``.
-            options: per-search options of the engine.
-
-        Raises:
-            UsageError: ``where`` is no condition, or names a field that no item has.
-            StorageError: the server failed.
-        """
+        """As the contract says, among the items whose metadata fulfils ``where``."""
         if where is None:
             return super().search(queries, k, encoder=encoder, vocabulary=vocabulary, **options)
         chosen, condition = self.engine().resolve_search(self.options, options), filter_of(where)

@@ -15,19 +15,6 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
-__all__ = [
-    "OWN",
-    "DescribedEmbeddings",
-    "DescribedSparseEmbeddings",
-    "Record",
-    "Stamp",
-    "check_records",
-    "content_of",
-    "payload_of",
-    "point_id",
-    "read_payload",
-]
-
 Record = Mapping[str, Any]
 
 OWN = "diptych"
@@ -75,11 +62,7 @@ def content_of(parts: Mapping[str, np.ndarray], encoder: str, record: Record | N
 
 
 def read_payload(payload: Record | None, place: str) -> dict[str, Any]:
-    """This package's part of a payload.
-
-    Raises:
-        StorageError: another program wrote the point.
-    """
+    """This package's part of a payload."""
     own = (payload or {}).get(OWN)
     if not isinstance(own, dict) or "id" not in own:
         raise StorageError(
@@ -89,11 +72,7 @@ def read_payload(payload: Record | None, place: str) -> dict[str, Any]:
 
 
 def check_records(records: Sequence[Record] | None, ids: Sequence[str]) -> list[dict[str, Any]] | None:
-    """The metadata of each id as JSON gives it back; None without any.
-
-    Raises:
-        DataError: their number is another, or one cannot be metadata; the message names its item.
-    """
+    """The metadata of each id as JSON gives it back; None without any."""
     if records is None:
         return None
     if len(records) != len(ids):

@@ -24,8 +24,6 @@ from diptych.index.qdrant_points import (
     read_payload,
 )
 
-__all__ = ["Stored", "delete_items", "held_items", "read_items", "upload"]
-
 _SCROLL = 1024
 
 
@@ -61,21 +59,7 @@ def upload(
     """Send items, those excepted that are there with the same content.
 
     Args:
-        connection: where to.
-        form: how the vectors look.
-        ids: one per row.
         rows: (n, width) vectors.
-        stamp: where they come from.
-        orders: per item, a number that grows with insertion.
-        records: per item, its metadata.
-        batch: how many in one request.
-        resume: look first what is there.
-
-    Returns:
-        How many were sent.
-
-    Raises:
-        StorageError: the server failed; what it acknowledged is kept, the same call resumes.
     """
     sent = 0
     vectors = enumerate(form.vectors(rows))

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from diptych.index.hits import Hits
     from diptych.index.hooks import AnyEmbeddings
 
-__all__ = ["Recall", "measure_recall", "own_queries"]
-
 _SAMPLE = 100
 _SEED = 0
 
@@ -81,13 +79,7 @@ def measure_recall(
     """Search ``queries`` as the engine does and exactly, and compare.
 
     Args:
-        index: a non-empty index.
         queries: (q, width) vectors, at least one.
-        k: the cut-off; the index's size where that is smaller.
-        excluded: per query, an id that shall not count (the query's own).
-        reference: an exact index of the same items, for an engine that does not keep the vectors as they
-            are; an item then counts when it is among the reference's best, whatever score it was found with.
-        options: per-search options of the engine.
     """
     depth = min(k, len(index) - (excluded is not None))
     extra = depth + (excluded is not None)

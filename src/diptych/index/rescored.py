@@ -17,17 +17,15 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.arrays import load_ids
-from diptych.index.contract import Vectors
 from diptych.index.engine import OptionValue
 from diptych.index.hits import Hits
+from diptych.index.hooks import Vectors
 from diptych.index.ids import IdTable
 from diptych.index.kernels import load_kernels
 from diptych.index.segments import Found
 from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
-
-__all__ = ["RescoredIndex"]
 
 _CANDIDATES = 1 << 20  # of the queries of one call of the library
 
@@ -59,11 +57,6 @@ class RescoredIndex(SlotIndex):
 
         Args:
             queries: (q, width) vectors, at least one.
-            k: how many hits per query.
-            options: per-search options of the engine.
-
-        Raises:
-            UsageError: there is nothing to search, or nothing to search for.
         """
         resolved = self.engine().resolve_search(self.options, options)
         calls: list[Callable[[], Any]] = []

@@ -9,8 +9,6 @@ import numpy as np
 
 from diptych.index.vectors import row_norms
 
-__all__ = ["RowStore"]
-
 
 class RowStore:
     """(n, d) float32 rows that can grow without touching what is mapped.

@@ -16,8 +16,6 @@ from diptych.index.kernels import load_kernels
 from diptych.index.postings import TOO_MANY, UNCERTAIN, Postings
 from diptych.index.sparse_rows import SparseRows
 
-__all__ = ["Found", "Segment", "Segments", "batches", "merged"]
-
 _CANDIDATES = 1 << 23  # of all queries of a batch
 _QUERIES = 1024
 
@@ -51,11 +49,7 @@ class Segment:
 
     @classmethod
     def build(cls, rows: csr_array, hub_share: float) -> Segment:
-        """A segment of canonical rows.
-
-        Raises:
-            StorageError: they come from a damaged file.
-        """
+        """A segment of canonical rows."""
         kept = SparseRows(rows)
         kept.check_columns()
         return cls(kept, Postings.build(kept, hub_share))

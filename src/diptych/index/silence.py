@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
-__all__ = ["silenced"]
-
 
 @contextmanager
 def silenced() -> Iterator[None]:

@@ -8,12 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from diptych.index.contract import Index, Vectors
+from diptych.index.contract import Index
 from diptych.index.engine import OptionValue
-from diptych.index.hooks import AnyEmbeddings
+from diptych.index.hooks import AnyEmbeddings, Vectors
 from diptych.index.ids import IdTable
-
-__all__ = ["SlotIndex"]
 
 
 class SlotIndex(Index):
@@ -55,11 +53,6 @@ class SlotIndex(Index):
         return len(self._ids) - len(self)
 
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
-        """A new index of the live items in the same order; their vectors are copied into memory.
-
-        Args:
-            sample: as for :meth:`build`.
-            options: options that shall differ from this index's.
-        """
+        """A new index of the live items in the same order; their vectors are copied into memory."""
         alive = self._embeddings(self._ids.live_slots())
         return type(self).build(alive, sample=sample, **{**self.options, **options})

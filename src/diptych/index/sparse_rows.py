@@ -10,8 +10,6 @@ from scipy.sparse import csr_array
 from diptych.core.errors import StorageError
 from diptych.index.arrays import load_array
 
-__all__ = ["SparseRows"]
-
 _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
 
 
@@ -40,11 +38,7 @@ class SparseRows:
         return self.indptr, self.columns, self.weights
 
     def check_columns(self) -> None:
-        """Read all columns, which opening does not: before they are used as places in other arrays.
-
-        Raises:
-            StorageError: one is not that of a term, so the mapped file is damaged.
-        """
+        """Read all columns, which opening does not: before they are used as places in other arrays."""
         if len(self.columns) and not 0 <= self.columns.min() <= self.columns.max() < self.width:
             raise StorageError(
                 f"the rows hold columns from {self.columns.min()} to {self.columns.max()}, those of "
@@ -71,11 +65,7 @@ class SparseRows:
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> SparseRows:
-        """Map what :meth:`write` wrote.
-
-        Raises:
-            StorageError: a file cannot be read, or they do not fit together.
-        """
+        """Map what :meth:`write` wrote."""
         indptr = load_array(folder / "indptr.npy", (count + 1,), np.int64, mapped=False)
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
             raise StorageError(

@@ -12,8 +12,6 @@ from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.index.vectors import check_width
 
-__all__ = ["LARGEST_WEIGHT", "sparse_vectors"]
-
 LARGEST_WEIGHT = 1e15
 """So that no score of vectors of up to 10^8 terms overflows float32."""
 
@@ -23,18 +21,6 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
 
     Negative weights are refused: an item that shares a term with a query has a score above 0, which is what
     sparse engines find items by.
-
-    Args:
-        vectors: a SciPy sparse matrix or array, or what NumPy can make an array of.
-        width: |V|, the number of terms.
-        names: the rows' ids, for messages; without them rows are named by number.
-        what: the word for a row in messages: ``"query"``, ``"item"``.
-
-    Raises:
-        UsageError: not two-dimensional, or not of numbers.
-        MismatchError: of another width.
-        DataError: row starts or columns are not those of such rows, or a weight is negative.
-        NumericalError: a weight is not finite or too large; the message names its row.
     """
     given = vectors if issparse(vectors) else np.asarray(vectors)
     if given.dtype == np.float16:  # SciPy has no such arrays

@@ -13,8 +13,6 @@ from diptych.core.files import atomic_folder, read_json, write_json
 from diptych.core.fingerprint import fingerprint_file
 from diptych.index.engine import ENGINES, Engine
 
-__all__ = ["Header", "engine_of", "read_header", "saving_folder", "write_header"]
-
 _FORMAT = 1
 _NAME = "index.json"
 _REBUILD = "build the index again from its embeddings"
@@ -43,11 +41,7 @@ class Header:
     files: dict[str, dict[str, Any]]
 
     def check_files(self, folder: Path, by_size_only: frozenset[str]) -> None:
-        """Compare the files with what was written.
-
-        Raises:
-            StorageError: one is missing, of another size, or (unless by size only) of other content.
-        """
+        """Compare the files with what was written."""
         for name, written in self.files.items():
             path = folder / name
             if not path.is_file():
@@ -65,11 +59,7 @@ class Header:
 
 
 def engine_of(header: Header, folder: Path | str) -> Engine:
-    """The declaration of the engine that wrote ``header``.
-
-    Raises:
-        StorageError: this version has no such engine, or the engine has no such options.
-    """
+    """The declaration of the engine that wrote ``header``."""
     try:
         engine = ENGINES.get(header.engine)
         engine.resolve(header.options)
@@ -94,12 +84,7 @@ _TYPES = {
 
 @contextmanager
 def saving_folder(folder: Path | str) -> Iterator[Path]:
-    """A temporary folder that becomes ``folder`` when the block succeeds.
-
-    Raises:
-        UsageError: ``folder`` is there and is no index; nothing of it is touched.
-        StorageError: the write failed; an older index is whole.
-    """
+    """A temporary folder that becomes ``folder`` when the block succeeds."""
     folder = Path(folder)
     if (
         folder.exists()
@@ -127,9 +112,6 @@ def read_header(folder: Path | str) -> tuple[Path, Header]:
 
     A save that was killed between its two renames leaves the older index under ``.NAME.old``; then
     that one is opened (the next save puts it back first).
-
-    Raises:
-        StorageError: there is no index, it is of another version, or the header is damaged.
     """
     folder = Path(folder)
     older = folder.with_name(f".{folder.name}.old")

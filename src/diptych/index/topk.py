@@ -12,8 +12,6 @@ import numpy as np
 
 from diptych.index.rows import RowStore
 
-__all__ = ["order_hits", "pair_scores", "top_k"]
-
 _QUERIES = 1024
 _SCORES = 1 << 22  # floats in one block of scores: 16 MB
 _FEWEST_ROWS = 4096
@@ -32,9 +30,7 @@ def top_k(
     longer: each such pair is scored by itself).
 
     Args:
-        rows: n rows of width d.
         queries: (q, d) float32.
-        k: from 1 to the number of live rows.
         alive: (n,) bool, the rows that can be found; None: all.
 
     Returns:

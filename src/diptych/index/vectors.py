@@ -11,18 +11,11 @@ from scipy.sparse import issparse
 
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 
-__all__ = ["check_ids", "check_k", "check_width", "count_rows", "dense_vectors", "row_norms"]
-
 _CHECK_ROWS = 16_384
 
 
 def check_ids(ids: Sequence[str], count: int) -> list[str]:
-    """The ids as a list of ``count`` different strings.
-
-    Raises:
-        UsageError: one string was given instead of several.
-        DataError: their number is another, one is not a string, or one occurs twice.
-    """
+    """The ids as a list of ``count`` different strings."""
     if isinstance(ids, str):
         raise UsageError(f"ids must be a sequence of ids, got the string {ids!r}", f"pass [{ids!r}]")
     names = list(ids)
@@ -41,22 +34,14 @@ def check_ids(ids: Sequence[str], count: int) -> list[str]:
 
 
 def check_k(k: Any) -> int:
-    """k as an int.
-
-    Raises:
-        UsageError: it is not a whole number from 1.
-    """
+    """k as an int."""
     if isinstance(k, bool) or not hasattr(k, "__index__") or operator.index(k) < 1:
         raise UsageError(f"k={k!r} hits cannot be asked for", "k is a whole number from 1")
     return operator.index(k)
 
 
 def count_rows(vectors: Any, what: str) -> int:
-    """How many vectors, dense or sparse, there are.
-
-    Raises:
-        UsageError: not two-dimensional.
-    """
+    """How many vectors, dense or sparse, there are."""
     shape = np.shape(vectors)
     if len(shape) != 2:
         raise UsageError(
@@ -67,12 +52,7 @@ def count_rows(vectors: Any, what: str) -> int:
 
 
 def check_width(vectors: Any, width: int, what: str) -> None:
-    """Compare the width of vectors, dense or sparse, with the index's.
-
-    Raises:
-        UsageError: not two-dimensional.
-        MismatchError: of another width.
-    """
+    """Compare the width of vectors, dense or sparse, with the index's."""
     count_rows(vectors, what)
     given = np.shape(vectors)[1]
     if given != width:
@@ -83,17 +63,7 @@ def check_width(vectors: Any, width: int, what: str) -> None:
 
 
 def dense_vectors(vectors: Any, width: int, what: str) -> np.ndarray:
-    """The vectors as (n, width) float32 rows in C order; not copied when they are that already.
-
-    Args:
-        vectors: an array, or what NumPy can make one of.
-        width: the length each vector must have.
-        what: the word for them in messages: ``"query"``, ``"item"``.
-
-    Raises:
-        UsageError: sparse, not two-dimensional, or not of numbers.
-        MismatchError: of another width.
-    """
+    """The vectors as (n, width) float32 rows in C order; not copied when they are that already."""
     if issparse(vectors):
         raise UsageError(
             f"{what} vectors are sparse, the engine takes dense ones",
@@ -112,11 +82,6 @@ def row_norms(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.nd
 
     Args:
         rows: (n, d) float32.
-        names: the rows' ids, for messages; without them rows are named by number.
-        what: the word for a row in messages.
-
-    Raises:
-        NumericalError: a row is not finite, or too long for float32; the message names it.
     """
     norms = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _CHECK_ROWS):

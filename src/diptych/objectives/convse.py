@@ -36,8 +36,6 @@ from diptych.objectives.infonce import InfoNCE, infonce_per_query
 from diptych.objectives.temperature import checked_temperature
 from diptych.objectives.triplet import TripletHardest, triplet
 
-__all__ = ["ConVSE", "ConVSEPlusPlus", "convse", "convse_plus_plus"]
-
 
 def convse(
     scores: Tensor,

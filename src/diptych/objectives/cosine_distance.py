@@ -25,8 +25,6 @@ from diptych.objectives.declaration import (
 from diptych.objectives.directed import Directed, together
 from diptych.objectives.pairs import mean_per_query
 
-__all__ = ["CosineDistance", "cosine_distance"]
-
 
 def _per_query(scores: Tensor, positives: Tensor) -> Tensor:
     """(queries,) mean over each query's positives of 1 − s."""

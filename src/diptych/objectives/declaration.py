@@ -14,20 +14,6 @@ from torch import Tensor, nn
 from diptych.core.errors import NumericalError, RecipeError, UsageError
 from diptych.core.registry import Registry
 
-__all__ = [
-    "OBJECTIVES",
-    "Compat",
-    "Direction",
-    "Objective",
-    "ObjectiveKind",
-    "Reduction",
-    "Within",
-    "all_finite",
-    "checked",
-    "in_directions",
-    "reduce",
-]
-
 Direction = Literal["both", "i2t", "t2i"]
 Reduction = Literal["mean", "sum", "none"]
 Compat = Literal["none", "pairs"]

@@ -10,8 +10,6 @@ from torch import Tensor
 from diptych.core.errors import UsageError
 from diptych.objectives.declaration import Compat, Direction, Objective, Reduction, reduce
 
-__all__ = ["Directed", "not_negative", "together"]
-
 
 def not_negative(name: str, value: float, example: float) -> float:
     """``value``, after seeing that it is a finite number of at least 0.

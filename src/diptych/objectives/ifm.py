@@ -34,8 +34,6 @@ from diptych.objectives.directed import not_negative, together
 from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
 from diptych.objectives.temperature import Tempered, checked_temperature
 
-__all__ = ["IFM", "InfoNCEIFM", "ifm", "infonce_ifm"]
-
 
 def _perturbed(logits: Tensor, positives: Tensor, budget: float | Tensor) -> Tensor:
     """(queries,) IFM; ``budget`` is ε/τ."""

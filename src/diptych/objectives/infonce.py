@@ -33,8 +33,6 @@ from diptych.objectives.directed import together
 from diptych.objectives.pairs import mean_per_query
 from diptych.objectives.temperature import Tempered, checked_temperature
 
-__all__ = ["InfoNCE", "NTXent", "infonce", "infonce_per_query", "log_sum_of_negatives", "softmax_per_query"]
-
 
 def log_sum_of_negatives(logits: Tensor, others: Tensor) -> Tensor:
     """(queries,) log Σ exp over each row's negatives: the candidates that ``others`` does not mark."""

@@ -34,8 +34,6 @@ from diptych.objectives.directed import together
 from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
 from diptych.objectives.temperature import Tempered, checked_temperature
 
-__all__ = ["MVN", "mvn"]
-
 
 def _related(positives: Tensor) -> Tensor:
     """(queries, queries) which queries have a positive in common; each has with itself."""

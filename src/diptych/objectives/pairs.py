@@ -16,16 +16,6 @@ from torch import Tensor
 
 from diptych.core.errors import UsageError
 
-__all__ = [
-    "BLOCK_ELEMENTS",
-    "PairBlock",
-    "PairLoss",
-    "first_derivative_only",
-    "mean_per_query",
-    "pair_losses",
-    "sum_per_query",
-]
-
 BLOCK_ELEMENTS = 2**17
 """How many scores are worked on at a time, at least: half a megabyte in single precision, which a cache holds."""
 

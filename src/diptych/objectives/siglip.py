@@ -34,8 +34,6 @@ from diptych.objectives.declaration import (
 from diptych.objectives.directed import together
 from diptych.objectives.temperature import Tempered, checked_temperature
 
-__all__ = ["SigLIP", "siglip"]
-
 
 def _checked_bias(bias: float | Tensor) -> float | Tensor:
     value = float(bias.detach()) if isinstance(bias, Tensor) else bias

@@ -25,15 +25,6 @@ from diptych.core.errors import MismatchError
 from diptych.core.registry import Registry
 from diptych.objectives.pairs import first_derivative_only
 
-__all__ = [
-    "SIMILARITIES",
-    "Similarity",
-    "cosine_similarity",
-    "order_root_similarity",
-    "order_similarity",
-    "similarity_of",
-]
-
 _BLOCK_ELEMENTS = 2**20
 """How many coordinate differences exist at a time: four megabytes in single precision."""
 

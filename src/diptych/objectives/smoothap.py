@@ -39,8 +39,6 @@ from diptych.objectives.directed import Directed, together
 from diptych.objectives.pairs import PairBlock, mean_per_query, pair_losses
 from diptych.objectives.temperature import checked_temperature
 
-__all__ = ["SmoothAP", "SmoothAPCompat", "smoothap"]
-
 SmoothAPCompat = Literal[Compat, "positive-sign"]
 
 

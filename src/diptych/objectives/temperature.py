@@ -11,8 +11,6 @@ from diptych.core.errors import NumericalError, UsageError
 from diptych.objectives.declaration import Direction, Reduction
 from diptych.objectives.directed import Directed
 
-__all__ = ["Tempered", "checked_temperature"]
-
 
 def checked_temperature(temperature: float | Tensor) -> float | Tensor:
     """``temperature``, after seeing that it is finite and above 0.

@@ -32,8 +32,6 @@ from diptych.objectives.declaration import (
 from diptych.objectives.directed import Directed, not_negative, together
 from diptych.objectives.pairs import PairBlock, pair_losses, sum_per_query
 
-__all__ = ["Triplet", "TripletHardest", "triplet"]
-
 
 @dataclass(frozen=True)
 class _Hinges:

@@ -20,25 +20,13 @@ if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
-__all__ = ["categories_page", "write_categories_page"]
-
 _SIDE = 220
 
 Numbers = Mapping[str, Any]
 
 
 def write_categories_page(path: Path | str, found: ModelsEvaluation, test: Catalogue | None = None) -> Path:
-    """Write the page as one HTML file, whole or not at all.
-
-    Args:
-        path: of the file.
-        found: a finished evaluation.
-        test: the products that were ranked, for pictures of examples; without them they have placeholders.
-
-    Raises:
-        MismatchError: other products.
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write the page as one HTML file, whole or not at all."""
     return write_page(path, categories_page(found, test))
 
 

@@ -8,8 +8,6 @@ from typing import Any
 from diptych.report.categories_tables import best_value, percent, setting_name
 from diptych.report.intent_page import Headline
 
-__all__ = ["evaluation_findings", "evaluation_headlines"]
-
 _MEASURE = "mAP@10"
 
 Numbers = Mapping[str, Any]

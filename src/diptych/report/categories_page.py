@@ -13,8 +13,6 @@ from diptych.report.intent_series import DARK, LIGHT
 from diptych.report.palette import judgement
 from diptych.report.pictures import Thumbnail
 
-__all__ = ["Gallery", "Shown", "render_categories_page", "write_page"]
-
 
 @dataclass(frozen=True)
 class Shown:
@@ -77,10 +75,6 @@ def render_categories_page(page: Page) -> str:
 
 
 def write_page(path: Path | str, page: Page) -> Path:
-    """Write a page as one HTML file, whole or not at all.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write a page as one HTML file, whole or not at all."""
     write_bytes(path, render_categories_page(page).encode("utf-8", "replace"))
     return Path(path)

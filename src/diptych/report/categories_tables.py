@@ -8,21 +8,6 @@ from typing import Any
 from diptych.report.intent_page import Cell, Table
 from diptych.report.words import shorten
 
-__all__ = [
-    "BETTER",
-    "WORSE",
-    "best_value",
-    "error_table",
-    "interval_table",
-    "measure_table",
-    "path_text",
-    "percent",
-    "seen_table",
-    "setting_name",
-    "short_path",
-    "sibling_table",
-]
-
 BETTER, WORSE = "▲", "▼"
 _NONE = Cell("–")
 _NAMES = {

@@ -16,8 +16,7 @@ import numpy as np
 
 from diptych.core.files import write_bytes
 from diptych.core.progress import task
-from diptych.data.taxonomy import SEPARATOR
-from diptych.report.categories_tree_pages import pages_of
+from diptych.data.taxonomy import SEPARATOR, CategoryTree
 from diptych.report.palette import DARK, LIGHT, judgement
 from diptych.report.pictures import Thumbnail, Thumbnails
 from diptych.report.templating import templates
@@ -26,7 +25,44 @@ from diptych.report.words import shorten
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.picking import Picks
 
-__all__ = ["PAGE_PICTURES", "THUMBNAIL_SIDE", "TREE_PAGE", "remove_tree_sheet", "write_tree_sheet"]
+
+def pages_of(tree: CategoryTree, nodes: np.ndarray, pictures: np.ndarray, limit: int) -> list[np.ndarray]:
+    """Places in ``nodes`` of what each page shows, in the order of the tree.
+
+    A branch that is too large for a page is broken below its root; neighbours share a page while they fit.
+
+    Args:
+        nodes: (q,) int64 nodes, ascending, each once.
+        pictures: (q,) how many pictures each has.
+    """
+    before = np.concatenate([[0], np.cumsum(pictures)])
+    end = _ends(tree, nodes)
+    pages: list[np.ndarray] = []
+    begin = place = 0
+    while place < len(nodes):
+        fits = before[end[place]] - before[place] <= limit
+        after = int(end[place]) if fits else place + 1
+        starts_anew = not fits and tree.depth[nodes[place]] == 1  # a large tree begins its own page
+        if place > begin and (starts_anew or before[after] - before[begin] > limit):
+            pages.append(np.arange(begin, place))
+            begin = place
+        place = after
+    if begin < len(nodes):
+        pages.append(np.arange(begin, len(nodes)))
+    return pages
+
+
+def _ends(tree: CategoryTree, nodes: np.ndarray) -> np.ndarray:
+    """(q,) int64: the place behind the last of each node's branch; nodes of a branch stand next to each other."""
+    end = np.arange(1, len(nodes) + 1)
+    open_places: list[int] = []
+    for place, node in enumerate(nodes.tolist()):
+        while open_places and nodes[open_places[-1]] not in tree.ancestors(node):
+            end[open_places.pop()] = place
+        open_places.append(place)
+    end[open_places] = len(nodes)
+    return end
+
 
 TREE_PAGE = "tree.html"
 
@@ -146,17 +182,7 @@ def write_tree_sheet(
     Each page is written whole or not at all, ``tree.html`` last; pages of an older, larger sheet are removed before.
 
     Args:
-        picks: what was picked.
-        folder: where to.
-        title: above all; the catalogue's name without it.
         side: longest side of a picture in pixels.
-        page_pictures: pictures on a page at most.
-
-    Returns:
-        The first page, and why pictures could not be read, by product; a labelled placeholder stands for each.
-
-    Raises:
-        StorageError: a page cannot be written.
     """
     folder = Path(folder)
     remove_tree_sheet(folder)

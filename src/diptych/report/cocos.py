@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["cocos_figure", "render_cocos", "write_cocos_page", "write_cocos_picture"]
-
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DIRECTIONS = {"i2t": "image → text", "t2i": "text → image"}
 _KINDS: tuple[tuple[str, str, str, Any], ...] = (
@@ -39,9 +37,6 @@ def cocos_figure(report: CocosReport) -> str:
 
     Above, how many candidates of each weight a query has (the negatives right of ε are C^q); below,
     what they add up to.
-
-    Raises:
-        DataError: no candidate has any weight.
     """
     limits = _limits(report)
     if limits is None:
@@ -74,26 +69,13 @@ def render_cocos(report: CocosReport) -> str:
 
 
 def write_cocos_page(report: CocosReport, path: Path | str) -> Path:
-    """Write table, figure and protocol as one HTML file, whole or not at all.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write table, figure and protocol as one HTML file, whole or not at all."""
     write_bytes(path, render_cocos(report).encode("utf-8", "replace"))
     return Path(path)
 
 
 def write_cocos_picture(report: CocosReport, path: Path | str, *, resolution: int = 150) -> Path:
-    """Write the same as a PNG on white paper.
-
-    Args:
-        report: what was counted.
-        path: of the file.
-        resolution: dots per inch, of 9.6 inches.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write the same as a PNG on white paper."""
     limits = _limits(report)
     said = [report.protocol.line(), *report.notes(), *([] if limits else [_NOTHING])]
     words = [line for text in said for line in textwrap.wrap(text, 130)]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageDraw import ImageDraw
 
-__all__ = ["CELL", "FRAME", "draw_contact_sheet", "write_contact_sheet"]
-
 _JPEG_SIDE = 65_500
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 _WORDS = {True: "✓ right", False: "✗ wrong", None: ""}
@@ -32,23 +30,7 @@ _WORDS = {True: "✓ right", False: "✗ wrong", None: ""}
 def draw_contact_sheet(
     query: str | PictureSource, retrieved: Sequence[Retrieved], *, columns: int = 5, font: Path | None = None
 ) -> tuple[Image, tuple[str, ...]]:
-    """Draw what ``query`` retrieved.
-
-    Args:
-        query: the sentence or the picture that asked.
-        retrieved: best first; a list without any picture is drawn as a list of captions.
-        columns: pictures side by side, at least 1.
-        font: a font file to use instead of DejaVu Sans, e.g. for captions in Chinese.
-
-    Returns:
-        The sheet (RGB) and the names of the pictures that could not be read, for which it holds
-        labelled placeholders.
-
-    Raises:
-        UsageError: ``columns`` is less than 1.
-        ImageError: the query itself is a picture that cannot be read.
-        StorageError: ``font`` cannot be read.
-    """
+    """Draw what ``query`` retrieved."""
     if columns < 1:
         raise UsageError(f"a contact sheet of {columns} columns", "give at least 1")
     are_pictures = any(item.picture is not None for item in retrieved)
@@ -79,13 +61,6 @@ def write_contact_sheet(
     """Draw a contact sheet and write it, whole or not at all, as PNG or JPEG by the name's ending.
 
     Args and errors as :func:`draw_contact_sheet`.
-
-    Returns:
-        The names of the pictures that could not be read.
-
-    Raises:
-        UsageError: the name ends neither in .png nor in .jpg or .jpeg, or the sheet is too tall for JPEG.
-        StorageError: the file cannot be written; an older one is untouched.
     """
     path = Path(path)
     kind = _FORMATS.get(path.suffix.lower())

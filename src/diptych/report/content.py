@@ -10,14 +10,6 @@ from itertools import pairwise
 from diptych.core.errors import DataError, NumericalError
 from diptych.report.retrievals import Retrieval
 
-__all__ = [
-    "Curves",
-    "Headline",
-    "ReportContent",
-    "Score",
-    "TableRow",
-]
-
 
 def _check_finite(what: str, values: Sequence[float]) -> None:
     for place, value in enumerate(values):
@@ -34,10 +26,6 @@ class Score:
         low: lower end of its 95 % interval, where one was estimated.
         high: upper end of it.
         chance: what a random order scores.
-
-    Raises:
-        NumericalError: one of them is NaN or infinite.
-        DataError: one end of the interval without the other, or the wrong way round.
     """
 
     value: float
@@ -108,10 +96,6 @@ class Curves:
         validation_rsum: (m,) recall sum on the validation split.
         best_epoch: the epoch of the kept checkpoint; ``None``: the first of the highest rsum.
         chance_rsum: the recall sum of a random order on the same split.
-
-    Raises:
-        DataError: lengths differ, steps or epochs do not rise, or ``best_epoch`` is none of ``epochs``.
-        NumericalError: NaN or infinity.
     """
 
     steps: Sequence[int] = ()

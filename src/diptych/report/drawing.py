@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "INK", "ORANGE", "Drawing", "draw"]
-
 BLUE, ORANGE = LIGHT["blue"], LIGHT["orange"]
 INK = "#0a0b0c"
 """A colour nothing else has; it becomes the colour of the words around the figure."""
@@ -69,13 +67,7 @@ class Drawing:
 
 @contextmanager
 def draw(name: str, summary: str = "", size: tuple[float, float] = (4.4, 2.9)) -> Iterator[Drawing]:
-    """Draw inside the block on ``axes``; afterwards the result's ``svg`` is the figure.
-
-    Args:
-        name: unique on a page; every id of the figure begins with it.
-        summary: what the figure shows in one sentence, for those who do not see it; may be set later.
-        size: width and height in inches of 72 units.
-    """
+    """Draw inside the block on ``axes``; afterwards the result's ``svg`` is the figure."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -16,8 +16,6 @@ from diptych.report.smoothing import running_mean, thin
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["learning_rate_figure", "loss_figure", "recall_figure", "smoothing_window", "validation_figure"]
-
 _POINTS = 600
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -28,11 +26,7 @@ def smoothing_window(n: int) -> int:
 
 
 def loss_figure(curves: Curves) -> str:
-    """Training loss per step, raw and as a centred running mean, as an ``<svg>`` element.
-
-    Raises:
-        DataError: no loss was logged.
-    """
+    """Training loss per step, raw and as a centred running mean, as an ``<svg>`` element."""
     x, raw = _logged("loss", curves.steps, curves.loss)
     window = smoothing_window(len(raw))
     smooth = running_mean(raw, window)
@@ -53,11 +47,7 @@ def loss_figure(curves: Curves) -> str:
 
 
 def validation_figure(curves: Curves) -> str:
-    """Validation recall sum per epoch, the best epoch marked, chance as a dashed line.
-
-    Raises:
-        DataError: nothing was validated.
-    """
+    """Validation recall sum per epoch, the best epoch marked, chance as a dashed line."""
     x, y = _logged("validation rsum", curves.epochs, curves.validation_rsum)
     chance = curves.chance_rsum
     best = int(np.argmax(y)) if curves.best_epoch is None else list(curves.epochs).index(curves.best_epoch)
@@ -90,11 +80,7 @@ def validation_figure(curves: Curves) -> str:
 
 
 def learning_rate_figure(curves: Curves) -> str:
-    """Learning rate per step, in the power of ten of its highest.
-
-    Raises:
-        DataError: no learning rate was logged.
-    """
+    """Learning rate per step, in the power of ten of its highest."""
     x, y = _logged("learning rate", curves.steps, curves.learning_rate)
     summary = f"Learning rate per step: highest {y.max():.3g}, last {y[-1]:.3g}."
     with draw("rate", summary) as drawing:
@@ -109,14 +95,7 @@ def learning_rate_figure(curves: Curves) -> str:
 
 
 def recall_figure(rows: Sequence[TableRow]) -> str:
-    """Bars of both directions with their 95 % intervals, chance as a line across each bar.
-
-    Args:
-        rows: at least one, with scores per direction in %.
-
-    Raises:
-        DataError: there is no row, or one without scores per direction.
-    """
+    """Bars of both directions with their 95 % intervals, chance as a line across each bar."""
     if not rows or any(row.both is not None for row in rows):
         raise DataError(
             f"bars need scores per direction, got {[row.measure for row in rows]}", "leave the figure out"

@@ -8,15 +8,13 @@ from functools import partial
 import numpy as np
 
 from diptych.data.collection import Collection
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import GainMeasure, Measure, Result, measure, similarity
 from diptych.evaluation import Score as Measured
 from diptych.report.content import Curves, Headline, ReportContent, Score, TableRow
 from diptych.report.retrievals import Query, Retrieval, Retrieved
 from diptych.training.run import Run
 from diptych.training.testing import ground_truth_of
-
-__all__ = ["content_of_run"]
 
 _SHOWN = 5
 _EXAMPLES = 3
@@ -29,15 +27,7 @@ def content_of_run(
     collection: Collection,
     with_shortcuts: Result | None = None,
 ) -> ReportContent:
-    """Everything a run's report shows.
-
-    Args:
-        run: finished or not.
-        result: of its best encoder on ``encoded``, with ranks per query.
-        encoded: what was evaluated.
-        collection: the same pictures and captions, to be shown.
-        with_shortcuts: of the same encoder on the split with the shortcuts of training.
-    """
+    """Everything a run's report shows."""
     recipe = run.recipe
     best, worst = _examples(result, encoded, collection)
     notes = list(collection.notes)

@@ -10,15 +10,6 @@ from diptych.core.errors import UsageError
 from diptych.core.files import write_bytes
 from diptych.report.palette import DARK, LIGHT
 
-__all__ = [
-    "cell",
-    "difference_cells",
-    "interval_text",
-    "render_granularity",
-    "skipped_lines",
-    "write_granularity_page",
-]
-
 
 def cell(value: float | None, decimals: int, sign: bool = False) -> str:
     """A number as tables print it; a dash for none."""
@@ -46,15 +37,7 @@ def difference_cells(effect: Effect | None, decimals: int, scale: float = 1.0) -
 def render_granularity(
     measured: Sequence[Granularity], comparison: GranularityComparison | None = None
 ) -> str:
-    """The text of one self-contained HTML page.
-
-    Args:
-        measured: one collection or two, of the same features.
-        comparison: of two.
-
-    Raises:
-        UsageError: neither one nor two.
-    """
+    """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
     from diptych.report.granularity_figures import distribution_figure
@@ -96,11 +79,6 @@ def _why(feature: FeatureSummary) -> str:
 def write_granularity_page(
     path: Path | str, measured: Sequence[Granularity], comparison: GranularityComparison | None = None
 ) -> Path:
-    """Write the page as one HTML file, whole or not at all.
-
-    Raises:
-        UsageError: neither one collection nor two.
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write the page as one HTML file, whole or not at all."""
     write_bytes(path, render_granularity(measured, comparison).encode("utf-8", "replace"))
     return Path(path)

@@ -11,8 +11,6 @@ import numpy as np
 from diptych.analysis.granularity import Granularity
 from diptych.report.drawing import BLUE, ORANGE, draw
 
-__all__ = ["Bins", "bins_of", "distribution_figure", "shares"]
-
 _COLUMNS = 2
 _PANEL = (4.4, 1.75)  # inches
 _MOST_BINS = 40

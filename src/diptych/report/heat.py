@@ -17,8 +17,6 @@ from diptych.report.drawing import BLUE, ORANGE, draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURE_WIDTH", "add_cell", "bare", "heat_figure"]
-
 FIGURE_WIDTH = 8.8  # inches
 
 _STRONGEST = 0.6  # opacity
@@ -34,12 +32,7 @@ def add_cell(
     """One cell.
 
     Args:
-        axes: where it is drawn; a cell is one unit wide and high.
-        column, row: its middle.
         share: in [0, 1]: how strong its colour is.
-        colour: of its ground.
-        text: in it.
-        font: of the text.
     """
     from matplotlib.patches import Rectangle
 
@@ -63,14 +56,8 @@ def heat_figure(
     """Rows in groups × columns, as ``<svg>``; above 0 orange, below blue, the strongest the greatest of all.
 
     Args:
-        name: unique on a page.
-        rows: their labels.
-        columns: theirs.
         values: (rows, columns), NaN for none.
-        texts: what stands in each cell.
         strong: (rows, columns) booleans: cells whose text is bold.
-        groups: the group of each row; rows of a group follow each other.
-        summary: what the figure shows, for those who do not see it; its numbers are put behind it.
     """
     greatest = max(_LEAST, float(np.nanmax(np.abs(values), initial=0.0)))
     places, at = [], 0.0

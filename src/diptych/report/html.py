@@ -19,8 +19,6 @@ from diptych.report.retrievals import Retrieval, Retrieved
 from diptych.report.templating import templates
 from diptych.report.words import shorten
 
-__all__ = ["CAPTION_LIMIT", "THUMBNAIL_SIDE", "render_report", "write_report"]
-
 CAPTION_LIMIT = 400
 """Characters of a caption that a page shows; a longer one is cut and its length stated."""
 
@@ -31,11 +29,7 @@ _MARKS = {"right": "✓", "wrong": "✗", "unknown": "·"}
 
 
 def write_report(content: ReportContent, path: Path | str, *, thumbnail_side: int = THUMBNAIL_SIDE) -> Path:
-    """Write ``content`` as one self-contained HTML file, whole or not at all.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write ``content`` as one self-contained HTML file, whole or not at all."""
     page = render_report(content, thumbnail_side=thumbnail_side)
     # a lone surrogate in a file name or caption cannot be UTF-8: it becomes "?"
     write_bytes(path, page.encode("utf-8", "replace"))

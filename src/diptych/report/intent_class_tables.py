@@ -10,8 +10,6 @@ from diptych.report.intent_discretion import Discretion, interval, number, perce
 from diptych.report.intent_length_figures import ALL
 from diptych.report.intent_page import Cell, Table
 
-__all__ = ["length_table", "query_table", "unique_table"]
-
 Row = Mapping[str, Any]
 
 _NONE = Cell("–")

@@ -11,19 +11,6 @@ from diptych.report.intent_series import label
 from diptych.report.intent_transition_figure import LINKS, transition_order
 from diptych.report.words import shorten
 
-__all__ = [
-    "MOST_DEVICES",
-    "MOST_ROWS",
-    "device_count_table",
-    "further_text",
-    "group_table",
-    "overview_table",
-    "plain_table",
-    "shown_name",
-    "time_table",
-    "transition_table",
-]
-
 Row = Mapping[str, Any]
 
 MOST_ROWS = 20

@@ -11,18 +11,6 @@ from dataclasses import dataclass
 from diptych.core.errors import UsageError
 from diptych.report.words import shorten
 
-__all__ = [
-    "CONVERSION",
-    "WEEK_DAYS",
-    "Discretion",
-    "interval",
-    "listed",
-    "number",
-    "percent",
-    "sentence",
-    "signed",
-]
-
 WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 CONVERSION = "purchase sessions / sessions"
@@ -40,9 +28,6 @@ class Discretion:
             all.
         hide_rates: whether conversion rates are left out, and the counts and intervals that they follow from;
             shares and standardised rates stay, as in thesis section 6.2.
-
-    Raises:
-        UsageError: ``least`` below 1.
     """
 
     least: int = 5

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
     from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
 
-__all__ = ["evaluation_page", "write_evaluation_page"]
-
 Row = Mapping[str, Any]
 
 _POPULATIONS = {
@@ -69,11 +67,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
 
 
 def write_evaluation_page(path: Path | str, evaluation: Evaluation) -> Path:
-    """Write the page as one HTML file, whole or not at all.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write the page as one HTML file, whole or not at all."""
     return write_page(path, evaluation_page(evaluation))
 
 

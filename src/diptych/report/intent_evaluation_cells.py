@@ -11,8 +11,6 @@ from diptych.report.intent_grid import Grid, Place, pages_text
 from diptych.report.intent_page import Cell, Section, Table
 from diptych.report.words import shorten
 
-__all__ = ["cells_section"]
-
 Row = Mapping[str, Any]
 
 _MEASURES: tuple[tuple[str, str, int], ...] = (
@@ -27,12 +25,7 @@ _MEASURES: tuple[tuple[str, str, int], ...] = (
 
 
 def cells_section(grid: Grid, descriptions: Mapping[str, str]) -> Section:
-    """The section of all cells.
-
-    Args:
-        grid: the cells.
-        descriptions: of models, by name.
-    """
+    """The section of all cells."""
     models = Table(
         "Models",
         ("Model", "What it is", "Classes weighed by"),

@@ -9,8 +9,6 @@ from diptych.report.intent_discretion import interval, listed, number, percent, 
 from diptych.report.intent_grid import Grid, Place, pages_text
 from diptych.report.intent_importance_figures import feature_order, static_shares
 
-__all__ = ["best_findings", "calibration_findings", "gain_findings", "importance_findings", "step_findings"]
-
 Row = Mapping[str, Any]
 
 _FLAT = 0.02

@@ -27,8 +27,6 @@ from diptych.report.intent_page import Block, Headline, Panels, Section
 from diptych.report.intent_reliability_figures import RELIABILITY_LEGEND, reliability_figure
 from diptych.report.intent_step_figures import Reference, gain_figures, measure_figures, model_legend
 
-__all__ = ["evaluated_headlines", "evaluated_sections"]
-
 Row = Mapping[str, Any]
 
 
@@ -39,12 +37,7 @@ def evaluated_sections(
     left_out: Sequence[Row] = (),
     models: Mapping[str, str] | None = None,
 ) -> list[Section]:
-    """The sections that there are rows for.
-
-    Args:
-        cells, importance, gains, left_out: as ``results.json`` has them.
-        models: descriptions by name.
-    """
+    """The sections that there are rows for."""
     grid = Grid(cells)
     if not cells:
         return [

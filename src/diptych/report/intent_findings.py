@@ -14,17 +14,6 @@ from diptych.report.intent_discretion import WEEK_DAYS, Discretion, listed, numb
 from diptych.report.intent_length_figures import ALL
 from diptych.report.intent_series import label
 
-__all__ = [
-    "device_count_findings",
-    "group_findings",
-    "hour_findings",
-    "length_findings",
-    "query_findings",
-    "transition_findings",
-    "unique_findings",
-    "week_day_findings",
-]
-
 Row = Mapping[str, Any]
 
 _WORKING_DAYS = range(5)

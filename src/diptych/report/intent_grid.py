@@ -8,8 +8,6 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any, NamedTuple
 
-__all__ = ["WHOLE", "Grid", "Place", "pages_text", "step_text"]
-
 WHOLE = -1
 """The step of tables whose rows are whole sessions."""
 

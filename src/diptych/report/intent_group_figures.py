@@ -13,8 +13,6 @@ from diptych.report.intent_series import OTHER, PAPER, PURCHASE, label, panel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CLASS_LEGEND", "MOST_GROUPS", "class_bars", "rate_figure", "standardised_figure"]
-
 MOST_GROUPS = 10
 """Groups that a figure shows; tables have more."""
 
@@ -36,15 +34,7 @@ def class_bars(
     texts: Mapping[str, tuple[str, str]],
     unit: str,
 ) -> str:
-    """Two bars per group, purchase sessions above the others, as ``<svg>``.
-
-    Args:
-        name: unique on a page.
-        title: of the figure.
-        values: by group: (of purchase sessions, of others); None is not drawn.
-        texts: what stands behind the bars.
-        unit: of the values.
-    """
+    """Two bars per group, purchase sessions above the others, as ``<svg>``."""
     largest = max((value for pair in values.values() for value in pair if value is not None), default=0.0)
     with panel(name, size=(4.8, _EDGES + _ROW * len(values))) as drawing:
         axes = drawing.axes
@@ -72,10 +62,7 @@ def rate_figure(
     """A dot per group with its interval; the rate of all as a dotted line; as ``<svg>``.
 
     Args:
-        name: unique on a page.
-        title: of the figure.
         rates: by group: rate, low and high, in [0, 1].
-        overall: of all groups together.
     """
     highest = max((high for _, _, high in rates.values()), default=0.0)
     with panel(name, size=(4.8, _EDGES + _ROW * len(rates))) as drawing:

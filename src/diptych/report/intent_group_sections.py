@@ -18,8 +18,6 @@ from diptych.report.intent_group_figures import (
 )
 from diptych.report.intent_page import Block, Panels, Section
 
-__all__ = ["Rows", "Tables", "channel_section", "device_section"]
-
 Rows = Sequence[Mapping[str, Any]]
 Tables = Mapping[str, Rows]
 """Statistic → its finished rows; those that were not made are missing."""

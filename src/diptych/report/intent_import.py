@@ -12,17 +12,11 @@ from diptych.report.intent_page import Block, Cell, Panels, Section, Table
 from diptych.report.intent_series import panel
 from diptych.report.words import shorten
 
-__all__ = ["day_figure", "import_section", "uneven_days"]
-
 _LONG = 300  # characters of a note
 
 
 def import_section(about: Mapping[str, Any]) -> Section:
-    """The section of an import.
-
-    Args:
-        about: what ``log.json`` says.
-    """
+    """The section of an import."""
     read, kept = about["rows_read"], about["events"]
     rows = [
         (
@@ -59,11 +53,7 @@ def import_section(about: Mapping[str, Any]) -> Section:
 
 
 def day_figure(days: Mapping[str, int]) -> str:
-    """Events per local day, days without any among them, as ``<svg>``.
-
-    Args:
-        days: ISO date → events, in order.
-    """
+    """Events per local day, days without any among them, as ``<svg>``."""
     counts = list(days.values())
     with panel("days", size=(4.8, 2.2)) as drawing:
         axes = drawing.axes

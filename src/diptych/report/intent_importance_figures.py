@@ -14,18 +14,6 @@ from diptych.report.intent_page import Cell, Legend, Table
 from diptych.report.intent_series import label, panel, series
 from diptych.report.words import shorten
 
-__all__ = [
-    "IMPORTANCE_LEGEND",
-    "KINDS",
-    "MOST_FEATURES",
-    "feature_order",
-    "importance_figure",
-    "importance_table",
-    "static_figure",
-    "static_legend",
-    "static_shares",
-]
-
 Row = Mapping[str, Any]
 
 MOST_FEATURES = 15
@@ -58,14 +46,7 @@ def _means(rows: Sequence[Row], kind: str) -> dict[str, tuple[float, float, floa
 
 
 def importance_figure(name: str, title: str, rows: Sequence[Row], kind: str) -> str:
-    """Bars of the mean over steps, lines from the least to the greatest, as ``<svg>``; empty for none.
-
-    Args:
-        name: unique on a page.
-        title: of the panel.
-        rows: of one setting and set.
-        kind: of :data:`KINDS`.
-    """
+    """Bars of the mean over steps, lines from the least to the greatest, as ``<svg>``; empty for none."""
     means = _means(rows, kind)
     names = [one for one in feature_order(rows) if one in means][:MOST_FEATURES]
     if not names:

@@ -14,8 +14,6 @@ from diptych.report.intent_series import OTHER, PURCHASE, Series, label, panel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ALL", "MOST_PANELS", "Curve", "curve_of", "length_figures", "shown_devices"]
-
 ALL = "all"
 """What rows of all devices together are called."""
 
@@ -73,11 +71,6 @@ def length_figures(rows: Sequence[Row], quantiles: Sequence[Row], discretion: Di
     """A ``<svg>`` per device on common log axes: the share of sessions that are at least so long.
 
     Dots are P50 and P90. Pale lines are all devices together.
-
-    Args:
-        rows: of ``session-length``.
-        quantiles: of ``session-length-quantiles``; those that are missing are not marked.
-        discretion: where lines end.
     """
     devices = shown_devices(rows)
     curves = {

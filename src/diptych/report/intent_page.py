@@ -14,20 +14,6 @@ from typing import ClassVar
 from diptych.core.files import write_bytes
 from diptych.report.intent_series import DARK, LIGHT
 
-__all__ = [
-    "Block",
-    "Cell",
-    "Headline",
-    "Legend",
-    "Page",
-    "Panels",
-    "Section",
-    "Table",
-    "Text",
-    "render_page",
-    "write_page",
-]
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -189,10 +175,6 @@ def render_page(page: Page) -> str:
 
 
 def write_page(path: Path | str, page: Page) -> Path:
-    """Write a page as one HTML file, whole or not at all.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write a page as one HTML file, whole or not at all."""
     write_bytes(path, render_page(page).encode("utf-8", "replace"))
     return Path(path)

@@ -10,8 +10,6 @@ from diptych.report.intent_discretion import percent
 from diptych.report.intent_page import Legend
 from diptych.report.intent_series import panel
 
-__all__ = ["RELIABILITY_LEGEND", "reliability_figure"]
-
 Row = Mapping[str, Any]
 
 RELIABILITY_LEGEND = Legend(
@@ -26,13 +24,7 @@ _SAID = (("reliability", "raw", ORANGE, "s", "--"), ("reliability_calibrated", "
 
 
 def reliability_figure(name: str, title: str, cell: Row) -> str:
-    """Mean probability and share of purchases of every bin, raw and calibrated, as ``<svg>``; empty for neither.
-
-    Args:
-        name: unique on a page.
-        title: of the panel.
-        cell: whose bins.
-    """
+    """Mean probability and share of purchases of every bin, raw and calibrated, as ``<svg>``; empty for neither."""
     curves: list[tuple[Sequence[Row], str, str, str, str]] = [
         (cell[key], said, colour, marker, dash) for key, said, colour, marker, dash in _SAID if cell.get(key)
     ]

@@ -15,18 +15,11 @@ from diptych.report.words import shorten
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring import Scorer
 
-__all__ = ["scorer_page", "write_scorer_page"]
-
 Row = Mapping[str, Any]
 
 
 def write_scorer_page(path: Path | str, folder: Path | str) -> Path:
-    """Write the page of a scorer's folder as one HTML file, whole or not at all.
-
-    Raises:
-        DataError: no folder of a scorer.
-        StorageError: the scorer is damaged, or the file cannot be written; an older one is untouched.
-    """
+    """Write the page of a scorer's folder as one HTML file, whole or not at all."""
     from diptych.commerce.purchase_intent.scoring import Scorer
 
     return write_page(path, scorer_page(Scorer.open(folder)))

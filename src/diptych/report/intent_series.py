@@ -14,19 +14,6 @@ from diptych.report import palette
 from diptych.report.drawing import BLUE, INK, ORANGE, Drawing, draw
 from diptych.report.words import clean
 
-__all__ = [
-    "DARK",
-    "LIGHT",
-    "OTHER",
-    "PAPER",
-    "PURCHASE",
-    "SERIES",
-    "Series",
-    "label",
-    "panel",
-    "series",
-]
-
 LIGHT = {**palette.LIGHT, "green": "#007a5c", "purple": "#a84a86", "olive": "#857000"}
 """The page's colours with three more of the Okabe–Ito set, darkened until they read on white paper."""
 

@@ -14,8 +14,6 @@ from diptych.report.intent_series import label, panel, series
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Reference", "gain_figures", "measure_figures", "model_legend"]
-
 Row = Mapping[str, Any]
 Reference = Callable[[Row], float | None]
 """What a cell's measure is held against."""
@@ -36,13 +34,6 @@ def measure_figures(
     """A ``<svg>`` per place: a line per model, the chosen one with its intervals as a band.
 
     Of one step there are dots per model instead.
-
-    Args:
-        grid: the cells.
-        measure: key of a cell.
-        title: what the axis says.
-        reference: of each cell, drawn dotted.
-        places: which; all.
     """
     places = grid.places if places is None else places
     known = [
@@ -161,14 +152,7 @@ def _by_model(
 
 
 def gain_figures(grid: Grid, gains: Sequence[Row], measure: str, title: str) -> list[str]:
-    """A ``<svg>`` per setting: what the extended set adds to the baseline, by step, with the chosen model's intervals.
-
-    Args:
-        grid: the cells.
-        gains: rows {setting, step, model, measure, difference, low, high}.
-        measure: whose gains.
-        title: what the axis says.
-    """
+    """Draw per setting what the extended set adds to the baseline, by step, with intervals."""
     rows = [row for row in gains if row["measure"] == measure and row["difference"] is not None]
     if not rows:
         return []

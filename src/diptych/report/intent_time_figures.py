@@ -11,8 +11,6 @@ from diptych.report.drawing import INK
 from diptych.report.intent_discretion import WEEK_DAYS, Discretion, percent
 from diptych.report.intent_series import OTHER, PURCHASE, panel
 
-__all__ = ["by_class", "hour_figure", "week_day_figure"]
-
 _CLASSES = ((True, "purchase", PURCHASE), (False, "no purchase", OTHER))
 
 Row = Mapping[str, Any]

@@ -16,16 +16,6 @@ from diptych.report.intent_series import PAPER, label, panel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "LINKS",
-    "MOST_ARROWS",
-    "MOST_NODES",
-    "label_places",
-    "places_of",
-    "transition_figure",
-    "transition_order",
-]
-
 MOST_NODES = 6
 """Devices that a graph shows; a matrix has more."""
 
@@ -68,12 +58,7 @@ def places_of(n: int) -> list[tuple[float, float]]:
 
 
 def transition_figure(rows: Sequence[Row], discretion: Discretion) -> str:
-    """Nodes are devices with the probability to stay; arrows are as thick as a switch is probable, as ``<svg>``.
-
-    Args:
-        rows: of ``device-transitions``.
-        discretion: which are too few to be shown.
-    """
+    """Nodes are devices with the probability to stay; arrows are as thick as a switch is probable, as ``<svg>``."""
     devices = transition_order(rows)[:MOST_NODES]
     places = dict(zip(devices, places_of(len(devices)), strict=True))
     stays = {device: _stays(device, rows, discretion) for device in devices}

@@ -17,8 +17,6 @@ from diptych.report.words import wrap
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["draw_match_sheet", "write_match_sheet"]
-
 _BARS = 520
 _NUMBER = 190  # pixels for "12.34 = 1.23 × 4.56"
 
@@ -26,21 +24,7 @@ _NUMBER = 190  # pixels for "12.34 = 1.23 × 4.56"
 def draw_match_sheet(
     match: Match, *, title: str = "", shown: int = 15, font: Path | None = None
 ) -> tuple[Image, tuple[str, ...]]:
-    """Draw what the score of a match is made of.
-
-    Args:
-        match: query, item and common terms.
-        title: above all; nothing by default.
-        shown: so many terms have a bar; of the others the sum is given.
-        font: a font file to use instead of DejaVu Sans.
-
-    Returns:
-        The sheet (RGB) and the names of the pictures that could not be read.
-
-    Raises:
-        UsageError: ``shown`` is less than 1.
-        StorageError: ``font`` cannot be read.
-    """
+    """Draw what the score of a match is made of."""
     if shown < 1:
         raise UsageError(f"an explanation that shows {shown} terms", "show at least 1")
     width = CELL + 2 * GAP + _BARS
@@ -59,15 +43,7 @@ def draw_match_sheet(
 def write_match_sheet(
     path: Path | str, match: Match, *, title: str = "", shown: int = 15, font: Path | None = None
 ) -> tuple[str, ...]:
-    """Draw the explanation of a match and write it as PNG, whole or not at all.
-
-    Returns:
-        The names of the pictures that could not be read.
-
-    Raises:
-        UsageError: ``shown`` is less than 1, or a name that does not end in .png.
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Draw the explanation of a match and write it as PNG, whole or not at all."""
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise UsageError(f"explanation {path.name!r} ends in {path.suffix or 'nothing'!r}", "use .png")

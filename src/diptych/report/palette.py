@@ -8,8 +8,6 @@ shade that reads on the page's paper (contrast at least 2.9 : 1 for shapes, 4.5 
 
 from __future__ import annotations
 
-__all__ = ["DARK", "LIGHT", "frame_colour", "judgement"]
-
 LIGHT = {
     "paper": "#ffffff",
     "soft": "#f5f7f9",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
 
-__all__ = ["CELL", "FRAME", "GAP", "LINE", "MARGIN", "Sheet", "bundled_font"]
-
 CELL = 240
 """Side of the square a picture and its frame are fitted into, in pixels."""
 

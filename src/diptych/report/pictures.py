@@ -12,8 +12,6 @@ from diptych.core.errors import ImageError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["MAX_THUMBNAIL_BYTES", "PictureSource", "Thumbnail", "Thumbnails", "fit", "read_picture"]
-
 PictureSource: TypeAlias = "Image | Callable[[], Image]"
 """A Pillow picture, or a function that reads one (``lambda: collection.image(row)``)."""
 
@@ -24,11 +22,7 @@ _QUALITIES = (84, 70, 55, 40, 25)
 
 
 def read_picture(source: PictureSource, name: str) -> Image:
-    """The picture behind ``source``, upright, RGB, decoded.
-
-    Raises:
-        ImageError: it cannot be read; the message names it.
-    """
+    """The picture behind ``source``, upright, RGB, decoded."""
     from PIL import Image as pillow
     from PIL import ImageOps
 

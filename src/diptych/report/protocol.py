@@ -11,8 +11,6 @@ from diptych.evaluation.printed import DigitReport, Target
 from diptych.evaluation.variants import AXES, Exploration, Variant, explain
 from diptych.report.palette import DARK, LIGHT
 
-__all__ = ["SHOWN_VARIANTS", "render_protocol", "shown_variants", "write_protocol_page"]
-
 SHOWN_VARIANTS = 25
 """Variants in the table of a page; the artefact has all."""
 
@@ -42,11 +40,7 @@ def render_protocol(
     """The text of one self-contained HTML page.
 
     Args:
-        target: what was printed.
-        digits: what its digits say.
         found: what was tried; None where there are no embeddings.
-        name: what to call the run or encoder.
-        lines: what the numbers depend on, one line each.
     """
     from markupsafe import Markup
 
@@ -79,10 +73,6 @@ def render_protocol(
 def write_protocol_page(
     path: Path | str, target: Target, digits: DigitReport, found: Exploration | None = None, **options: Any
 ) -> Path:
-    """Write the page as one HTML file, whole or not at all; options as of :func:`render_protocol`.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write the page as one HTML file, whole or not at all; options as of :func:`render_protocol`."""
     write_bytes(path, render_protocol(target, digits, found, **options).encode("utf-8", "replace"))
     return Path(path)

@@ -7,8 +7,6 @@ from textwrap import wrap
 from diptych.evaluation.variants import Exploration
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 
-__all__ = ["distance_figure"]
-
 _ROW = 0.36  # inches of a bar
 _LINE = 0.17  # inches of every further line of a label
 _LONG = 40  # characters of such a line

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from diptych.core.errors import DataError, NumericalError
 from diptych.report.pictures import PictureSource
 
-__all__ = ["Query", "Retrieval", "Retrieved"]
-
 
 @dataclass(frozen=True)
 class Query:
@@ -67,9 +65,6 @@ class Retrieval:
         retrieved: the first items, best first.
         right_rank: place of the first right item in the whole gallery, from 1.
         expected: the right item, shown apart when it is not among ``retrieved``.
-
-    Raises:
-        DataError: some items have a picture and some have none.
     """
 
     query: Query

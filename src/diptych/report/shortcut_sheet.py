@@ -18,8 +18,6 @@ from diptych.report.words import wrap
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Example", "draw_shortcut_sheet", "write_shortcut_sheet"]
-
 _MOST_LINES = 4
 _NARROWEST, _WIDEST_ROW = 200, 1100
 
@@ -40,11 +38,7 @@ class Example:
 
 
 def draw_shortcut_sheet(title: str, examples: Sequence[Example]) -> Image:
-    """A sheet (RGB) with ``title`` and the examples, several in a row where they fit.
-
-    Raises:
-        UsageError: there is no example.
-    """
+    """A sheet (RGB) with ``title`` and the examples, several in a row where they fit."""
     if not examples:
         raise UsageError("a sheet of no pictures", "ask for at least 1")
     examples = [replace(example, pixels=_enlarged(example.pixels)) for example in examples]
@@ -64,12 +58,7 @@ def draw_shortcut_sheet(title: str, examples: Sequence[Example]) -> Image:
 
 
 def write_shortcut_sheet(path: Path | str, title: str, examples: Sequence[Example]) -> Path:
-    """Draw the sheet and write it as PNG, whole or not at all.
-
-    Raises:
-        UsageError: there is no example, or the name does not end in .png.
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Draw the sheet and write it as PNG, whole or not at all."""
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise UsageError(

@@ -6,8 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["running_mean", "thin"]
-
 
 def running_mean(values: np.ndarray, window: int) -> np.ndarray:
     """The mean of each value and its neighbours, ``window`` of them in all, centred.
@@ -16,7 +14,6 @@ def running_mean(values: np.ndarray, window: int) -> np.ndarray:
 
     Args:
         values: (n,).
-        window: an odd number, at least 1.
 
     Returns:
         (n,) float64.
@@ -38,10 +35,6 @@ def thin(x: np.ndarray, y: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarr
     Args:
         x: (n,) positions, rising.
         y: (n,) values.
-        limit: how many points may remain; at least 4.
-
-    Returns:
-        Positions and values of the points kept, the first and last among them.
     """
     x, y = np.asarray(x), np.asarray(y)
     if len(x) <= limit:

@@ -10,8 +10,6 @@ from diptych.core.errors import DataError, NumericalError
 from diptych.report.content import Headline
 from diptych.report.terms import Match, TermCard
 
-__all__ = ["ComparedRow", "SparseReport", "TradeoffPoint"]
-
 
 @dataclass(frozen=True)
 class ComparedRow:
@@ -76,9 +74,6 @@ class SparseReport:
         notes: what a reader should know, one sentence each.
         commands: how to make it again.
         fingerprints: of dense encoder, head, vocabulary, data.
-
-    Raises:
-        DataError: figures without a protocol line, or an overlap outside [0, 1].
     """
 
     title: str

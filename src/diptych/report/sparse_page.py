@@ -2,22 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
 from diptych.core.progress import track
+from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.html import CAPTION_LIMIT, THUMBNAIL_SIDE
 from diptych.report.palette import DARK, LIGHT
 from diptych.report.pictures import Thumbnails
-from diptych.report.sparse_content import SparseReport
-from diptych.report.sparse_figures import overlap_figure, tradeoff_figure
+from diptych.report.sparse_content import SparseReport, TradeoffPoint
 from diptych.report.templating import templates
 from diptych.report.terms import Match, TermCard
 from diptych.report.words import shorten
 
-__all__ = ["render_sparse_report", "write_sparse_report"]
+_MARKERS = "os^Dv"
+
+
+def tradeoff_figure(points: Sequence[TradeoffPoint], dense: Mapping[str, float], measure: str) -> str:
+    """One measure against FLOPs on a logarithmic axis, the dense rows' value as a dashed line, as ``<svg>``.
+
+    Points of one line are joined; the page's own head is marked (thesis, Figure 3.2a).
+    """
+    drawn = [point for point in points if point.flops > 0 and measure in point.values]
+    if not drawn:
+        raise DataError(
+            f"no head has FLOPs and a {measure}, so there is no trade-off", "leave the figure out"
+        )
+    lines = list(dict.fromkeys(point.line for point in drawn))
+    parts = [f"{point.label}: {point.flops:.1f} FLOPs, {point.values[measure]:.1f}" for point in drawn]
+    with draw(f"tradeoff-{_name(measure)}", size=(5.2, 3.3)) as drawing:
+        axes = drawing.axes
+        for number, line in enumerate(lines):
+            here = sorted((point for point in drawn if point.line == line), key=lambda point: point.flops)
+            axes.plot(
+                [point.flops for point in here],
+                [point.values[measure] for point in here],
+                color=(BLUE, ORANGE)[number % 2],
+                linestyle=("-", "-", ":", ":", "--")[number % 5],
+                marker=_MARKERS[number % len(_MARKERS)],
+                linewidth=1.5,
+                label=line or None,
+            )
+        for point in drawn:  # below and to the right: lines rise from left to right
+            axes.annotate(
+                point.label,
+                (point.flops, point.values[measure]),
+                (6, -12),
+                textcoords="offset points",
+                fontsize=8.5,
+            )
+        own = [point for point in drawn if point.this]
+        if own:
+            axes.plot(
+                [point.flops for point in own],
+                [point.values[measure] for point in own],
+                linestyle="none",
+                marker="o",
+                markersize=12,
+                markerfacecolor="none",
+                markeredgecolor=INK,
+                label="this head",
+            )
+        if measure in dense:
+            value = dense[measure]
+            axes.axhline(value, color=INK, linestyle=(0, (4, 3)), linewidth=1.2, label=f"dense: {value:.1f}")
+            parts.append(f"dense rows {value:.1f}")
+        axes.set_xscale("log")
+        axes.minorticks_off()
+        axes.margins(x=0.15, y=0.15)
+        _plain_ticks(axes, [point.flops for point in drawn])
+        axes.set(
+            title=f"{measure} and cost", xlabel="FLOPs (common terms of a pair)", ylabel=f"{measure} (%)"
+        )
+        if axes.get_legend_handles_labels()[0]:
+            drawing.figure.legend(loc="outside lower left", ncols=3)
+        drawing.summary = f"{measure} in per cent against FLOPs: {'; '.join(parts)}."
+    return drawing.svg
+
+
+def overlap_figure(overlap: Sequence[float], k: int) -> str:
+    """How many queries find how many of the k best dense items again, as ``<svg>`` (thesis, Figure 3.2b)."""
+    if not len(overlap):
+        raise DataError("no query has an overlap, so there is no histogram", "leave the figure out")
+    shares = np.asarray(overlap, dtype=np.float64)
+    counts = np.bincount(np.rint(shares * k).astype(np.int64), minlength=k + 1)
+    per_cent = 100 * counts / len(shares)
+    mean = float(k * shares.mean())
+    with draw("overlap", size=(5.2, 3.3)) as drawing:
+        axes = drawing.axes
+        axes.bar(range(k + 1), per_cent, 0.8, color=BLUE, alpha=0.9)
+        axes.axvline(mean, color=INK, linestyle=(0, (4, 3)), linewidth=1.2, label=f"mean: {mean:.1f} of {k}")
+        axes.set(
+            title=f"Of the {k} best by dense rows, found again",
+            xlabel=f"items in both lists of {k}",
+            ylabel="queries (%)",
+        )
+        axes.set_xlim(-0.6, k + 0.6)
+        if k <= 20:
+            axes.set_xticks(range(k + 1))
+        drawing.figure.legend(loc="outside lower left")
+        parts = [f"{number}: {share:.1f} %" for number, share in enumerate(per_cent)]
+        drawing.summary = (
+            f"Queries by how many of {k} items both lists have: {', '.join(parts)}; mean {mean:.1f}."
+        )
+    return drawing.svg
+
+
+def _name(measure: str) -> str:
+    """What may stand in an id."""
+    return "".join(letter if letter.isalnum() else "-" for letter in measure.lower())
+
+
+def _plain_ticks(axes: object, flops: Sequence[float]) -> None:
+    """Ticks at 1, 2, 5, 10 …, written as numbers and not as powers."""
+    low, high = min(flops) / 2, max(flops) * 2
+    ticks = [base * 10.0**power for power in range(-4, 7) for base in (1, 2, 5)]
+    inside = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xticks(inside, [f"{tick:,.10g}" for tick in inside])  # type: ignore[attr-defined]
+
 
 _SHOWN = 12  # terms of a match
 
@@ -25,11 +132,7 @@ _SHOWN = 12  # terms of a match
 def write_sparse_report(
     content: SparseReport, path: Path | str, *, thumbnail_side: int = THUMBNAIL_SIDE
 ) -> Path:
-    """Write ``content`` as one self-contained HTML file, whole or not at all.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write ``content`` as one self-contained HTML file, whole or not at all."""
     page = render_sparse_report(content, thumbnail_side=thumbnail_side)
     write_bytes(path, page.encode("utf-8", "replace"))
     return Path(path)

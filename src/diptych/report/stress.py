@@ -2,23 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from diptych.analysis.perturbations import GROUPS
+from diptych.analysis.perturbations import GROUPS, PERTURBATIONS, PicturePerturbation
+from diptych.analysis.perturbations.pictures import perturbed_pictures
 from diptych.core.files import write_bytes
 from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.evaluation.changes import CHANGE_GROUPS
+from diptych.report.html import CAPTION_LIMIT
 from diptych.report.palette import DARK, LIGHT
-from diptych.report.pictures import Thumbnails
-from diptych.report.stress_hits import Lookup, drawn_hit, wanted_ids
-from diptych.training.stress import StressResult, StressRow, sayings
+from diptych.report.pictures import PictureSource, Thumbnails
+from diptych.report.words import shorten
+from diptych.training.stress import Example, StressResult, StressRow, sayings
 from diptych.training.stress.asking import RSUM
 from diptych.training.stress.sayings import shown, shown_difference
 
-__all__ = ["SHOWN_EXAMPLES", "render_stress", "write_stress_page"]
+_MOST = 400
+"""Words of a caption that are compared; what lies behind is one piece."""
+
+
+class Piece(NamedTuple):
+    """A few words in order.
+
+    Attributes:
+        text: they.
+        differs: whether the other caption lacks them at this place.
+    """
+
+    text: str
+    differs: bool
+
+
+def differing(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
+    """The words of two captions in pieces, those that differ marked; blanks between words are not compared."""
+    left, right = one.split(), other.split()
+    tails = left[_MOST:], right[_MOST:]
+    left, right = left[:_MOST], right[:_MOST]
+    pieces: tuple[list[Piece], list[Piece]] = ([], [])
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    for kind, begin, end, other_begin, other_end in matcher.get_opcodes():
+        for found, words in ((pieces[0], left[begin:end]), (pieces[1], right[other_begin:other_end])):
+            if words:
+                found.append(Piece(" ".join(words), kind != "equal"))
+    for found, tail in zip(pieces, tails, strict=True):
+        if tail:
+            found.append(Piece(" ".join(tail), tails[0] != tails[1]))
+    return pieces
+
+
+def wanted_ids(result: StressResult, most: int) -> set[str]:
+    """Ids of what is shown of the worst hit, at most ``most`` of a perturbation."""
+    return {
+        name
+        for row in result.rows
+        for one in row.examples[:most]
+        for name in (one.query, one.first_before, one.first_after, one.expected)
+    }
+
+
+class Lookup:
+    """From ids to what they name."""
+
+    def __init__(self, collection: Collection | None, wanted: set[str]) -> None:
+        self.collection = collection
+        self._images = {} if collection is None else _places(collection.image_ids, wanted)
+        self._captions = {} if collection is None else _places(collection.caption_ids, wanted)
+
+    def picture(self, name: str) -> PictureSource | None:
+        """A picture, where there is one of that id."""
+        if self.collection is None or name not in self._images or self.collection.holds != "pictures":
+            return None
+        return partial(self.collection.image, self._images[name])
+
+    def perturbed(self, row: StressRow, one: Example) -> PictureSource | None:
+        """A picture as the perturbation changed it."""
+        kind = PERTURBATIONS.get(row.name)
+        if self.collection is None or one.query not in self._images:
+            return None
+        assert isinstance(kind, PicturePerturbation)
+        place = self._images[one.query]
+        view = perturbed_pictures(self.collection.subset([place]), kind, seed=one.seed, options=row.options)
+        return partial(view.image, 0)
+
+    def caption(self, name: str) -> str:
+        """A caption; empty without one of that id."""
+        if self.collection is None or name not in self._captions:
+            return ""
+        return str(self.collection.captions[self._captions[name]])
+
+
+def _places(ids: Iterable[str], wanted: set[str]) -> dict[str, int]:
+    return {name: row for row, name in enumerate(ids) if name in wanted}
+
+
+def drawn_hit(row: StressRow, one: Example, lookup: Lookup, thumbnails: Thumbnails) -> dict[str, Any]:
+    """One of the worst hit, as the template draws it."""
+
+    def drawn(source: PictureSource | None, name: str) -> dict[str, Any] | None:
+        return None if source is None else {"thumbnail": thumbnails.make(source, name)}
+
+    def shown_picture(label: str, name: str, mark: str, rank: float | None = None) -> dict[str, Any]:
+        return {
+            "label": label,
+            "name": name,
+            "mark": mark,
+            "rank": None if rank is None else _rank(rank),
+            "picture": drawn(lookup.picture(name), name),
+        }
+
+    found: dict[str, Any] = {
+        "name": shorten(one.query, CAPTION_LIMIT),
+        "seed": one.seed,
+        "before": _rank(one.before),
+        "after": _rank(one.after),
+        "clean": [],
+        "changed": [],
+        "captions": [],
+    }
+    if row.direction == "t2i":
+        clean, changed = differing(shorten(one.clean, CAPTION_LIMIT), shorten(one.changed, CAPTION_LIMIT))
+        pictures = [shown_picture("its picture", one.expected, "right")]
+        for label, name in (("first, clean", one.first_before), ("first, perturbed", one.first_after)):
+            pictures.append(shown_picture(label, name, "right" if name == one.expected else "wrong"))
+        return {**found, "clean": clean, "changed": changed, "pictures": pictures}
+
+    def said(name: str) -> str:
+        return shorten(lookup.caption(name) or name, CAPTION_LIMIT)
+
+    found["pictures"] = [
+        {"label": label, "name": one.query, "mark": "unknown", "picture": drawn(source, one.query)}
+        for label, source in (
+            ("clean", lookup.picture(one.query)),
+            ("perturbed", lookup.perturbed(row, one)),
+        )
+    ]
+    found["captions"] = [
+        ("one of its captions", said(one.expected)),
+        ("first, clean", said(one.first_before)),
+        ("first, perturbed", said(one.first_after)),
+    ]
+    return found
+
+
+def _rank(rank: float) -> str:
+    return f"{rank:,.0f}" if rank == int(rank) else f"{rank:,.1f}"
+
 
 SHOWN_EXAMPLES = 2
 """Queries of each perturbation that are shown with their pictures; the result has a few more."""
@@ -28,13 +161,7 @@ _DIRECTIONS = {"t2i": "captions ask for pictures", "i2t": "pictures ask for capt
 
 
 def render_stress(result: StressResult, collection: Collection | None = None, name: str = "") -> str:
-    """The text of one self-contained HTML page.
-
-    Args:
-        result: what was found.
-        collection: the gallery's pictures and captions, to be shown; without it ids stand for them.
-        name: what to call the encoder; its own name when not given.
-    """
+    """The text of one self-contained HTML page."""
     from diptych.report.templating import templates
 
     thumbnails = Thumbnails(_SIDE)
@@ -77,11 +204,7 @@ def render_stress(result: StressResult, collection: Collection | None = None, na
 def write_stress_page(
     result: StressResult, path: Path | str, collection: Collection | None = None, name: str = ""
 ) -> Path:
-    """Write the page as one HTML file, whole or not at all; arguments as of :func:`render_stress`.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write the page as one HTML file, whole or not at all; arguments as of :func:`render_stress`."""
     write_bytes(path, render_stress(result, collection, name).encode("utf-8", "replace"))
     return Path(path)
 

@@ -18,19 +18,13 @@ from diptych.training.stress.sayings import shown
 if TYPE_CHECKING:
     from diptych.evaluation.drop_differences import DropDifference
 
-__all__ = ["beside_figure", "render_stress_comparison", "write_stress_comparison"]
-
 _DIRECTIONS = {"t2i": "captions ask for pictures", "i2t": "pictures ask for captions"}
 _LABELS = 72  # characters that all columns of a heat map have together
 _MINUS = "−"
 
 
 def render_stress_comparison(found: StressComparison) -> str:
-    """The text of one self-contained HTML page.
-
-    Args:
-        found: models side by side.
-    """
+    """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
     from diptych.report.templating import templates
@@ -61,11 +55,7 @@ def render_stress_comparison(found: StressComparison) -> str:
 
 
 def write_stress_comparison(found: StressComparison, path: Path | str) -> Path:
-    """Write the page as one HTML file, whole or not at all; arguments as of :func:`render_stress_comparison`.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write the page as one HTML file, whole or not at all; arguments as of :func:`render_stress_comparison`."""
     write_bytes(path, render_stress_comparison(found).encode("utf-8", "replace"))
     return Path(path)
 
@@ -74,16 +64,6 @@ def beside_figure(found: StressComparison, measure: str) -> str:
     """Perturbations × models: what each loses in per cent of its own clean value, and the difference.
 
     What is significant is bold. Orange is a loss, or a greater one than the baseline's; blue the opposite.
-
-    Args:
-        found: models side by side.
-        measure: one of its measures.
-
-    Returns:
-        An ``<svg>``.
-
-    Raises:
-        UnknownNameError: it was not compared.
     """
     rows, others = found.of(measure), found.others
     columns = [*found.models, *(f"{model} {_MINUS} {found.baseline}" for model in others)]

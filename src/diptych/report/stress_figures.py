@@ -11,16 +11,11 @@ from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.heat import FIGURE_WIDTH, add_cell, bare, heat_figure
 from diptych.training.stress import Agreement, StressResult, StressRow
 
-__all__ = ["agreement_figure", "drop_figure", "length_figure", "preference_figure"]
-
 
 def drop_figure(result: StressResult) -> str:
     """Perturbations × measures: what is lost, in per cent of the clean value, as ``<svg>``.
 
     What is significant is bold. A gain is blue.
-
-    Raises:
-        DataError: no perturbation was run.
     """
     if not result.rows:
         raise DataError("no perturbation was run, so there is nothing to draw", "leave the figure out")
@@ -45,11 +40,7 @@ def drop_figure(result: StressResult) -> str:
 
 
 def length_figure(rows: Sequence[StressRow]) -> str:
-    """Perturbations × lengths of captions: the share of captions that got worse, as ``<svg>``.
-
-    Raises:
-        DataError: no captions were perturbed.
-    """
+    """Perturbations × lengths of captions: the share of captions that got worse, as ``<svg>``."""
     rows = [row for row in rows if row.lengths]
     if not rows:
         raise DataError("no captions were perturbed, so there are no lengths", "leave the figure out")
@@ -70,17 +61,7 @@ def length_figure(rows: Sequence[StressRow]) -> str:
 
 
 def agreement_figure(agreement: Agreement, names: Sequence[str], group: str, name: str = "agreement") -> str:
-    """Perturbations × perturbations: Jaccard similarity of the queries that ``group``, as ``<svg>``.
-
-    Args:
-        agreement: of one direction.
-        names: its perturbations, in order.
-        group: ``decreased``, ``increased`` or ``unchanged``.
-        name: unique on a page.
-
-    Raises:
-        DataError: fewer than two perturbations.
-    """
+    """Perturbations × perturbations: Jaccard similarity of the queries that ``group``, as ``<svg>``."""
     if len(names) < 2:
         raise DataError(f"{len(names)} perturbation has nothing to agree with", "leave the figure out")
     of = {(pair["first"], pair["second"]): pair[group] for pair in agreement.pairs}
@@ -107,11 +88,7 @@ def agreement_figure(agreement: Agreement, names: Sequence[str], group: str, nam
 
 
 def preference_figure(rows: Sequence[StressRow]) -> str:
-    """How often the clean caption is preferred, with intervals, beside the 50 % of the blind, as ``<svg>``.
-
-    Raises:
-        DataError: no perturbation has a preference.
-    """
+    """How often the clean caption is preferred, with intervals, beside the 50 % of the blind, as ``<svg>``."""
     rows = [row for row in rows if row.preference is not None]
     if not rows:
         raise DataError("no perturbation has a preference", "leave the figure out")

@@ -13,8 +13,6 @@ from diptych.report.words import wrap
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Bar", "colour_of", "draw_bars"]
-
 _STEP = LINE + 2
 _NUMBER = 52  # pixels for "12.34"
 
@@ -49,12 +47,8 @@ def draw_bars(
     """A block of bars.
 
     Args:
-        sheet: whose letters are used.
-        bars: from top to bottom.
         width: of the block, in pixels.
-        longest: the value whose bar fills its space.
         number: pixels for the number after the bar.
-        label: share of the width for labels.
     """
     plain = sheet.letters(14)
     block, pen = sheet.block(width, max(1, _STEP * len(bars)))

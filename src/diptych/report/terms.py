@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from diptych.core.errors import DataError, NumericalError
 from diptych.report.pictures import PictureSource
 
-__all__ = ["Match", "MatchTerm", "TermCard", "WeightedTerm"]
-
 
 @dataclass(frozen=True)
 class WeightedTerm:
@@ -82,9 +80,6 @@ class Match:
         item: likewise.
         terms: all common terms, most first; their contributions add up to ``score``.
         score: of the pair.
-
-    Raises:
-        DataError: the contributions do not add up to the score.
     """
 
     query: TermCard

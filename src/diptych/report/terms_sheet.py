@@ -17,8 +17,6 @@ from diptych.report.words import wrap
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["LEGEND", "draw_terms_sheet", "legend_block", "term_bars", "title_block", "write_terms_sheet"]
-
 LEGEND = (
     (LIGHT["blue"], "bold: the caption's own terms"),
     (LIGHT["orange"], "expansion terms"),
@@ -34,22 +32,7 @@ _FRAME = 1
 def draw_terms_sheet(
     title: str, cards: Sequence[TermCard], *, columns: int = 2, font: Path | None = None
 ) -> tuple[Image, tuple[str, ...]]:
-    """Draw pictures and captions with their terms; bars are relative to the heaviest term of each card.
-
-    Args:
-        title: above all.
-        cards: in reading order.
-        columns: cards side by side at most.
-        font: a font file to use instead of DejaVu Sans.
-
-    Returns:
-        The sheet (RGB) and the names of the pictures that could not be read, for which it holds
-        labelled placeholders.
-
-    Raises:
-        UsageError: no card, or less than one column.
-        StorageError: ``font`` cannot be read.
-    """
+    """Draw pictures and captions with their terms; bars are relative to the heaviest term of each card."""
     if not cards or columns < 1:
         raise UsageError(f"a sheet of {len(cards)} cards in {columns} columns", "give at least 1 of each")
     across = min(columns, len(cards))
@@ -75,15 +58,7 @@ def write_terms_sheet(
     columns: int = 2,
     font: Path | None = None,
 ) -> tuple[str, ...]:
-    """Draw a terms sheet and write it as PNG, whole or not at all.
-
-    Returns:
-        The names of the pictures that could not be read.
-
-    Raises:
-        UsageError: no card, less than one column, or a name that does not end in .png.
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Draw a terms sheet and write it as PNG, whole or not at all."""
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise UsageError(f"terms sheet {path.name!r} ends in {path.suffix or 'nothing'!r}", "use .png")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
-__all__ = ["clean", "shorten", "wrap"]
-
 
 def clean(text: str) -> str:
     """``text`` on one line, without control characters and with ``�`` for lone surrogates."""
@@ -31,12 +29,6 @@ def wrap(text: str, width: float, measure: Callable[[str], float], max_lines: in
 
     Lines break at spaces; a word wider than a line is broken inside. What does not fit is replaced
     by an ellipsis at the end of the last line.
-
-    Args:
-        text: any text; it is cleaned first.
-        width: of a line, in the unit of ``measure``.
-        measure: the width of a piece of text.
-        max_lines: at least 1.
     """
     words = clean(text).split(" ")[::-1] if text.strip() else []
     lines: list[str] = []

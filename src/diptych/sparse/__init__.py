@@ -16,7 +16,8 @@ from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.sparse_measures import SparseMeasures
 from diptych.sparse.sparsified import SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
-from diptych.sparse.training import ValidationRows, train_sparsifier
+from diptych.sparse.training import train_sparsifier
+from diptych.sparse.validation import ValidationRows
 from diptych.sparse.vocabulary import TermVocabulary
 
 __all__ = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-__all__ = ["largest_components", "positive_pmi", "term_vectors"]
-
 _OVERSAMPLING = 16
 _POWER_STEPS = 4
 _NOTHING = 1e-10
@@ -61,10 +59,6 @@ def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) 
 
     Args:
         terms: (n, |V|), which terms each caption contains.
-        width: ω.
-        seed: of the start of the iteration and of the random directions.
-        spread: the root mean square of a row's entries, as large as BERT's are drawn: rows have the
-            length spread · √width.
     """
     size = terms.shape[1]
     vectors = np.zeros((size, width))

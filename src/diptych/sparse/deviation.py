@@ -18,8 +18,6 @@ from diptych.sparse.measures import (
 )
 from diptych.sparse.vocabulary import TermVocabulary
 
-__all__ = ["Deviation", "measure_deviation"]
-
 
 @dataclass(frozen=True)
 class Deviation:
@@ -58,11 +56,6 @@ def measure_deviation(
     Args:
         rows: (n, |V|) sparse rows of captions.
         caption_terms: (n, |V|) which terms each caption contains.
-        vocabulary: the columns; special terms are left out.
-        k: how many terms are looked at.
-        embedding: vectors of terms.
-        words: the captions' words by the same embedding; without them, the vectors of the captions' terms.
-        positive_only: terms without weight never count.
     """
     how: dict[str, Any] = {"left_out": vocabulary.special, "positive_only": positive_only}
     exact = exact_at(rows, caption_terms, k, **how)

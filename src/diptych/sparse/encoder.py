@@ -13,19 +13,9 @@ from diptych.core.fingerprint import fingerprint
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.sparse.sparsifier import Sparsifier
 
-__all__ = ["SparseEncoder"]
-
 
 class SparseEncoder:
-    """Two encoders with one space of terms.
-
-    Args:
-        encoder: makes dense rows.
-        sparsifier: a head trained on this encoder's rows.
-
-    Raises:
-        MismatchError: a head of another encoder or width.
-    """
+    """Two encoders with one space of terms."""
 
     def __init__(self, encoder: DualEncoder, sparsifier: Sparsifier) -> None:
         if encoder.width != sparsifier.width:
@@ -52,26 +42,11 @@ class SparseEncoder:
         return fingerprint(self.encoder.fingerprint, self.sparsifier.fingerprint)
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> csr_array:
-        """(n, |V|) weights of the terms of pictures, of whatever the dense encoder takes.
-
-        Raises:
-            ImageError: an item is not what the encoder takes.
-            NumericalError: a dense row is not finite.
-        """
+        """(n, |V|) weights of the terms of pictures, of whatever the dense encoder takes."""
         return self.sparsifier.sparsify(self.encoder.encode_images(images, batch_size), "image")
 
     def encode_texts(self, texts: Sequence[str], *, expand: bool = True, batch_size: int = 256) -> csr_array:
-        """(n, |V|) weights of the terms of texts.
-
-        Args:
-            texts: a text may be empty, and has an empty row where it may only have its own terms.
-            expand: whether they may have other terms than their own.
-            batch_size: texts per forward pass of the encoder.
-
-        Raises:
-            CaptionError: an item is not a text.
-            NumericalError: a dense row is not finite.
-        """
+        """(n, |V|) weights of the terms of texts."""
         rows = self.encoder.encode_texts(texts, batch_size)
         own = None if expand and self.sparsifier.expands else self.caption_terms(texts)
         return self.sparsifier.sparsify(rows, "text", own, expand=expand)

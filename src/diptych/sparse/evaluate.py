@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import (
     DIRECTIONS,
     Direction,
@@ -34,8 +34,6 @@ from diptych.sparse.measures import (
 from diptych.sparse.sparse_measures import SparseMeasures
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary
-
-__all__ = ["DEFAULT_SPARSE_MEASURES", "FAITHFUL_MEASURES", "measure_sparsified"]
 
 DEFAULT_SPARSE_MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "rsum")
 FAITHFUL_MEASURES = ("R@1", "R@5", "MRR@10")
@@ -62,31 +60,7 @@ def measure_sparsified(
     threads: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> SparseMeasures:
-    """Everything that is said of a head on one split.
-
-    Args:
-        encoded: dense rows.
-        sparsified: the sparse rows made of them.
-        vocabulary: of the sparse rows; its special terms are left out of Exact@k and Semantic@k.
-        captions: of ``encoded.texts``; needed for Semantic@k.
-        expand: whether captions search with expansion terms, or with their own terms alone (``exp = 0`` in use).
-        embedding: what Semantic@k is by; without one it is left out.
-        k: of Exact@k and Semantic@k.
-        positive_only: terms without weight never count among the k; see
-            :mod:`diptych.sparse.measures.deviation`.
-        measures: of retrieval; those of faithfulness are added.
-        ground_truth: relevant pairs; the collection's own by default.
-        protocol: how the test set is cut into galleries.
-        ties: the tie rule.
-        dense: the dense rows' result when it is known already, by the same measures on the same ground truth.
-        threads: workers.
-        about: what else the numbers depend on.
-
-    Raises:
-        MismatchError: rows of other pictures or captions, or of another vocabulary.
-        UsageError: an embedding and no captions.
-        DataError: another number of captions than rows.
-    """
+    """Everything that is said of a head on one split."""
     texts = sparsified.texts if expand else sparsified.unexpanded
     _check_same(encoded, sparsified, vocabulary)
     if embedding is not None and captions is None:

@@ -18,8 +18,6 @@ from diptych.core.errors import MismatchError, UsageError
 if TYPE_CHECKING:
     from diptych.sparse.options import ExpansionOptions
 
-__all__ = ["ExpansionControl", "allowed_terms", "caption_probability", "expand", "word_probability"]
-
 _CAPTION_STREAM, _WORD_STREAM = 101, 102
 _PUBLISHED_SHARE = 0.95
 
@@ -34,15 +32,9 @@ def allowed_terms(in_caption: Any, caption_draw: Any, word_draws: Any = None, fo
         in_caption: (B, |V|) NumPy array or tensor, boolean or numbers, not 0 where a caption contains a term.
         caption_draw: E_C, 0 or 1, one number or (B,).
         word_draws: E_k^v, (|V|,) or (B, |V|) of 0 and 1; None: all 1.
-        form: ``prose``: draws are about other terms than the caption's own, which always stay;
-            ``printed``: the last line of Algorithm 1, where the caption's own terms need the term's draw.
 
     Returns:
         (B, |V|) boolean, of the kind of ``in_caption``.
-
-    Raises:
-        UsageError: a form that is neither, or a sparse matrix.
-        MismatchError: draws of another shape.
     """
     if form not in ("prose", "printed"):
         raise UsageError(f"form {form!r} of EXPAND", "prose or printed")
@@ -86,12 +78,6 @@ def expand(
 
     Args:
         sparse_text: (B, |V|) weights, NumPy or torch; gradients pass.
-        in_caption, caption_draw, word_draws, form: see :func:`allowed_terms`; NumPy or torch, whatever the
-            weights are.
-
-    Raises:
-        UsageError: a form that is neither, or a sparse matrix.
-        MismatchError: captions or draws of another shape.
     """
     own = _boolean(in_caption, sparse_text)
     _check_shape("captions", own, sparse_text)
@@ -120,17 +106,7 @@ def _rise(epochs: int, schedule: Schedule) -> float:
 
 
 class ExpansionControl:
-    """The draws of one training, each a function of (seed, epoch, step).
-
-    Args:
-        options: mode, form and schedule.
-        document_frequency: (|V|,) share of training captions that contain each term; for ``c+w``.
-        epochs: of the whole training.
-        seed: of the draws.
-
-    Raises:
-        UsageError: mode ``c+w`` without document frequencies.
-    """
+    """The draws of one training, each a function of (seed, epoch, step)."""
 
     def __init__(
         self, options: ExpansionOptions, document_frequency: np.ndarray | None, epochs: int, seed: int

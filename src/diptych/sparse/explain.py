@@ -13,8 +13,6 @@ from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.sparse.measures.deviation import leading_terms
 from diptych.sparse.wordpiece import CONTINUATION
 
-__all__ = ["Contribution", "explain_match", "in_words", "marked_terms", "readable", "top_terms"]
-
 
 class Contribution(NamedTuple):
     """What one term, or one word of several, adds to the score of a match.
@@ -39,14 +37,6 @@ def top_terms(
 
     Args:
         row: (1, |V|) sparse, e.g. ``rows[[7]]``.
-        terms: one per column.
-        k: how many; ties go to the lower column.
-        special: columns that are left out.
-
-    Raises:
-        DataError: not one row.
-        MismatchError: as many terms as columns are missing.
-        UsageError: k below 1.
     """
     one = _one(row, terms, "row")
     weights = dict(zip(one.indices.tolist(), one.data.tolist(), strict=True))
@@ -68,11 +58,6 @@ def marked_terms(
         row: (1, |V|) sparse.
         own: (1, |V|) sparse, not 0 where the caption contains the term; None for a picture, whose terms are
             marked None.
-        terms, k, special: as of :func:`top_terms`.
-        words: the caption's words, as of :func:`readable`.
-
-    Raises:
-        As :func:`top_terms`.
     """
     mine = None if own is None else {terms[column] for column in _one(own, terms, "caption").indices.tolist()}
     words = list(words)
@@ -91,14 +76,6 @@ def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> li
     Args:
         query: (1, |V|) sparse.
         item: (1, |V|) sparse.
-        terms: one per column.
-
-    Returns:
-        No contribution at all where the two have no term in common, and so a score of 0.
-
-    Raises:
-        DataError: not one row.
-        MismatchError: as many terms as columns are missing.
     """
     mine, theirs = _one(query, terms, "query"), _one(item, terms, "item")
     common, left, right = np.intersect1d(
@@ -120,13 +97,7 @@ def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> li
 def in_words(
     contributions: Iterable[Contribution], words: Iterable[tuple[str, Sequence[str]]]
 ) -> list[Contribution]:
-    """Pieces of the same word put together, most first; the sum of all contributions stays what it was.
-
-    Args:
-        contributions: of terms.
-        words: how a word is written and the terms it was read as, e.g. the query caption's words. A piece
-            of several words goes to the first of them; terms of no word in several pieces stay as they are.
-    """
+    """Pieces of the same word put together, most first; the sum of all contributions stays what it was."""
     word_of: dict[str, str] = {}
     for word, pieces in words:
         if len(pieces) > 1:
@@ -147,13 +118,7 @@ def in_words(
 
 
 def readable(term: str, words: Iterable[tuple[str, Sequence[str]]] = ()) -> str:
-    """A term as people read it: ``-ing`` for ``##ing``, or the word that it is a piece of.
-
-    Args:
-        term: a column's.
-        words: of the caption in question, as of :func:`in_words`; a continuation that belongs to one of them
-            is shown with its word: ``-ped (moped)``.
-    """
+    """A term as people read it: ``-ing`` for ``##ing``, or the word that it is a piece of."""
     if not term.startswith(CONTINUATION):
         return term
     end = f"-{term.removeprefix(CONTINUATION)}"

@@ -25,8 +25,6 @@ from diptych.core.files import read_json, write_json, write_text
 from diptych.core.version import __version__
 from diptych.sparse.options import SparsifyOptions
 
-__all__ = ["HeadFolder"]
-
 FORMAT = 1
 
 _OTHER = "go on with what it was begun with, or choose another folder"
@@ -65,11 +63,7 @@ class HeadFolder:
         return self._read("about.json")
 
     def _read(self, name: str) -> dict[str, Any]:
-        """One of the folder's files.
-
-        Raises:
-            StorageError: it is missing or damaged.
-        """
+        """One of the folder's files."""
         found = read_json(self.path / name)
         if not isinstance(found, dict):
             raise StorageError(f"{self.path / name} is damaged", _ANEW)
@@ -81,13 +75,7 @@ class HeadFolder:
         return self.begun and self.about.get("state") == "finished"
 
     def check(self, options: SparsifyOptions) -> None:
-        """See that a training with ``options`` can begin or go on here.
-
-        Raises:
-            MismatchError: a training was begun here with other options.
-            UsageError: the folder holds other things.
-            StorageError: what is there is damaged or of another version.
-        """
+        """See that a training with ``options`` can begin or go on here."""
         if not self.begun:
             if self.path.is_dir() and not {entry.name for entry in self.path.iterdir()} <= _OWN:
                 raise UsageError(f"{self.path} holds other things", "give a new or empty folder")
@@ -107,13 +95,7 @@ class HeadFolder:
                 )
 
     def begin(self, options: SparsifyOptions, about: dict[str, Any]) -> None:
-        """Write what a new training is made of; see that an old one was made of the same.
-
-        Raises:
-            MismatchError: a training was begun here with other options, another encoder or other data.
-            UsageError: the folder holds other things.
-            StorageError: what is there is damaged or of another version, or the write failed.
-        """
+        """Write what a new training is made of; see that an old one was made of the same."""
         self.check(options)
         if not self.begun:
             write_json(self.path / "options.json", options.model_dump(mode="json"))
@@ -144,11 +126,7 @@ class HeadFolder:
             ) from error
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines of metrics.jsonl; a last line that a kill cut short is left out.
-
-        Raises:
-            StorageError: a line is damaged.
-        """
+        """The lines of metrics.jsonl; a last line that a kill cut short is left out."""
         path = self.path / "metrics.jsonl"
         if not path.is_file():
             return

@@ -13,8 +13,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-__all__ = ["HeadPair", "SparseHead", "SparseHeads", "fresh_heads", "head_of", "term_weights"]
-
 Kind = Literal["image", "text"]
 
 
@@ -24,15 +22,7 @@ def term_weights(outputs: Tensor) -> Tensor:
 
 
 class SparseHead(nn.Module):
-    """From dense rows to weights of terms.
-
-    Args:
-        width: d, of a dense row.
-        hidden: ω, between the two linear maps.
-        terms: |V|.
-        bias: whether the linear maps have biases.
-        eps: of the layer norm.
-    """
+    """From dense rows to weights of terms."""
 
     def __init__(self, width: int, hidden: int, terms: int, *, bias: bool = True, eps: float = 1e-12) -> None:
         super().__init__()

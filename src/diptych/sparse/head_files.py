@@ -35,8 +35,6 @@ from diptych.sparse.head import HeadPair, SparseHead, SparseHeads
 from diptych.sparse.options import HeadOptions, SparsifyOptions, VocabularyOptions
 from diptych.sparse.vocabulary import TermVocabulary
 
-__all__ = ["CONFIG_FILE", "HeadFiles", "read_head_files", "write_head_files"]
-
 CONFIG_FILE = "config.json"
 FORMAT = 1
 
@@ -94,12 +92,7 @@ def write_head_files(
     encoder: str,
     description: dict[str, Any],
 ) -> Path:
-    """Write the folder; all or nothing.
-
-    Raises:
-        UsageError: the folder holds other things.
-        StorageError: the write failed; an older version in ``folder`` is untouched.
-    """
+    """Write the folder; all or nothing."""
     config = {
         "model_type": "d2s",
         "mlm_head": options.vocabulary.source,
@@ -124,12 +117,7 @@ def write_head_files(
 
 
 def read_head_files(name_or_folder: str | Path) -> HeadFiles:
-    """Read a head of ours or a published one, from a folder or by hub name.
-
-    Raises:
-        UsageError: no such folder or name, a hub that cannot be reached, or not a head.
-        StorageError: files are missing, damaged or of another version.
-    """
+    """Read a head of ours or a published one, from a folder or by hub name."""
     given = Path(name_or_folder).expanduser()
     folder = given if given.is_dir() else _downloaded(str(name_or_folder))
     config = read_json(folder / CONFIG_FILE)
@@ -202,11 +190,7 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
-    """Heads of the shapes that the weights have.
-
-    Raises:
-        StorageError: weights that are no head's.
-    """
+    """Heads of the shapes that the weights have."""
 
     def one(prefix: str) -> SparseHead:
         first, second = weights[f"{prefix}proj.weight"], weights[f"{prefix}vocab_projector.weight"]

@@ -15,8 +15,6 @@ from diptych.sparse.masked_language_model import read_head
 from diptych.sparse.options import HeadOptions
 from diptych.sparse.vocabulary import TermVocabulary
 
-__all__ = ["StartingWeights", "starting_weights"]
-
 logger = logging.getLogger(__name__)
 
 _SPREAD = 0.02
@@ -58,18 +56,6 @@ def starting_weights(
     0. Rows of ``cooccurrence`` and ``random`` have entries of spread 0.02, as BERT's are drawn, so
     r = 0.02 · √ω (0.3 for ω = 256): with r = 1 and more, a head has much to unlearn first and ends with
     more non-zeros and a lower recall.
-
-    Args:
-        vocabulary: the columns.
-        head: its ``start``, its ``width`` (not that of ``mlm``) and whether it has a ``bias``.
-        captions: of the training split, whose co-occurrences are counted.
-        seed: of what is drawn.
-        source: the masked language model's folder or hub name.
-
-    Raises:
-        UsageError: ``mlm`` without a source, or a source that cannot be used.
-        MismatchError: a vocabulary that is not the model's.
-        StorageError: the model's files are missing or damaged.
     """
     start = head.start
     if start == "auto":

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from diptych.core.errors import Interrupted, NumericalError
+from diptych.core.errors import Interrupted, NumericalError, StorageError
+from diptych.core.files import atomic_folder, read_json, write_json
 from diptych.core.progress import Task, task
-from diptych.sparse.checkpoint import Place, load_state, read_place, save_state
+from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.sparse.expansion import ExpansionControl, caption_probability
 from diptych.sparse.folder import HeadFolder
 from diptych.sparse.head import head_of
@@ -21,7 +25,70 @@ from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.step import SparsifyStep
 from diptych.sparse.validation import Validation
 
-__all__ = ["Loop"]
+_FIX = "the checkpoint is damaged or of another version: train the head again in a new folder"
+
+
+@dataclass
+class Place:
+    """Where a training stands.
+
+    Attributes:
+        epoch: epochs that are complete.
+        position: steps done in the epoch after those.
+        step: steps done in all.
+        sums: of loss, distillation and regulariser over those of the unfinished epoch.
+        best: the best validation recall sum among epochs after the warm-up.
+        best_epoch: the epoch that gave it, counted from 1.
+        seconds: spent in training so far.
+        scaler: of 16-bit training's loss scale.
+    """
+
+    epoch: int = 0
+    position: int = 0
+    step: int = 0
+    sums: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    best: float = -1.0
+    best_epoch: int = 0
+    seconds: float = 0.0
+    scaler: dict[str, Any] = field(default_factory=dict)
+
+
+def save_state(folder: Path, heads: nn.Module, optimizer: torch.optim.Optimizer, place: Place) -> None:
+    """Write the state; the one before stays whole until this one is."""
+    names = {id(parameter): name for name, parameter in heads.named_parameters()}
+    moments: dict[str, Tensor] = {}
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            moments[f"{names[id(parameter)]}|{key}"] = value
+    with atomic_folder(folder, "place.json") as temporary:
+        save_tensors(heads.state_dict(), temporary / "weights.safetensors")
+        save_tensors(moments, temporary / "optimizer.safetensors")
+        write_json(temporary / "place.json", asdict(place))
+
+
+def read_place(folder: Path) -> Place:
+    """Where the training stood when the checkpoint was written."""
+    try:
+        return Place(**read_json(folder / "place.json"))
+    except TypeError as error:
+        raise StorageError(f"{folder} is of another version: {error}", _FIX) from None
+
+
+def load_state(folder: Path, heads: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Put a checkpoint's weights and moments into ``heads`` and ``optimizer``."""
+    weights = load_tensors(folder / "weights.safetensors", _FIX)
+    try:
+        heads.load_state_dict(weights)
+    except RuntimeError as error:
+        raise StorageError(f"{folder} does not fit its options: {error}", _FIX) from None
+    parameters = dict(heads.named_parameters())
+    for name, value in load_tensors(folder / "optimizer.safetensors", _FIX).items():
+        of, key = name.rsplit("|", 1)
+        if of not in parameters:
+            raise StorageError(f"{folder} holds moments of {of}, which the head does not have", _FIX)
+        # AdamW's fused form keeps its count of steps beside the parameter, as it was saved.
+        optimizer.state[parameters[of]][key] = value.to(parameters[of].device)
+
 
 _VALIDATIONS = 10
 _SAMPLE = 512
@@ -30,18 +97,7 @@ _CHECK_EVERY = {"cpu": 1, "other": 50}
 
 
 class Loop:
-    """One training, from where its folder stands to its end.
-
-    Args:
-        folder: where it is kept.
-        about: what about.json says of it.
-        pairs: what is learned from.
-        step: what is done with a batch; holds the heads.
-        control: which terms captions may have.
-        sparsifier: the heads as they are saved; shares their weights.
-        validation: measures them.
-        should_stop: asked after every step.
-    """
+    """One training, from where its folder stands to its end."""
 
     def __init__(
         self,
@@ -111,11 +167,7 @@ class Loop:
                 self._save()
 
     def _note(self) -> str:
-        """The epoch's mean loss so far.
-
-        Raises:
-            NumericalError: it is not a number.
-        """
+        """The epoch's mean loss so far."""
         place = self._place
         loss = float(self._sums[0]) / place.position
         if not math.isfinite(loss):

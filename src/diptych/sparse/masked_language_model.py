@@ -12,8 +12,6 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
 from diptych.encoders.huggingface_files import quiet, weights_format
 
-__all__ = ["MaskedLanguageModelHead", "read_head"]
-
 _NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_layer_norm"}
 
 
@@ -39,10 +37,6 @@ def read_head(source: str | Path) -> MaskedLanguageModelHead:
     """Load the head from a folder, or by name from the hub or its cache.
 
     A sentence encoder is a BERT without such a head: it has embeddings only.
-
-    Raises:
-        UsageError: neither BERT nor DistilBERT, or the hub cannot be reached or does not know the name.
-        StorageError: files are missing or damaged.
     """
     import torch
     import transformers

@@ -10,16 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from diptych.core.errors import RecipeError
 from diptych.training.recipe_errors import recipe_error
 
-__all__ = [
-    "ExpansionOptions",
-    "HeadOptions",
-    "LossOptions",
-    "OptimisationOptions",
-    "SparsifyOptions",
-    "VocabularyOptions",
-    "sparsify_options",
-]
-
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -159,11 +149,7 @@ class SparsifyOptions(_Section):
 
 
 def sparsify_options(values: Mapping[str, Any]) -> SparsifyOptions:
-    """The options that dotted keys give, e.g. ``{"loss.eta": 1e-4, "expansion.mode": "c"}``.
-
-    Raises:
-        RecipeError: an unknown key, or a value that its key does not allow.
-    """
+    """The options that dotted keys give, e.g. ``{"loss.eta": 1e-4, "expansion.mode": "c"}``."""
     nested: dict[str, Any] = {}
     for key, value in values.items():
         section, dot, name = key.partition(".")

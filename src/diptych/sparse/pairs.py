@@ -15,8 +15,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.loading import read_ahead
 from diptych.encoders.embeddings import Embeddings
 
-__all__ = ["PairBatch", "Pairs", "check_batch_size", "check_pairs", "pairs_fingerprint", "term_mask"]
-
 
 @dataclass(frozen=True)
 class PairBatch:
@@ -36,13 +34,7 @@ class PairBatch:
 def check_pairs(
     images: Embeddings, texts: Embeddings, captions: Sequence[str], caption_image: np.ndarray
 ) -> None:
-    """See that rows, captions and pictures belong together.
-
-    Raises:
-        MismatchError: rows of different widths or encoders.
-        DataError: other numbers of captions than rows, or a caption of a picture that is not there.
-        NumericalError: a row is not finite.
-    """
+    """See that rows, captions and pictures belong together."""
     caption_image = np.asarray(caption_image)
     for what, of_images, of_texts in (
         ("width", images.width, texts.width),
@@ -76,11 +68,7 @@ def check_pairs(
 
 
 def check_batch_size(batch_size: int, pairs: int) -> None:
-    """See that there is a batch.
-
-    Raises:
-        UsageError: fewer pairs than a batch has.
-    """
+    """See that there is a batch."""
     if batch_size > pairs:
         raise UsageError(
             f"batches of {batch_size} pairs from {pairs:,} captions",
@@ -110,15 +98,8 @@ class Pairs:
     """All pairs of a caption and its picture.
 
     Args:
-        images: dense rows of pictures, read from their memory map a batch at a time.
-        texts: dense rows of captions.
         caption_image: (n_captions,) picture of each caption.
         caption_terms: (n_captions, |V|) ones where a caption contains a term.
-        batch_size: pairs per batch; batches of an epoch differ by at most one.
-        seed: of the order.
-
-    Raises:
-        UsageError: fewer pairs than a batch has.
     """
 
     def __init__(

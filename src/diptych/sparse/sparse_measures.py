@@ -18,8 +18,6 @@ from diptych.evaluation import DIRECTIONS, Result, measure
 from diptych.sparse.deviation import Deviation
 from diptych.sparse.measures import Faithfulness
 
-__all__ = ["KeptRow", "SparseMeasures"]
-
 _FORMAT = 1
 _KIND = "sparse measures"
 
@@ -135,11 +133,7 @@ class SparseMeasures:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> SparseMeasures:
-        """The inverse of :meth:`to_dict`, also after a way through JSON; without arrays.
-
-        Raises:
-            StorageError: something else, or another format.
-        """
+        """The inverse of :meth:`to_dict`, also after a way through JSON; without arrays."""
         if given.get("kind") != _KIND or given.get("format") != _FORMAT:
             raise StorageError(
                 f"expected {_KIND} of format {_FORMAT}, got {given.get('kind')} of format {given.get('format')}",
@@ -155,11 +149,7 @@ class SparseMeasures:
         )
 
     def save(self, path: Path | str) -> Path:
-        """Write ``NAME.json``, and ``NAME.npz`` with the arrays, each whole or not at all.
-
-        Raises:
-            StorageError: the write failed.
-        """
+        """Write ``NAME.json``, and ``NAME.npz`` with the arrays, each whole or not at all."""
         path = Path(path)
         if self.values:
             with atomic_path(path.with_suffix(".npz")) as temporary, open(temporary, "wb") as handle:
@@ -169,11 +159,7 @@ class SparseMeasures:
 
     @classmethod
     def open(cls, path: Path | str) -> SparseMeasures:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: a file is missing, or something else, or the two are not of one measurement.
-        """
+        """Read what :meth:`save` wrote."""
         path = Path(path)
         given = read_json(path)
         if not isinstance(given, dict):

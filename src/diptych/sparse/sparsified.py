@@ -12,13 +12,11 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path, read_json, write_json
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 
 if TYPE_CHECKING:
     from diptych.sparse.sparsifier import Sparsifier
-
-__all__ = ["SparsifiedCollection", "sparsify_collection"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +45,7 @@ class SparsifiedCollection:
 
     @classmethod
     def open(cls, folder: Path | str) -> SparsifiedCollection:
-        """Memory-map what :func:`sparsify_collection` wrote.
-
-        Raises:
-            StorageError: the folder is not one, or its halves were made by different heads.
-        """
+        """Memory-map what :func:`sparsify_collection` wrote."""
         folder = Path(folder)
         about = read_json(folder / "about.json")
         images = SparseEmbeddings.open(folder / "images")
@@ -74,19 +68,7 @@ class SparsifiedCollection:
 def sparsify_collection(
     sparsifier: Sparsifier, encoded: EncodedCollection, captions: Sequence[str], folder: Path | str
 ) -> SparsifiedCollection:
-    """Make sparse rows of all pictures and captions, or open what is there when it is the same.
-
-    Args:
-        sparsifier: a head trained on rows of the same dense encoder.
-        encoded: dense rows.
-        captions: the captions of ``encoded.texts``, in their order.
-        folder: ``images/``, ``texts/``, ``caption_terms/``, ``caption_image.npy``, ``about.json``.
-
-    Raises:
-        DataError: another number of captions than rows.
-        MismatchError: rows of another width or encoder than the head was trained on.
-        StorageError: the write failed.
-    """
+    """Make sparse rows of all pictures and captions, or open what is there when it is the same."""
     folder = Path(folder)
     if len(captions) != len(encoded.texts):
         raise DataError(f"{len(captions):,} captions for {len(encoded.texts):,} rows of captions")

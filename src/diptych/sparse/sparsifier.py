@@ -22,24 +22,11 @@ from diptych.sparse.head_files import read_head_files, write_head_files
 from diptych.sparse.options import SparsifyOptions
 from diptych.sparse.vocabulary import TermVocabulary
 
-__all__ = ["Sparsifier"]
-
 _NAMES = {"image": "pictures", "text": "captions"}
 
 
 class Sparsifier:
-    """From dense rows to weights of terms.
-
-    Args:
-        heads: one head for both sides, or one each.
-        vocabulary: the terms.
-        options: what the head was trained with.
-        encoder: fingerprint of the dense encoder whose rows it was trained on; empty where nobody knows.
-        device: a torch device; the GPU where there is one, else the CPU, when not given.
-
-    Raises:
-        MismatchError: a head of another number of terms than the vocabulary has.
-    """
+    """From dense rows to weights of terms."""
 
     def __init__(
         self,
@@ -92,20 +79,11 @@ class Sparsifier:
 
         Args:
             rows: (n, d) dense rows, usually memory-mapped.
-            kind: ``"image"`` or ``"text"``.
             caption_terms: (n, |V|) non-zero where a caption contains a term; where captions may only have
                 their own terms.
-            expand: whether captions may have others; a head trained with mode ``0`` never has them.
-            batch_size: rows per block.
 
         Returns:
             (n, |V|) canonical ``csr_array`` of float32; a row may be empty.
-
-        Raises:
-            MismatchError: rows of another width than the head's.
-            DataError: rows that are no numbers, or caption terms of another shape than the result.
-            NumericalError: a row is not finite.
-            UsageError: captions' own terms are needed and not given, another kind, or a batch size below 1.
         """
         if kind not in _NAMES or batch_size < 1:
             raise UsageError(f"kind {kind!r}, batch_size {batch_size}", "image or text, and at least 1")
@@ -176,18 +154,7 @@ class Sparsifier:
     def embed(
         self, embeddings: Embeddings, captions: Sequence[str] | None = None, *, expand: bool = True
     ) -> SparseEmbeddings:
-        """Sparse embeddings of dense ones, with their ids.
-
-        Args:
-            embeddings: of the encoder that the head was trained on.
-            captions: those that were embedded; where captions may only have their own terms.
-            expand: see :meth:`sparsify`.
-
-        Raises:
-            MismatchError: rows of another width or encoder.
-            DataError: other numbers of captions than rows.
-            UsageError: captions are needed and not given.
-        """
+        """Sparse embeddings of dense ones, with their ids."""
         if self.encoder and embeddings.encoder != self.encoder:
             raise MismatchError(
                 f"the head was trained on rows of encoder {self.encoder}, these are of {embeddings.encoder}",
@@ -224,27 +191,13 @@ class Sparsifier:
         }
 
     def save(self, folder: Path | str) -> Path:
-        """Write a folder that :meth:`load` reads, in the layout of the published heads.
-
-        Raises:
-            StorageError: the write failed; an older version in ``folder`` is untouched.
-        """
+        """Write a folder that :meth:`load` reads, in the layout of the published heads."""
         return write_head_files(
             Path(folder), self.heads, self.vocabulary, self.options, self.encoder, self.describe()
         )
 
     @classmethod
     def load(cls, name_or_folder: str | Path, *, device: str | None = None) -> Sparsifier:
-        """Load a head from a folder, or by name from the Hugging Face hub.
-
-        Args:
-            name_or_folder: what :meth:`save` wrote, or a head of the published layout
-                (``lsr42/d2s_…``), whose vocabulary is that of the model it names.
-            device: a torch device; the GPU where there is one, else the CPU, when not given.
-
-        Raises:
-            UsageError: no such folder or name, or a hub that cannot be reached.
-            StorageError: files are missing, damaged or of another version.
-        """
+        """Load a head from a folder, or by name from the Hugging Face hub."""
         found = read_head_files(name_or_folder)
         return cls(found.heads, found.vocabulary, found.options, found.encoder, device=device)

@@ -12,19 +12,12 @@ from diptych.core.files import read_json
 from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
 from diptych.sparse.wordpiece import CONTINUATION
 
-__all__ = ["SPECIAL_TERMS", "bert_tokenizer", "read_tokenizer", "source_tokenizer"]
-
 _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
 SPECIAL_TERMS = ("[PAD]", _UNKNOWN, _BEGIN, _END, "[MASK]")
 
 
 def bert_tokenizer(pieces: Sequence[str], lower_case: bool = True) -> Any:
-    """A ``tokenizers.Tokenizer`` that reads captions as BERT does, with these pieces.
-
-    Args:
-        pieces: all terms, [UNK], [CLS] and [SEP] among them; a piece's place is its id.
-        lower_case: captions are read in lower case and without accents.
-    """
+    """A ``tokenizers.Tokenizer`` that reads captions as BERT does, with these pieces."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     ids = {piece: place for place, piece in enumerate(pieces)}
@@ -38,11 +31,7 @@ def bert_tokenizer(pieces: Sequence[str], lower_case: bool = True) -> Any:
 
 
 def read_tokenizer(path: Path | str) -> Any:
-    """The tokenizer of a ``tokenizer.json``.
-
-    Raises:
-        StorageError: there is no such file, or it is not a tokenizer's.
-    """
+    """The tokenizer of a ``tokenizer.json``."""
     from tokenizers import Tokenizer
 
     content = read_json(path)
@@ -56,10 +45,6 @@ def source_tokenizer(source: str | Path) -> Any:
     """The tokenizer of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a name on a hub.
 
     A vocab.txt is read in lower case unless the tokenizer_config.json beside it says otherwise.
-
-    Raises:
-        UsageError: the hub cannot be reached or does not know the name.
-        StorageError: the folder holds neither file, or a damaged one.
     """
     folder = Path(source).expanduser()
     if not folder.is_dir():

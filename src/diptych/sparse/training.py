@@ -27,8 +27,6 @@ from diptych.sparse.validation import Validation, ValidationRows
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.training.lock import training_lock
 
-__all__ = ["ValidationRows", "train_sparsifier"]
-
 logger = logging.getLogger(__name__)
 
 
@@ -50,23 +48,7 @@ def train_sparsifier(
     batch.
 
     Args:
-        images: dense rows of pictures.
-        texts: dense rows of captions.
-        captions: the captions of ``texts``, in their order.
         caption_image: (n_captions,) picture of each caption.
-        options: everything that can be chosen.
-        folder: see :mod:`diptych.sparse.folder`; a finished training there is opened.
-        validation: rows to measure the head on now and then.
-        accelerator: ``cpu``, ``cuda``, ``mps`` or ``auto``.
-        should_stop: asked after every step; when true, the state is saved and Interrupted raised.
-
-    Raises:
-        Interrupted: ``should_stop`` said so; nothing is lost.
-        MismatchError: rows that do not belong together, or a folder with a training of other options or data.
-        DataError: captions, rows and pictures that do not fit.
-        NumericalError: a row is not finite, or the loss is not.
-        UsageError: another process trains there, or what was asked for cannot be.
-        StorageError: a write failed; the last checkpoint is whole.
     """
     check_pairs(images, texts, captions, caption_image)
     check_batch_size(options.training.batch_size, len(captions))
@@ -119,12 +101,7 @@ def train_sparsifier(
 
 
 def _check_validation(validation: ValidationRows, texts: Embeddings) -> None:
-    """See that validation rows belong together, and to the rows that are learned from.
-
-    Raises:
-        MismatchError: rows of another width, encoder or similarity.
-        DataError, NumericalError: as of ``check_pairs``; or there are no rows.
-    """
+    """See that validation rows belong together, and to the rows that are learned from."""
     check_pairs(validation.images, validation.texts, validation.captions, validation.caption_image)
     if not len(validation.images) or not len(validation.texts):
         raise DataError(

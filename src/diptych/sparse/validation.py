@@ -10,13 +10,11 @@ import torch
 from torch import Tensor
 
 from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import DIRECTIONS, GroundTruth, evaluate_scores
 from diptych.sparse.head import Kind, SparseHeads, head_of
 from diptych.sparse.pairs import check_pairs, pairs_fingerprint, term_mask
 from diptych.sparse.vocabulary import TermVocabulary
-
-__all__ = ["Validation", "ValidationRows"]
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _MOST_IMAGES = 1000
@@ -54,12 +52,6 @@ class Validation:
     """Measures a head as it is searched with later: with expansion, unless the head never has any.
 
     Of more than 1,000 pictures as many are taken, evenly spaced, with all their captions.
-
-    Args:
-        rows: what is measured on.
-        vocabulary: of the head.
-        expand: whether captions have other terms than their own.
-        device: where it is computed.
     """
 
     def __init__(

@@ -18,8 +18,6 @@ from diptych.encoders.sparse_embeddings import term_fingerprint
 from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer, read_tokenizer, source_tokenizer
 from diptych.sparse.wordpiece import CONTINUATION, learn_pieces, word_counts
 
-__all__ = ["TermVocabulary"]
-
 _BLOCK = 8192
 _MAX_TOKENS = 512
 
@@ -27,19 +25,11 @@ _MAX_TOKENS = 512
 class TermVocabulary:
     """Terms and how captions are read as terms.
 
-    Args:
-        tokenizer: a ``tokenizers.Tokenizer`` with a WordPiece model; it is copied.
-        source_rows: the tokenizer's ids that are terms, in the order of the columns; None: all of them.
-
     Attributes:
         terms: one per column; ``##…`` continues a word.
         special: columns of [PAD], [UNK], [CLS], [SEP], [MASK] and the like; never a caption's terms.
         source_rows: (|V|,) int64, each column's id in the tokenizer, which is its row in the embeddings
             of the model that the tokenizer belongs to.
-
-    Raises:
-        UsageError: a tokenizer that is not WordPiece.
-        DataError: rows that the tokenizer does not have, or one of them twice.
     """
 
     def __init__(self, tokenizer: Any, source_rows: np.ndarray | Sequence[int] | None = None) -> None:
@@ -88,16 +78,7 @@ class TermVocabulary:
 
     @classmethod
     def learned(cls, captions: Sequence[str], size: int = 8000, min_count: int = 2) -> TermVocabulary:
-        """A WordPiece vocabulary of the captions; the same captions give the same one.
-
-        Args:
-            captions: of the training split.
-            size: the most terms, special ones included.
-            min_count: rarer letters and pairs of pieces are no terms.
-
-        Raises:
-            DataError: no letter is that frequent.
-        """
+        """A WordPiece vocabulary of the captions; the same captions give the same one."""
         pieces = learn_pieces(word_counts(captions), size - len(SPECIAL_TERMS), min_count)
         if not pieces:
             raise DataError(
@@ -113,12 +94,7 @@ class TermVocabulary:
 
     @classmethod
     def pretrained(cls, source: str | Path) -> TermVocabulary:
-        """The vocabulary of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a hub name.
-
-        Raises:
-            UsageError: not WordPiece, or the hub cannot be reached or does not know the name.
-            StorageError: the folder holds neither file, or a damaged one.
-        """
+        """The vocabulary of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a hub name."""
         return cls(source_tokenizer(source))
 
     def restricted(self, captions: Sequence[str]) -> TermVocabulary:
@@ -132,13 +108,6 @@ class TermVocabulary:
         """(n, |V|) float32 of ones: which terms each caption contains, each once.
 
         Only the first 512 tokens of a caption are read, as published.
-
-        Args:
-            captions: may be empty, which gives an empty row.
-            compat: ``published`` counts [CLS] and [SEP], and [UNK] where there is one, as terms too.
-
-        Raises:
-            CaptionError: a caption is not a text; its place is named.
         """
         if isinstance(captions, str):
             raise CaptionError(f"captions are one text, {captions[:40]!r}", "give a list of texts")
@@ -167,11 +136,7 @@ class TermVocabulary:
         return rows
 
     def document_frequency(self, captions: Sequence[str]) -> np.ndarray:
-        """(|V|,) float64, the share of captions that contain each term; 0 for special terms.
-
-        Raises:
-            DataError: there are no captions.
-        """
+        """(|V|,) float64, the share of captions that contain each term; 0 for special terms."""
         if not len(captions):
             raise DataError("document frequencies of no captions", "give the training captions")
         counts = np.asarray(self.caption_terms(captions).sum(axis=0, dtype=np.float64)).ravel()
@@ -226,11 +191,7 @@ class TermVocabulary:
 
     @classmethod
     def load(cls, folder: Path | str) -> TermVocabulary:
-        """Read what :meth:`save` wrote; a folder without ``terms.json`` has all of the tokenizer's terms.
-
-        Raises:
-            StorageError: no tokenizer.json, one that is damaged, or terms that it does not have.
-        """
+        """Read what :meth:`save` wrote; a folder without ``terms.json`` has all of the tokenizer's terms."""
         folder = Path(folder)
         tokenizer = read_tokenizer(folder / "tokenizer.json")
         if not (folder / "terms.json").is_file():

@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from diptych.core.progress import track
 
-__all__ = ["CONTINUATION", "learn_pieces", "word_counts"]
-
 CONTINUATION = "##"
 
 Pair = tuple[str, str]
@@ -42,11 +40,6 @@ def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[s
 
     >>> learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2)
     ['dog', 'dogs', 'd', '##g', '##o', '##s']
-
-    Args:
-        counts: occurrences of each word.
-        size: the most pieces.
-        min_count: rarer letters and pairs are no pieces; words with such letters are left out.
     """
     letters: Counter[str] = Counter()
     for word, count in counts.items():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.studies.given import encoder_of, given_encoder
 from diptych.studies.making import Made, Wanted
-from diptych.studies.study import Subject
+from diptych.studies.measurement import Subject
 from diptych.studies.trained import Collections, Machine, cost_of
 from diptych.studies.ways import section_of
 
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.linear_maps import LinearMap
-
-__all__ = ["Adapted", "make_adapted", "options_of_adaptation"]
 
 _TRAIN = "train"
 _NOT_OPTIONS = ("encoder", "collection", "seed")
@@ -64,7 +62,8 @@ class Adapted:
 
     def encoded(self, collection: Collection, split: str, name: str) -> EncodedCollection:
         """Rows of a split by the base adapted to the collection; ``name`` is of the folder of its embeddings."""
-        from diptych.encoders.encode import EncodedCollection, encode_collection
+        from diptych.encoders.encode import encode_collection
+        from diptych.encoders.encoded import EncodedCollection
         from diptych.training.adaptation import adapt_linear
 
         base, part = encoder_of(self.base), collection.split(split)
@@ -106,12 +105,7 @@ def _mapped(
 
 
 def options_of_adaptation(wanted: Wanted) -> dict[str, Any]:
-    """What a row is adapted with.
-
-    Raises:
-        UnknownNameError: an option that adaptations do not have.
-        UsageError: one that sets the row apart, or it would be measured on what it is adapted on.
-    """
+    """What a row is adapted with."""
     from diptych.training.adaptation import adapt_linear
 
     if wanted.choices.values.get("measure.split") == _TRAIN:

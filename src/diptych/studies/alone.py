@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
 
-__all__ = ["leaves_alone"]
-
 _OPTIONAL = ("reconstruction", "model.projection")
 """Sections that some rows of a study have and others lack."""
 
@@ -16,11 +14,6 @@ _OPTIONAL = ("reconstruction", "model.projection")
 def leaves_alone(plain: Recipe, without: set[str], key: str) -> bool:
     """Whether a key is of a section, a kind of tower or a setup of shortcuts that a row does not have, but
     its neighbours may.
-
-    Args:
-        plain: the row's recipe before anything is set.
-        without: sections that the row has been rid of.
-        key: what is set.
     """
     from diptych.encoders.two_tower_model import ModelConfig
 

@@ -9,8 +9,6 @@ from diptych.studies.cti_arithmetic import cti_faults
 from diptych.studies.log_arithmetic import log_faults
 from diptych.studies.published import PublishedRow, PublishedTable
 
-__all__ = ["arithmetic_faults"]
-
 _HALF = 0.05  # half a unit of the one decimal that recalls are printed with
 _FLOAT = 1e-9
 

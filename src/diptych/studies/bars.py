@@ -11,8 +11,6 @@ from diptych.studies.evidence import Evidence, Figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GroupedBars"]
-
 _GREY = "#8a929c"
 _SIZE = (9.6, 3.7)  # of every panel, so that they are drawn to one scale
 

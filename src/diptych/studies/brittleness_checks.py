@@ -14,16 +14,6 @@ from diptych.studies.brittleness_rows import CONTROL, KINDS, SHUFFLES, THIRTEEN
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence
 
-__all__ = [
-    "finer_drops_less",
-    "highest",
-    "hurts_most",
-    "hurts_most_everywhere",
-    "indifferent",
-    "lowers_always",
-    "mostly_lower",
-]
-
 
 def _changes(evidence: Evidence, columns: Sequence[str]) -> dict[tuple[str, str], list[float]]:
     """Model and collection → the relative change of every column, where all are there."""
@@ -123,11 +113,6 @@ def _extreme(what: str, column: str, changes: dict[str, float], least: bool) -> 
 def finer_drops_less(leave_out: Sequence[str] = (), only: str | None = None, most: bool = True) -> Check:
     """With finer captions the relative drop, a mean over models, is smaller for more (or fewer) than half of
     the perturbations: of the thirteen where all were run, else of the kinds that are printed.
-
-    Args:
-        leave_out: collections that this is not said of.
-        only: the collection that it is said of.
-        most: whether for more than half.
     """
 
     def check(evidence: Evidence) -> list[Finding]:

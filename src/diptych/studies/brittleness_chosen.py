@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.training.stress.asking import Part
 
-__all__ = ["FOLDER", "MEASURED_BY", "Chosen", "check_chosen", "chosen_of"]
-
 FOLDER = "folder"
 _GALLERIES = ("split", FOLDER)
 _COMPATS = ("none", "published")
@@ -80,12 +78,7 @@ class Chosen:
         return f"-{fingerprint(own)[:8]}" if own.keys() - {"split", "gallery"} else ""
 
     def protocol(self, part: Part, perturbed: bool) -> str:
-        """How a part was measured, as :class:`~diptych.studies.verdict.Measured` says it.
-
-        Args:
-            part: what was encoded, and who asked.
-            perturbed: whether captions were perturbed.
-        """
+        """How a part was measured, as :class:`~diptych.studies.verdict.Measured` says it."""
         how = _FULL
         if self.gallery == FOLDER:
             pictures = part.encoded.n_images
@@ -94,12 +87,7 @@ class Chosen:
         return f"{how}, captions perturbed with compat none" if perturbed and self.compat == "none" else how
 
     def part(self, collection: Collection) -> Part:
-        """What is encoded, and who asks.
-
-        Raises:
-            UnknownNameError: no such split.
-            UsageError: the pictures' folder is to be searched, and they are in none.
-        """
+        """What is encoded, and who asks."""
         from diptych.training.stress.asking import part_of
 
         return part_of(self.searched(collection), self.split, "split" if self.gallery == "split" else "all")
@@ -132,12 +120,7 @@ MEASURED_BY = tuple(one.name for one in fields(Chosen))
 
 
 def chosen_of(values: Mapping[str, Any]) -> Chosen:
-    """The choices that were made, checked.
-
-    Raises:
-        UsageError: an impossible value.
-        UnknownNameError: no such language.
-    """
+    """The choices that were made, checked."""
     from diptych.data.language.open import LANGUAGES
 
     given = dict(values)
@@ -160,13 +143,7 @@ def chosen_of(values: Mapping[str, Any]) -> Chosen:
 
 
 def check_chosen(values: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-    """See that the choices are possible on every collection, before anything is made.
-
-    Raises:
-        UsageError: an impossible value; a folder is to be searched that there is not; a model that cannot be
-            loaded.
-        UnknownNameError: no such split of a collection, or no such language.
-    """
+    """See that the choices are possible on every collection, before anything is made."""
     chosen = chosen_of(values)
     for name, collection in collections.items():
         if not collection.split_sizes.get(chosen.split):

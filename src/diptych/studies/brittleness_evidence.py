@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from diptych.studies.brittleness_rows import CONTROL, FINER, NONE
 from diptych.studies.evidence import Evidence
 
-__all__ = ["listed", "models_of", "pairs_of", "relative_change", "share_text"]
-
 
 def pairs_of(evidence: Evidence) -> list[tuple[str, str]]:
     """Collections with their finer ones."""

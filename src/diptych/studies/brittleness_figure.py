@@ -10,8 +10,6 @@ from diptych.studies.brittleness_rows import KINDS, THIRTEEN
 from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.published import published_table
 
-__all__ = ["FIGURE", "HeatMaps"]
-
 _ROW, _CELL, _LEFT, _TOP = 0.27, 0.62, 2.6, 1.15
 """Inches: height of a line, width of a cell, and the room for names."""
 

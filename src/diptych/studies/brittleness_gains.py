@@ -11,8 +11,6 @@ from diptych.studies.brittleness_rows import FINER
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence
 
-__all__ = ["average_gain", "finer_raises", "gain_of", "gains_more"]
-
 
 def finer_raises(*columns: str) -> Check:
     """Finer captions give a higher value than the coarse ones in more than half of all cases."""

@@ -20,8 +20,8 @@ from diptych.studies.brittleness_chosen import Chosen, chosen_of
 from diptych.studies.brittleness_rows import GROUPS, NONE, THIRTEEN
 from diptych.studies.given import encoder_of
 from diptych.studies.kept import keep
+from diptych.studies.measurement import PUBLISHED, Measurement, Subject
 from diptych.studies.results import file_name
-from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from diptych.training.stress import StressResult
     from diptych.training.stress.asking import Part
-
-__all__ = ["Clean", "Suite", "jaccard_values", "rsum_values"]
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _GAIN = "DCG_CM@10"

@@ -4,24 +4,6 @@ from __future__ import annotations
 
 from diptych.studies.study import Column, Row, Setting, SettingName
 
-__all__ = [
-    "CLEAN_COLUMNS",
-    "CLEAN_NOTES",
-    "CONTROL",
-    "FINER",
-    "GROUPS",
-    "HOME",
-    "JACCARD_COLUMNS",
-    "KINDS",
-    "NONE",
-    "NOTES",
-    "ROWS",
-    "RSUM_COLUMNS",
-    "SETTINGS",
-    "SHUFFLES",
-    "THIRTEEN",
-]
-
 HOME = "brittleness.table-5.3"
 """The study whose folder all three have their rows in: what one has made, the others find."""
 

@@ -14,8 +14,6 @@ from diptych.studies.further import FurtherTable
 if TYPE_CHECKING:
     from diptych.training.stress import StressResult, StressRow
 
-__all__ = ["agreement_tables", "chance_similarity", "drop_tables", "remarks_on_runs", "runs_of"]
-
 _SIGNS = {"worse": " ↓", "better": " ↑", "": ""}
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 from diptych.core.errors import UsageError
 from diptych.studies.making import Made, Wanted
-from diptych.studies.study import Subject
+from diptych.studies.measurement import Subject
 from diptych.studies.trained import Collections, Machine
 from diptych.studies.ways import not_of_recipes
-
-__all__ = ["CaptionsAlone", "make_captions"]
 
 
 @dataclass(frozen=True)
@@ -26,11 +24,7 @@ class CaptionsAlone:
 
 
 def make_captions(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
-    """Say where the row's measurements go.
-
-    Raises:
-        UsageError: something is set about a training.
-    """
+    """Say where the row's measurements go."""
     for key in wanted.choices.values:
         if not not_of_recipes(wanted.study, key):
             raise UsageError(

@@ -9,8 +9,6 @@ from typing import Any
 
 from diptych.studies.catalogue_options import CatalogueOptions
 
-__all__ = ["by_hand"]
-
 
 def by_hand(
     data: Mapping[str, Any] | None,

@@ -29,8 +29,6 @@ from diptych.core.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
 
-__all__ = ["MEASURED_BY", "CatalogueOptions"]
-
 _WORDS: dict[str, tuple[str | None, ...]] = {
     "relevance": ("label", "path"),
     "query": ("name", "path"),
@@ -57,10 +55,6 @@ class CatalogueOptions:
         train: options of training that were set.
         published: whether training is as thesis section 7.4.2 says.
         relevance, query, split, attributes, missing, draw, jobs: as above.
-
-    Raises:
-        UnknownNameError: a word or key that there is not.
-        UsageError: another kind of value, a number that cannot be, or options of a training that is the paper's.
     """
 
     image: str | None = "grid"
@@ -124,12 +118,7 @@ class CatalogueOptions:
         self.training()
 
     def training(self) -> TrainOptions | None:
-        """Options of training; None for the thesis's.
-
-        Raises:
-            UnknownNameError: a key that there is not.
-            UsageError: a value that cannot be.
-        """
+        """Options of training; None for the thesis's."""
         from pydantic import ValidationError
 
         from diptych.commerce.category_to_image.options import TrainOptions

@@ -13,8 +13,6 @@ from diptych.studies.study import Row
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
-__all__ = ["CatalogueMeasuring", "CatalogueRow"]
-
 
 @dataclass(frozen=True)
 class CatalogueRow:

@@ -25,15 +25,14 @@ from diptych.studies.catalogue_options import CatalogueOptions
 from diptych.studies.catalogue_row import CatalogueMeasuring, CatalogueRow
 from diptych.studies.catalogue_workshop import CatalogueWorkshop, catalogue_with_splits
 from diptych.studies.collect import claim_folder, entries_of
+from diptych.studies.measurement import Subject
 from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import BASE_SEED, DEFAULT, Choices, rows_of, run_folder, setting_for
-from diptych.studies.study import SettingName, Study, Subject
+from diptych.studies.study import SettingName, Study
 from diptych.studies.trained import Collections
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-
-__all__ = ["run_catalogue_study"]
 
 _NOTHING = "nothing of it can be counted here: no categories of the kind, or no errors"
 
@@ -50,27 +49,7 @@ def run_catalogue_study(
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Results:
-    """Train and measure the models that a study's rows need; what is there already is used.
-
-    Args:
-        study: what is run, one of catalogues.
-        folder: OUT, see above.
-        choices: setting, data and values.
-        rows: names or the paper's; the setting's own, else all, when not given.
-        seeds: of training; the setting's own when not given.
-        features_root: where cached features live; the cache folder when not given.
-        command: what a person types to have the same; kept for reports.
-        should_stop: asked where something takes long.
-        tell: gets one line before something is made.
-
-    Returns:
-        Everything measured for this study in ``folder``, of earlier calls too.
-
-    Raises:
-        Interrupted: ``should_stop`` said so; the same call goes on.
-        UsageError: a choice that studies of catalogues do not have; the folder holds another study; no row can be run.
-        DataError: data that are no products.
-    """
+    """Train and measure the models that a study's rows need; what is there already is used."""
     folder = Path(folder)
     _refuse(study, choices)
     collection = Collections(choices).given
@@ -135,11 +114,7 @@ def _refuse(study: Study, choices: Choices) -> None:
 
 
 def _generated(study: Study, setting: SettingName) -> Collection:
-    """The setting's own products.
-
-    Raises:
-        DataError: it has none.
-    """
+    """The setting's own products."""
     from diptych.data.scenes import product_scenes
 
     options = study.settings[setting].products

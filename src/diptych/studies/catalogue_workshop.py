@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.commerce.category_to_image.features import FeatureMaker
 
-__all__ = ["KEY", "CatalogueWorkshop", "catalogue_with_splits"]
-
 KEY = 8
 """Characters of a fingerprint that tell folders apart."""
 
@@ -103,12 +101,7 @@ class CatalogueWorkshop:
     def evaluation(
         self, models: Sequence[str], settings: Sequence[str], seeds: Sequence[int]
     ) -> ModelsEvaluation:
-        """Models in settings, each trained with every seed; what was made before is used.
-
-        Raises:
-            Interrupted: stopped on request; the same call goes on.
-            DataError: nothing can be trained, or nothing is asked.
-        """
+        """Models in settings, each trained with every seed; what was made before is used."""
         from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
         from diptych.commerce.category_to_image.evaluation.folder import RESULTS
 
@@ -165,11 +158,7 @@ class CatalogueWorkshop:
 
 
 def catalogue_with_splits(collection: Any, options: CatalogueOptions) -> Catalogue:
-    """The products of a collection, split as asked.
-
-    Raises:
-        DataError: it holds no products, or no part of it can be trained or tested on.
-    """
+    """The products of a collection, split as asked."""
     from diptych.commerce.catalogue import catalogue_of
     from diptych.commerce.catalogue.splits import assign_splits
 

@@ -6,19 +6,6 @@ from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence, difference
 from diptych.studies.retrieval import I2T, T2I
 
-__all__ = [
-    "above_one",
-    "between",
-    "clear_gain",
-    "larger_gain",
-    "more_at_the_top",
-    "mostly_not_better",
-    "narrow",
-    "no_clear_gain",
-    "share_at_rest",
-    "small_spreads",
-]
-
 
 def above_one(rows: tuple[str, ...], symbol: str) -> Check:
     """The rows' count per query is above 1 in both directions."""

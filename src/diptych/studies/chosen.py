@@ -14,15 +14,10 @@ from diptych.studies.ways import MEASURE
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
-__all__ = ["chosen_for"]
-
 
 def chosen_for(study: Study, choices: Choices) -> tuple[Choices, SettingName, dict[str, Collection]]:
     """The choices with what the setting gives where nothing was chosen, the setting, and the collections of
     a study of several.
-
-    Raises:
-        UsageError: several collections for a study of one, or none for one of several.
     """
     if not study.several:
         if choices.collections:

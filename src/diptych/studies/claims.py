@@ -13,21 +13,6 @@ from typing import Literal
 
 from diptych.studies.evidence import Difference, Evidence, difference
 
-__all__ = [
-    "Check",
-    "Claim",
-    "Finding",
-    "Judgement",
-    "all_of",
-    "at_most",
-    "beats",
-    "best_of",
-    "judge",
-    "missing",
-    "not_better",
-    "similar",
-]
-
 Status = Literal["holds", "fails", "not run"]
 
 

@@ -13,18 +13,12 @@ from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import run_folder
 from diptych.studies.study import STUDIES, SettingName, Study
 
-__all__ = ["STUDY", "claim_folder", "collect", "entries_of"]
-
 STUDY = "study.json"
 """Marks a study's folder: which study and setting it is of, and the command that began it."""
 
 
 def claim_folder(folder: Path, study: Study, setting: SettingName, command: str) -> None:
-    """Write study.json, or see that the one there is of the same study and setting.
-
-    Raises:
-        UsageError: it is of another.
-    """
+    """Write study.json, or see that the one there is of the same study and setting."""
     about = {"study": study.name, "setting": setting}
     file = folder / STUDY
     if file.is_file():
@@ -58,12 +52,7 @@ def _entry(file: Path, run: Path) -> Entry:
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
-    """The results of study folders, and of single runs, one per study.
-
-    Raises:
-        UsageError: a folder is neither; runs of one study that do not belong side by side.
-        StorageError: an entry of another version.
-    """
+    """The results of study folders, and of single runs, one per study."""
     found: dict[str, dict[tuple[str, int, str], Entry]] = {}
     left_out: dict[str, dict[str, str]] = {}
     for folder in folders:

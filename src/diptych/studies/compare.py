@@ -8,20 +8,11 @@ from diptych.studies.claims import Claim, Judgement, judge, missing
 from diptych.studies.comparison import OWN, Block, ComparedCell, ComparedRow, Comparison
 from diptych.studies.evidence import Evidence, Figure, printed_by, printed_evidence
 from diptych.studies.label import changed_training, given_start, label_of, label_of_log, label_of_several
+from diptych.studies.measurement import PUBLISHED
 from diptych.studies.published import EvaluatedOn
 from diptych.studies.results import Results
-from diptych.studies.study import PUBLISHED, Row, Study
+from diptych.studies.study import Row, Study
 from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evaluation
-
-__all__ = [
-    "Block",
-    "ComparedCell",
-    "ComparedRow",
-    "Comparison",
-    "compare",
-    "judged_in_the_paper",
-    "printed_sources",
-]
 
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:

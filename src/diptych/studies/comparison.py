@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from diptych.studies.claims import Claim, Judgement
 from diptych.studies.evidence import Figure
+from diptych.studies.further import FurtherTable
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Results
-from diptych.studies.study import FurtherTable, Row, Study
+from diptych.studies.study import Row, Study
 from diptych.studies.verdict import Verdict
-
-__all__ = ["OWN", "Block", "ComparedCell", "ComparedRow", "Comparison"]
 
 OWN = "own"
 """The key of what ours were measured on, where nothing is printed of it."""

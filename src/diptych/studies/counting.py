@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from diptych.studies.encoding import encoded_split
-from diptych.studies.study import PUBLISHED, Measurement, Subject
+from diptych.studies.measurement import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
-
-__all__ = ["Counting"]
 
 _COUNTS = {
     "in_batch": "C^B",

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from diptych.studies.log_arithmetic import Interval, follows
 from diptych.studies.published import PublishedRow, PublishedTable, published_table
 
-__all__ = ["cti_faults", "error_queries", "gain", "possible_precision", "seen_share", "shares_of_count"]
-
 _PAPER = "cti"
 _FLOAT = 1e-9
 _CUTS = {"P@1": 1, "P@5": 5, "P@10": 10}

@@ -13,16 +13,6 @@ from diptych.studies.cti_evidence import tested
 from diptych.studies.cti_rows import FULL, MEASURES, SETTINGS, row_name
 from diptych.studies.evidence import Evidence
 
-__all__ = [
-    "ahead",
-    "below",
-    "best_in",
-    "comparable",
-    "gains_most",
-    "keeps_more_points",
-    "keeps_more_share",
-]
-
 _NOTHING = 1e-12
 
 

@@ -11,19 +11,6 @@ from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.cti_rows import MEASURES, SETTINGS, row_name
 from diptych.studies.evidence import Evidence, Figure, difference
 
-__all__ = [
-    "DEPTHS",
-    "DIFFERENT",
-    "GENERAL",
-    "SAME",
-    "SPECIFIC",
-    "mostly",
-    "mostly_at",
-    "none_found",
-    "seen_over_unseen",
-    "share_above",
-]
-
 SAME, DIFFERENT = "same tree", "different tree"
 GENERAL, SPECIFIC = "more general", "more specific"
 DEPTHS = tuple(range(-4, 5))

@@ -13,8 +13,6 @@ from diptych.studies.evidence import Evidence
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
-__all__ = ["evaluation_of", "tested"]
-
 _FLIPS = 10_000
 
 

@@ -9,8 +9,6 @@ from diptych.studies.cti_error_checks import DIFFERENT, SAME
 from diptych.studies.cti_rows import FULL, MODELS, SETTINGS, row_name
 from diptych.studies.evidence import Evidence, Figure
 
-__all__ = ["Panels", "depth_bars", "model_dots", "seen_bars", "tree_bars"]
-
 _MEASURE = "mAP@10"
 _WIDE = 0.38
 _GREY = "#8a929c"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from diptych.studies.catalogue_row import CatalogueRow
     from diptych.studies.study import Row
 
-__all__ = ["ErrorDepths", "ErrorTrees", "Retrieved", "SeenRetrieved"]
-
 _VERSION = 1
 _PER_CENT = 100.0
 _HITS = {"mAP@5": "mAP-hits@5", "mAP@10": "mAP-hits@10"}

@@ -4,21 +4,6 @@ from __future__ import annotations
 
 from diptych.studies.study import Column, Row
 
-__all__ = [
-    "BASELINES",
-    "FULL",
-    "MEASURES",
-    "MODELS",
-    "RETRIEVAL",
-    "SETTINGS",
-    "UNPRINTED",
-    "model_rows",
-    "of_row",
-    "row_name",
-    "seen_rows",
-    "setting_rows",
-]
-
 MODELS = {
     "bm25": "BM25",
     "clip": "CLIP",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.studies.study import Setting, SettingName
 
-__all__ = ["MAP_NOTE", "NOTES", "SETTINGS"]
-
 SETTINGS: dict[SettingName, Setting] = {
     "paper": Setting(
         description="CLIP's ViT-B/32 and all-mpnet-base-v2 by their names on Hugging Face, trained as section 7.4.2 "

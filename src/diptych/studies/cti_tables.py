@@ -13,8 +13,6 @@ from diptych.studies.further import FurtherTable
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
-__all__ = ["error_tables", "result_tables", "seen_tables"]
-
 _MEASURE = "mAP@10"
 _KINDS = ("ancestor", "descendant", "sibling", "same tree", "other tree")
 _NONE = "–"

@@ -17,8 +17,8 @@ from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.encoding import encoded_split, kept_split
 from diptych.studies.making import Made, Wanted
+from diptych.studies.measurement import Subject
 from diptych.studies.rows import recipe_of
-from diptych.studies.study import Subject
 from diptych.studies.trained import Collections, Machine
 from diptych.studies.ways import refuse_recipe_keys
 
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.training.sections import Data
-
-__all__ = ["DenseRows", "dense_of", "dense_rows", "make_given", "refuse_given"]
 
 _FILE = "dense.json"
 
@@ -80,13 +78,7 @@ def dense_of(subject: Subject, split: str) -> EncodedCollection:
 
 
 def make_given(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
-    """Take what the person gives.
-
-    Raises:
-        UsageError: the folder has other rows, or those of other data, or was trained; recipe keys that no
-            recipe would get.
-        MismatchError: embeddings of another collection.
-    """
+    """Take what the person gives."""
     refuse_recipe_keys(wanted.study, wanted.row, wanted.choices.values)
     rows = _given(wanted, collections)
     test = rows.encoded(rows.data.test)
@@ -112,11 +104,7 @@ def make_given(wanted: Wanted, collections: Collections, machine: Machine) -> Ma
 
 
 def refuse_given(wanted: Wanted) -> None:
-    """See that a row that is to be trained has not been given in an earlier call.
-
-    Raises:
-        UsageError: it has.
-    """
+    """See that a row that is to be trained has not been given in an earlier call."""
     file = wanted.target / _FILE
     if file.is_file():
         raise UsageError(
@@ -176,7 +164,7 @@ def _encoder(source: str) -> DualEncoder:
 
 def _of_embeddings(path: Path, collection: Collection, split: str) -> EncodedCollection:
     """A split's rows of a folder that holds them, or more."""
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
 
     own = path / split
     whole = EncodedCollection.open(own if (own / "images" / "embeddings.json").is_file() else path)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.study import Subject
+from diptych.studies.measurement import Subject
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.encode import EncodedCollection
-
-__all__ = ["encoded_split", "kept_split"]
+    from diptych.encoders.encoded import EncodedCollection
 
 
 def encoded_split(subject: Subject, split: str) -> EncodedCollection:
@@ -41,7 +39,7 @@ def kept_split(subject: Subject, split: str) -> EncodedCollection:
 
     from diptych.core.files import atomic_path, read_json, write_json
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
 
     run = subject.run
     if run.recipe.features is None:
@@ -78,7 +76,7 @@ def _about(encoder: DualEncoder, part: Collection, split: str) -> dict[str, Any]
 
 def _from_features(encoder: DualEncoder, subject: Subject, split: str) -> EncodedCollection:
     from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.image_tower import ImageTower
     from diptych.encoders.store import FeatureOptions, FeatureStore
     from diptych.encoders.two_tower import TwoTowerEncoder

@@ -15,17 +15,6 @@ from pathlib import Path
 from diptych.studies.published import PublishedTable
 from diptych.studies.verdict import deviation
 
-__all__ = [
-    "Difference",
-    "Evidence",
-    "Figure",
-    "Trajectory",
-    "difference",
-    "printed_by",
-    "printed_evidence",
-    "side_by_side",
-]
-
 
 @dataclass(frozen=True)
 class Figure:

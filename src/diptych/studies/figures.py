@@ -11,9 +11,7 @@ from diptych.studies.evidence import Evidence, Trajectory
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-    from diptych.studies.compare import Block
-
-__all__ = ["Trajectories", "charted_column", "comparison_figure", "logarithmic", "trajectory_figures"]
+    from diptych.studies.comparison import Block
 
 _GREEN, _PURPLE, _GREY = "#009e73", "#a8588c", "#8a929c"  # Okabe and Ito's, dark enough for paper
 _POINTS = 500

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from diptych.studies.evidence import Evidence
 
-__all__ = ["FurtherTable", "StudyFigure"]
-
 
 class StudyFigure(Protocol):
     """What a report draws besides."""

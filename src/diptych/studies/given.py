@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 from diptych.core.errors import UsageError
 from diptych.core.files import read_json, write_json
 from diptych.studies.making import Made, Wanted
-from diptych.studies.study import Subject
+from diptych.studies.measurement import Subject
 from diptych.studies.trained import Collections, Machine
 from diptych.studies.ways import refuse_recipe_keys
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.training.run import Run
-
-__all__ = ["GivenEncoder", "encoder_of", "given_encoder", "make_encoder", "refuse_encoder"]
 
 _FILE = "given.json"
 
@@ -51,11 +49,7 @@ class GivenEncoder:
         return best if (best / "diptych.json").is_file() else self.source
 
     def check(self) -> None:
-        """See that it can be loaded: the rows before it may be measured for hours.
-
-        Raises:
-            UsageError, StorageError: it cannot; says what to do.
-        """
+        """See that it can be loaded: the rows before it may be measured for hours."""
         from diptych.encoders.dual_encoder import DualEncoder
 
         DualEncoder.load(self.place, device="cpu")
@@ -82,12 +76,7 @@ def given_encoder(wanted: Wanted, accelerator: str = "auto") -> GivenEncoder:
 
 
 def make_encoder(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
-    """Take the encoder that the person gives, or that the setting names.
-
-    Raises:
-        UsageError: the folder has another encoder, or was trained; recipe keys that no recipe would get;
-            no encoder of that name.
-    """
+    """Take the encoder that the person gives, or that the setting names."""
     refuse_recipe_keys(wanted.study, wanted.row, wanted.choices.values)
     given = given_encoder(wanted, machine.accelerator)
     if (wanted.target / "run.json").is_file():
@@ -109,11 +98,7 @@ def make_encoder(wanted: Wanted, collections: Collections, machine: Machine) -> 
 
 
 def refuse_encoder(wanted: Wanted) -> None:
-    """See that a row that is to be trained has not been given in an earlier call.
-
-    Raises:
-        UsageError: it has.
-    """
+    """See that a row that is to be trained has not been given in an earlier call."""
     file = wanted.target / _FILE
     if file.is_file():
         raise UsageError(

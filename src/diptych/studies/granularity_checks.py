@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence
 
-__all__ = ["FINER", "ROW", "finer_in", "gains", "pairs_of", "unchanged"]
-
 ROW = "captions"
 
 FINER = "-fg"

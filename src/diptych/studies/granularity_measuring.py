@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
 from diptych.studies.kept import keep
+from diptych.studies.measurement import PUBLISHED, Measurement, Subject
 from diptych.studies.results import file_name
-from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.data.language import Language
-
-__all__ = ["MEASURED_BY", "GranularityMeasuring", "check_granularity"]
 
 MEASURED_BY = ("split", "language", "wordnet", "nltk_data")
 """What a person may choose."""
@@ -35,12 +33,7 @@ _SPLIT = "test"
 
 
 def check_granularity(values: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-    """See that every collection has the part that is measured, and that there is a language to measure it with.
-
-    Raises:
-        UnknownNameError: no such split of a collection; no such language.
-        UsageError: no tagger or no WordNet; the hint tells how to get them.
-    """
+    """See that every collection has the part that is measured, and that there is a language to measure it with."""
     from diptych.analysis.granularity import check_language, choose_features
 
     split = values.get("split", _SPLIT)

@@ -14,10 +14,8 @@ from diptych.studies.verdict import Measured
 if TYPE_CHECKING:
     from diptych.analysis.information import Audit, ProbeName
     from diptych.data.collection import Collection
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.training.auditing import Encode
-
-__all__ = ["CAPTION_KINDS", "IMAGE_KINDS", "Information", "columns_of_audit"]
 
 IMAGE_KINDS = ("shared", "partial", "specific", "undescribed", "never described", "task-relevant", "shortcut")
 CAPTION_KINDS = ("shared", "partial", "specific", "unstated", "words", "shortcut")
@@ -130,7 +128,7 @@ def _taken(
     import numpy as np
 
     from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
 
     def pick(given: Embeddings, ids: Sequence[str]) -> tuple[Embeddings, np.ndarray]:
         place = {name: row for row, name in enumerate(given.ids)}

@@ -15,26 +15,6 @@ from diptych.studies.intent_rows import CHANNELS, CLASSES, DEVICES, row_name
 from diptych.studies.log_checks import HIGH, LOW
 from diptych.studies.measurement import PUBLISHED
 
-__all__ = [
-    "ANY",
-    "DAYS",
-    "HOURS",
-    "MIDDLE",
-    "Counting",
-    "Statistics",
-    "Values",
-    "channel_shares",
-    "device_counts",
-    "device_shares",
-    "hours",
-    "lengths",
-    "queries",
-    "totals",
-    "transitions",
-    "unique_queries",
-    "week_days",
-]
-
 Statistics = Callable[[str], Sequence[Mapping[str, Any]]]
 """A statistic's rows by its name."""
 

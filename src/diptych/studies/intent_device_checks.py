@@ -10,8 +10,6 @@ from diptych.studies.evidence import Evidence
 from diptych.studies.intent_rows import row_name
 from diptych.studies.log_checks import above, known
 
-__all__ = ["difference_grows", "one_sided", "rates_fall", "strongest_links", "weak"]
-
 
 def rates_fall(rows: Sequence[str]) -> Check:
     """Standardised conversion rates fall in the order of ``rows``, of which some may be missing."""

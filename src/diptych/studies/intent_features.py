@@ -24,8 +24,6 @@ from diptych.studies.log_checks import Place, between, highest, known
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
 
-__all__ = ["all_rows_with", "mean_is_above"]
-
 _TABLE = published_table("intent", "table-6.7")
 _FEATURES = {str(row.config): row.row for row in _TABLE.rows}
 _DYNAMIC = ("dwell-deviation", "dwell-mean", "page-sequence-score")

@@ -13,18 +13,6 @@ from diptych.studies.intent_statistics import statistics_of
 if TYPE_CHECKING:
     from diptych.report.intent_page import Legend
 
-__all__ = [
-    "Drawn",
-    "channel_bars",
-    "device_bars",
-    "hour_bars",
-    "importance_bars",
-    "length_curves",
-    "step_lines",
-    "transition_arrows",
-    "week_day_bars",
-]
-
 _SMALL = "Counts of one to four sessions are not drawn."
 _BOTH = (("blue", "●", "purchase sessions"), ("orange", "■", "others"))
 

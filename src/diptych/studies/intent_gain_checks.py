@@ -14,16 +14,6 @@ from diptych.studies.evidence import Evidence
 from diptych.studies.intent_rows import MODELS, SETS, STEPS, prediction_row
 from diptych.studies.log_checks import HIGH, LOW, known, shown
 
-__all__ = [
-    "AHEAD",
-    "AP",
-    "GAIN",
-    "first_is_best",
-    "gains_something",
-    "largest_gain",
-    "nearest_neighbours_alone",
-]
-
 AP = "AP "
 """Begins the columns of average precision at a step."""
 

@@ -7,8 +7,6 @@ from diptych.studies.evidence import Evidence
 from diptych.studies.intent_rows import DEVICES, row_name
 from diptych.studies.log_checks import known
 
-__all__ = ["KINDS", "tail", "varies_between_devices", "varies_within_devices"]
-
 KINDS = {"purchase": "purchase sessions", "other": "non-purchase sessions"}
 """How rows ``DEVICE-KIND`` of lengths end, and what they are of."""
 

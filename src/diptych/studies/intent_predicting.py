@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
     from diptych.studies.log_row import LogRow
 
-__all__ = [
-    "ALWAYS",
-    "BASE",
-    "FOREST",
-    "STATIC",
-    "Declared",
-    "Importance",
-    "Predicted",
-    "importances",
-    "predictions",
-]
-
 FOREST = "random-forest"
 """Whose importances there are: the thesis's primary model."""
 

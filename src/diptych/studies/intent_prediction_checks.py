@@ -13,15 +13,6 @@ from diptych.studies.evidence import Evidence
 from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, STEPS, prediction_row
 from diptych.studies.log_checks import HIGH, LOW, known, shown
 
-__all__ = [
-    "best_models",
-    "falls",
-    "identified_is_above",
-    "learns_on_page_one",
-    "no_clear_rise",
-    "stays_level",
-]
-
 _NOTHING = 1e-12
 
 
@@ -74,9 +65,6 @@ def stays_level(
     """For every model and set, the best of ``steps`` has at most ``factor`` times the F1 of the worst.
 
     Args:
-        setting: anonymous or identified.
-        steps: that are compared.
-        factor: how much the best may have.
         leave: (model, set, step) that are left out.
     """
 

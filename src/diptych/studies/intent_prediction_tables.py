@@ -15,8 +15,6 @@ from diptych.studies.log_checks import known, shown
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
 
-__all__ = ["evaluations_of", "prediction_tables"]
-
 
 def evaluations_of(evidence: Evidence) -> list[Evaluation]:
     """The evaluations that rows were measured from, each once; those that are gone are left out."""

@@ -7,23 +7,6 @@ from collections.abc import Iterable
 from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.studies.study import Row
 
-__all__ = [
-    "CHANNELS",
-    "CLASSES",
-    "DEVICES",
-    "MODELS",
-    "SETS",
-    "SETTINGS",
-    "STEPS",
-    "channel_rows",
-    "class_rows",
-    "device_rows",
-    "log_row",
-    "prediction_row",
-    "prediction_rows",
-    "row_name",
-]
-
 DEVICES = dict(zip(THESIS_DEVICES, ("Smartphone", "PC", "Tablet", "Game console", "TV"), strict=True))
 """Device types of the thesis and what its tables call them."""
 

@@ -10,8 +10,6 @@ from diptych.core.fingerprint import fingerprint
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["sampled"]
-
 
 def sampled(features: FeatureTable, sessions: int, seed: int) -> FeatureTable:
     """The sessions of persons drawn at random, until there are ``sessions`` of them or a few more; all where there

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.studies.study import Column, Setting, SettingName
 
-__all__ = ["BESIDES", "COUNTED_BY", "COUNTING", "DECLARED", "PREDICTED_BY", "PREDICTING", "SHARES"]
-
 COUNTED_BY = ("gap", "by", "ddof", "journey")
 PREDICTED_BY = ("gap", "by", "compat", "split", "folds", "steps", "sessions", "seed", "jobs")
 

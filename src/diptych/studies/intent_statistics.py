@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from diptych.report.intent_page import Table
     from diptych.studies.log_row import LogRow
 
-__all__ = ["Counted", "beside", "statistics_of", "tables_of"]
-
 _VERSION = 1
 
 

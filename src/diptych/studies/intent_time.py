@@ -21,8 +21,6 @@ from diptych.studies.log_checks import Place, above, highest, known, lowest, pea
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
 
-__all__ = ["busier"]
-
 _STEADY = 1.25
 _OF_DAYS = (*DAYS, "three most", "four least", "difference")
 

@@ -20,8 +20,6 @@ from diptych.studies.evidence import Evidence
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["examples", "is_kept", "keep", "per_query", "per_query_of"]
-
 _VALUES, _EXAMPLES, _CLUSTER = "per_query.npz", "examples.json", "cluster"
 
 
@@ -34,13 +32,8 @@ def keep(
     """Write what a measurement keeps.
 
     Args:
-        folder: KEPT.
         values: column → (n,) one value per query.
         cluster: (n,) the number of each query's cluster: captions of one picture are asked together.
-        shown: examples, JSON-able; none when not given.
-
-    Raises:
-        StorageError: the write failed.
     """
     import numpy as np
 
@@ -56,11 +49,7 @@ def is_kept(folder: Path) -> bool:
 
 
 def per_query(folder: Path, column: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """(n,) values of a column and (n,) clusters; None where the column is not kept.
-
-    Raises:
-        StorageError: the file is missing or damaged.
-    """
+    """(n,) values of a column and (n,) clusters; None where the column is not kept."""
     import numpy as np
 
     try:

@@ -9,9 +9,7 @@ from diptych.studies.rows import FINE_TUNE
 from diptych.studies.study import Study
 
 if TYPE_CHECKING:
-    from diptych.studies.compare import Block
-
-__all__ = ["changed_training", "given_start", "label_of", "label_of_log", "label_of_several"]
+    from diptych.studies.comparison import Block
 
 _OF_THE_MACHINE = (
     "model.image.weights",
@@ -44,15 +42,7 @@ def given_start(entry: Entry) -> str:
 
 
 def label_of(study: Study, results: Results, block: Block, changed: list[str], is_the_papers: bool) -> str:
-    """The sentence.
-
-    Args:
-        study: which.
-        results: what was measured.
-        block: the one on the collection's own pairs.
-        changed: what was set that makes it another training.
-        is_the_papers: whether data and training are the paper's.
-    """
+    """The sentence."""
     if not results.entries:
         return "Nothing has been run."
     data = results.entries[0].data
@@ -87,14 +77,7 @@ def label_of(study: Study, results: Results, block: Block, changed: list[str], i
 
 
 def label_of_log(study: Study, results: Results, block: Block, is_the_papers: bool) -> str:
-    """The sentence for a study of a log, for which nothing is trained but what predicts.
-
-    Args:
-        study: which.
-        results: what was measured.
-        block: its table.
-        is_the_papers: whether log and setting are the paper's.
-    """
+    """The sentence for a study of a log, for which nothing is trained but what predicts."""
     if not results.entries:
         return "Nothing has been run."
     entry = results.entries[0]

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 
 from diptych.studies.published import PublishedRow, PublishedTable, published_table
 
-__all__ = ["Interval", "base_rate", "follows", "log_faults", "standardised"]
-
 Interval = tuple[float, float]
 
 _PAPER = "intent"
@@ -24,11 +22,7 @@ _NEAR = 0.02  # shares that do not add up to 100 leave standardised rates uncert
 
 
 def log_faults(table: PublishedTable) -> list[tuple[str, str]]:
-    """(row, column) of cells of a log's table that contradict others; nothing of other papers.
-
-    Raises:
-        UnknownNameError: the paper has no table that another one's numbers are held against.
-    """
+    """(row, column) of cells of a log's table that contradict others; nothing of other papers."""
     if table.paper.key != _PAPER:
         return []
     faults = []
@@ -160,13 +154,7 @@ def _sums_are_off(table: PublishedTable) -> list[str]:
 
 
 def standardised(shares: list[tuple[float, float]], base: float, ddof: int) -> list[float]:
-    """Standardised conversion rates of groups, from their shares of purchase sessions and of others.
-
-    Args:
-        shares: of each group, of purchase sessions and of the others, in any unit.
-        base: the share of purchase sessions among all.
-        ddof: 0 for the population's standard deviation, 1 for a sample's.
-    """
+    """Standardised conversion rates of groups, from their shares of purchase sessions and of others."""
     rates = [base * own / (base * own + (1 - base) * other) for own, other in shares]
     deviation = statistics.stdev(rates) if ddof else statistics.pstdev(rates)
     return [(rate - statistics.mean(rates)) / deviation for rate in rates]

@@ -12,23 +12,6 @@ from collections.abc import Sequence
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence
 
-__all__ = [
-    "HIGH",
-    "LOW",
-    "Place",
-    "above",
-    "between",
-    "column_of",
-    "highest",
-    "known",
-    "less_in_purchases",
-    "lowest",
-    "more_in_purchases",
-    "peak",
-    "shown",
-    "steady",
-]
-
 LOW, HIGH = " low", " high"
 """End the names of columns with the ends of another one's interval."""
 

@@ -16,8 +16,6 @@ from diptych.studies.results import file_name
 if TYPE_CHECKING:
     from diptych.data.logs.log import Log
 
-__all__ = ["open_log"]
-
 _LOG, _SCENES = "log", "scenes"
 _OPTIONS = ("name", "zone", "times_in", "memory_limit")
 """What ``--reader-option`` takes; who has more to say imports first: ``diptych intent ingest``."""
@@ -31,15 +29,6 @@ def open_log(
 ) -> tuple[Path, Log]:
     """The log, and the folder for what is made of it; events are imported, or generated too, where they are not
     there yet.
-
-    Args:
-        beside: the folder of all logs of a paper's studies.
-        source: what a person gave; None for scenes.
-        scenes: options of the generated log.
-        tell: gets one line before something is made.
-
-    Raises:
-        DataError: nothing is there, or what is there is no log.
     """
     from diptych.data.logs.log import Log
 

@@ -25,8 +25,6 @@ from typing import Any
 
 from diptych.core.errors import UnknownNameError, UsageError
 
-__all__ = ["LogOptions"]
-
 _WORDS = {
     "by": ("client", "visitor", "given"),
     "journey": ("pair", "journey"),
@@ -38,12 +36,7 @@ _LEAST = {"ddof": 0, "folds": 2, "sessions": 1, "seed": 0, "jobs": 1}
 
 @dataclass(frozen=True)
 class LogOptions:
-    """See above.
-
-    Raises:
-        UnknownNameError: a word that there is not.
-        UsageError: another kind of value, or a number that cannot be.
-    """
+    """See above."""
 
     gap: float = 30.0
     by: str = "client"

@@ -8,8 +8,6 @@ from pathlib import Path
 from diptych.studies.log_workshop import Workshop
 from diptych.studies.study import Row
 
-__all__ = ["DeclaredRow", "LogRow"]
-
 
 @dataclass(frozen=True)
 class LogRow:

@@ -25,13 +25,12 @@ from diptych.studies.log_opening import open_log
 from diptych.studies.log_options import LogOptions
 from diptych.studies.log_row import DeclaredRow, LogRow
 from diptych.studies.log_workshop import Workshop
+from diptych.studies.measurement import Subject
 from diptych.studies.results import Entry, Results, entry_file
 from diptych.studies.rows import DEFAULT, Choices, run_folder, setting_for
-from diptych.studies.study import Row, SettingName, Study, Subject
+from diptych.studies.study import Row, SettingName, Study
 from diptych.studies.trained import cost_of, cpu_seconds
 from diptych.studies.ways import MEASURE, measuring_of
-
-__all__ = ["run_log_study"]
 
 _NOT_STATE = ("jobs",)
 _NOTHING = "the log has nothing of it, or too little"
@@ -83,25 +82,7 @@ def run_log_study(
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Results:
-    """Measure a study's rows on a log; what is there already is used.
-
-    Args:
-        study: what is run, one of logs.
-        folder: OUT, see above.
-        choices: setting, log and ``measure.…`` values.
-        rows: names or the paper's; all when not given.
-        command: what a person types to have the same; kept for reports.
-        should_stop: asked where something takes long.
-        tell: gets one line before something is made.
-
-    Returns:
-        Everything measured for this study in ``folder``, of earlier calls too.
-
-    Raises:
-        Interrupted: ``should_stop`` said so; the same call goes on.
-        UsageError: a choice that studies of logs do not have; the folder holds another study.
-        DataError: no log, or one that has nothing of what is asked.
-    """
+    """Measure a study's rows on a log; what is there already is used."""
     folder = Path(folder)
     _refuse(study, choices)
     asked = study.resolve(rows)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description
     from diptych.data.logs.log import Log
 
-__all__ = ["KEY", "Workshop"]
-
 T = TypeVar("T")
 
 KEY = 8
@@ -111,12 +109,7 @@ class Workshop:
         )
 
     def evaluation(self, model: str) -> Evaluation:
-        """One model on all steps, settings and feature sets; what was fitted before is not fitted again.
-
-        Raises:
-            Interrupted: stopped on request; the same call goes on.
-            DataError: nothing can be trained.
-        """
+        """One model on all steps, settings and feature sets; what was fitted before is not fitted again."""
         return self.once(f"evaluation of {model}", lambda: self._evaluated(model))
 
     def _evaluated(self, model: str) -> Evaluation:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
+from diptych.studies.measurement import Subject
 from diptych.studies.rows import (
     BASE_SEED,
     FINE_TUNE,
@@ -19,15 +20,13 @@ from diptych.studies.rows import (
     run_folder,
 )
 from diptych.studies.start import start_of
-from diptych.studies.study import Row, SettingName, Study, Subject
+from diptych.studies.study import Row, SettingName, Study
 from diptych.studies.trained import Collections, Machine, trained
 from diptych.studies.ways import Way, measuring_of, not_of_recipes, way_of
 
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
     from diptych.training.run import Run
-
-__all__ = ["Made", "Wanted", "changed_keys", "check", "make"]
 
 
 @dataclass(frozen=True)
@@ -99,24 +98,12 @@ Making = Callable[[Wanted, Collections, Machine], Made]
 
 
 def make(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
-    """Make a row, go on with it, or find it there; its base is there already.
-
-    Raises:
-        Interrupted: stopped on request; the same call goes on.
-        UsageError: what is there is another one, or is being made by another process.
-    """
+    """Make a row, go on with it, or find it there; its base is there already."""
     return _maker(wanted.way, wanted.row.pretrained)(wanted, collections, machine)
 
 
 def check(wanted: Wanted) -> None:
-    """See that a row without a recipe can be made and measured as asked, before its base is trained for it.
-
-    Raises:
-        UsageError: what is given has no name; further judgements, which heads are not measured by; a key
-            that sets the row apart.
-        UnknownNameError, RecipeError: an option that there is not, or an impossible value.
-        StorageError, DataError: word vectors that cannot be opened.
-    """
+    """See that a row without a recipe can be made and measured as asked, before its base is trained for it."""
     choices = wanted.choices
     if wanted.way == "given":
         key = wanted.row.given

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from diptych.studies.evidence import Trajectory
 from diptych.studies.verdict import Measured
 
-__all__ = ["PUBLISHED", "Measurement", "Measuring", "Subject"]
-
 PUBLISHED = "|published"
 """Ends the name of a value that was counted as the paper counts, where that is not the right way."""
 

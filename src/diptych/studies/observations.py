@@ -13,8 +13,6 @@ import numpy as np
 from diptych.studies.claims import Claim, Finding, missing
 from diptych.studies.evidence import Evidence, Trajectory
 
-__all__ = ["BOUNDED", "OBSERVATIONS", "final", "first_met", "smoothed"]
-
 BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}
 """The row of each η."""
 

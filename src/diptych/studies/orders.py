@@ -21,15 +21,6 @@ from diptych.studies.published import PublishedRow
 if TYPE_CHECKING:
     from diptych.evaluation import Result
 
-__all__ = [
-    "Agreement",
-    "Order",
-    "agreement",
-    "measured_near_tie",
-    "order_in",
-    "printed_near_tie",
-]
-
 _LEVEL = 0.05
 _Z = 1.96
 _DIGITS = 9  # of a difference of percentages
@@ -118,13 +109,6 @@ def measured_near_tie(first: Path, second: Path, columns: Sequence[str]) -> Mapp
 
     Args:
         first, second: folders of evaluations (:meth:`diptych.evaluation.Result.save`).
-        columns: e.g. ``t2i R@5``, ``t2i rsum``, ``rsum``.
-
-    Returns:
-        None per column where they are of different queries, or a t-test says nothing.
-
-    Raises:
-        StorageError: a folder is not an evaluation.
     """
     from diptych.evaluation import Result
 

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.files import write_bytes
-from diptych.studies.compare import Comparison
+from diptych.studies.comparison import Comparison
 from diptych.studies.study import Study
-
-__all__ = ["MARKS", "notes_of", "render_study", "write_study_report"]
 
 MARKS = {
     "reproduced": "✓",
@@ -27,11 +25,7 @@ MARKS = {
 
 
 def write_study_report(comparison: Comparison, path: Path | str, command: str = "") -> Path:
-    """Write a study's page as one self-contained HTML file, whole or not at all.
-
-    Raises:
-        StorageError: the file cannot be written; an older one is untouched.
-    """
+    """Write a study's page as one self-contained HTML file, whole or not at all."""
     write_bytes(path, render_study(comparison, command).encode("utf-8", "replace"))
     return Path(path)
 

@@ -10,14 +10,6 @@ from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.orders import order_in
 from diptych.studies.reproducibility_orders import PAIR, RECALL_COLUMNS, tables
 
-__all__ = [
-    "as_original",
-    "from_original",
-    "larger_gains",
-    "lower_than_original",
-    "within_tolerance",
-]
-
 _TOLERANCE = 0.05
 
 

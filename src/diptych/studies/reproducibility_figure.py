@@ -16,8 +16,6 @@ from diptych.studies.retrieval import RECALLS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURE", "Tree"]
-
 _GREEN, _GREY = "#009e73", "#8a929c"
 _COLUMNS = (0.0, 1.45, 2.85, 4.25)
 """Where the levels of the tree stand, in inches from the left."""

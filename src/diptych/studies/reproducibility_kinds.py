@@ -15,15 +15,6 @@ from diptych.studies.reproducibility_orders import (
 )
 from diptych.studies.reproducibility_tree import tree_of
 
-__all__ = [
-    "ahead_everywhere",
-    "alone",
-    "lower_on_objects",
-    "mostly_ahead",
-    "only_partly",
-    "replicated_from",
-]
-
 
 def ahead_everywhere(better: str, worse: str, kind: str) -> Check:
     """``better`` is ahead in every column on every collection of a kind."""
@@ -86,12 +77,7 @@ def alone(dataset: str, ahead: str, behind: str) -> Check:
 
 
 def only_partly(question: str) -> Check:
-    """Orders agree in some comparisons and not in others, in both directions together.
-
-    Args:
-        question: ``replicated``: the originals' orders on scene-centric collections against those here on
-            object-centric ones; ``generalised``: those here on both kinds.
-    """
+    """Orders agree in some comparisons and not in others, in both directions together."""
 
     def check(evidence: Evidence) -> list[Finding]:
         ours = measured_orders(evidence)

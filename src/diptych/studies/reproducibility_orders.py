@@ -25,18 +25,6 @@ from diptych.studies.published import PublishedRow, PublishedTable, published_ta
 from diptych.studies.reproducibility_tree import Node
 from diptych.studies.retrieval import RECALLS
 
-__all__ = [
-    "COLUMNS",
-    "PAIR",
-    "RECALL_COLUMNS",
-    "SOURCES",
-    "Orders",
-    "measured_orders",
-    "printed_orders",
-    "tables",
-    "verdict_of",
-]
-
 PAIR = ("x-vlm", "clip")
 """The rows that are compared; a difference is the first less the second."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from diptych.studies.reproducibility_orders import COLUMNS
 from diptych.studies.study import Column, Row, Setting, SettingName
 
-__all__ = ["HOME", "NOTES", "ROWS", "SETTINGS", "TABLE_COLUMNS"]
-
 HOME = "reproducibility.table-2.1"
 _PAIRS = (16, 64)
 _MODELS = {"clip": "CLIP", "x-vlm": "X-VLM"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diptych.studies.evidence import Evidence
+from diptych.studies.further import FurtherTable
 from diptych.studies.orders import Order
 from diptych.studies.reproducibility_orders import (
     COLUMNS,
@@ -13,9 +14,6 @@ from diptych.studies.reproducibility_orders import (
     verdict_of,
 )
 from diptych.studies.reproducibility_tree import PAPERS, Node, tree_of
-from diptych.studies.study import FurtherTable
-
-__all__ = ["LABELS", "SIGNS", "all_orders", "centric_of_all", "order_tables", "remarks_on"]
 
 LABELS = {"clip": "CLIP", "x-vlm": "X-VLM", "": "tie"}
 SIGNS = {"holds": "✓", "partly": "◐", "fails": "✗", "not run": "–"}

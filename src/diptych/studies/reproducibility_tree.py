@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["CENTRIC", "DIRECTIONS", "PAPERS", "Node", "tree_of"]
-
 DIRECTIONS = {"t2i": "Text-to-image", "i2t": "Image-to-text"}
 CENTRIC = {"object": "object-centric", "scene": "scene-centric"}
 PAPERS = {"cub": "object", "fashion200k": "object", "abo": "object", "coco": "scene", "flickr30k": "scene"}

@@ -14,10 +14,9 @@ from typing import Any
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json, write_json
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
-from diptych.studies.study import Measurement, SettingName
+from diptych.studies.measurement import Measurement
+from diptych.studies.study import SettingName
 from diptych.studies.verdict import Measured
-
-__all__ = ["Entry", "Results", "entry_file", "file_name"]
 
 _FORMAT = 1
 _UNSAID = {
@@ -91,11 +90,7 @@ class Entry:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Entry:
-        """The inverse of :meth:`to_dict`, also after a way through JSON.
-
-        Raises:
-            StorageError: another format.
-        """
+        """The inverse of :meth:`to_dict`, also after a way through JSON."""
         values = dict(given)
         if values.pop("format", None) != _FORMAT:
             raise StorageError(
@@ -136,9 +131,6 @@ class Results:
         entries: in the study's order, seeds rising.
         left_out: row → why it was not run.
         several: whether they may be of several collections.
-
-    Raises:
-        UsageError: entries of different data or settings, which no table can hold side by side.
     """
 
     study: str

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from diptych.studies.encoding import encoded_split
-from diptych.studies.study import PUBLISHED, Measurement, Subject
+from diptych.studies.measurement import PUBLISHED, Measurement, Subject
 from diptych.studies.trajectories import trajectory_of
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation import Result
-
-__all__ = ["I2T", "RECALLS", "T2I", "Retrieval", "columns_of"]
 
 RECALLS = ("R@1", "R@5", "R@10")
 I2T = tuple(f"i2t {name}" for name in RECALLS)

@@ -23,20 +23,6 @@ from diptych.studies.ways import missing_library, not_of_recipes, way_of
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
 
-__all__ = [
-    "BASE_SEED",
-    "DEFAULT",
-    "FINE_TUNE",
-    "Choices",
-    "base_of",
-    "home_of",
-    "recipe_of",
-    "rows_of",
-    "run_folder",
-    "setting_for",
-    "why_left_out",
-]
-
 BASE_SEED = 0
 """The seed of a row that others start from: it is trained once, whatever seeds they have."""
 
@@ -79,11 +65,7 @@ DEFAULT = Choices()
 
 
 def setting_for(study: Study, dataset: str | None, asked: SettingName | None = None) -> SettingName:
-    """The setting asked for, else ``paper`` on the paper's datasets, ``data`` on others, ``quick`` on none.
-
-    Raises:
-        UnknownNameError: the study has no such setting.
-    """
+    """The setting asked for, else ``paper`` on the paper's datasets, ``data`` on others, ``quick`` on none."""
     if asked is None:
         if dataset is None:
             asked = "quick"
@@ -95,11 +77,7 @@ def setting_for(study: Study, dataset: str | None, asked: SettingName | None = N
 
 
 def rows_of(study: Study, setting: SettingName, names: list[str] | None) -> list[Row]:
-    """The rows that are named, else the setting's own, else all.
-
-    Raises:
-        UnknownNameError: neither a name nor a number.
-    """
+    """The rows that are named, else the setting's own, else all."""
     return study.resolve(names or list(study.settings[setting].rows))
 
 
@@ -173,20 +151,7 @@ def recipe_of(
     seed: int = 0,
     base: Path | None = None,
 ) -> Recipe:
-    """The complete recipe of one training.
-
-    Args:
-        study: whose setting it is.
-        row: what is trained.
-        setting: how.
-        choices: data and values for all rows.
-        seed: of everything random.
-        base: the run of the row it starts from; the recipe has its whole path, so that a run finds it from
-            anywhere.
-
-    Raises:
-        RecipeError: a key or value that recipes do not have.
-    """
+    """The complete recipe of one training."""
     from diptych.training.recipe import parse_recipe
 
     chosen = study.settings[setting]

@@ -40,8 +40,6 @@ from diptych.studies.study import Row, SettingName, Study
 from diptych.studies.trained import Collections, Machine, collection_key, cpu_seconds
 from diptych.studies.ways import measuring_of, way_of
 
-__all__ = ["Job", "plan_of", "run_study"]
-
 
 @dataclass(frozen=True)
 class Job:

@@ -25,8 +25,6 @@ from diptych.studies.sparsified import Head
 if TYPE_CHECKING:
     from diptych.studies.searching import SearchOptions
 
-__all__ = ["Items", "dense_items", "sparse_items", "with_copies"]
-
 _BLOCK = 8192
 _SEED = 36
 
@@ -120,8 +118,6 @@ def with_copies(rows: np.ndarray, wanted: int, noise: float) -> Iterator[np.ndar
 
     Args:
         rows: (n, d), of any length.
-        wanted: how many there shall be.
-        noise: length of what is added to a copy, of a row's length.
     """
     there, width = rows.shape
     for start in track(range(0, wanted, _BLOCK), "making items", unit="blocks"):

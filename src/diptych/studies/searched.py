@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from diptych.studies.search_items import Items
     from diptych.studies.searching import Search, SearchOptions
 
-__all__ = ["Searched", "Searching", "make_search", "options_of_search"]
-
 _SAMPLE = 32  # queries by which an approximate engine measures its recall when it is built
 
 
@@ -41,11 +39,7 @@ class Searched:
 
 
 def make_search(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
-    """Open what its base's rows are; nothing is trained.
-
-    Raises:
-        RecipeError: an option that searches do not have, or an impossible value.
-    """
+    """Open what its base's rows are; nothing is trained."""
     base = wanted.base
     assert base is not None  # there is nothing to search without, or the row is wrong
     options = options_of_search(wanted)
@@ -66,11 +60,7 @@ def make_search(wanted: Wanted, collections: Collections, machine: Machine) -> M
 
 
 def options_of_search(wanted: Wanted) -> SearchOptions:
-    """How a row is searched.
-
-    Raises:
-        RecipeError: an option that searches do not have, or an impossible value.
-    """
+    """How a row is searched."""
     from pydantic import ValidationError
 
     from diptych.studies.searching import SearchOptions

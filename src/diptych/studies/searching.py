@@ -18,8 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     from diptych.index import Hits
 
-__all__ = ["CUTOFFS", "SearchOptions", "Timed", "best_ids", "recall_of", "single_thread", "time_search"]
-
 CUTOFFS = (10, 100, 1000)
 
 _SECONDS = 8.0  # of one cut-off, at most
@@ -134,9 +132,7 @@ def recall_of(ids: Sequence[Sequence[str]], best: np.ndarray, k: int) -> float:
     """The mean share of a query's ``k`` exactly best items that are among those found; NaN without any.
 
     Args:
-        ids: what the first queries found.
         best: (asked, ≥ k) ids of the best of the first queries, best first; None where there are fewer.
-        k: how many.
     """
     shares = []
     for found, wanted in zip(ids, best[:, :k], strict=False):

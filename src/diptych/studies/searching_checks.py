@@ -8,8 +8,6 @@ from itertools import pairwise
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence
 
-__all__ = ["falls_with", "ratio", "times"]
-
 
 def _ratios(evidence: Evidence, faster: str, slower: str, columns: Sequence[str]) -> dict[str, float]:
     """How many times ``faster`` has what ``slower`` has, where both are known."""

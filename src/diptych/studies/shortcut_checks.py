@@ -9,20 +9,6 @@ from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence, Figure, difference
 from diptych.studies.shortcut_retrieval import CHANCE, VALIDATION
 
-__all__ = [
-    "COLLAPSED",
-    "SLACK",
-    "TIMES_CHANCE",
-    "at_least",
-    "chosen_of",
-    "collapsed",
-    "in_order",
-    "less",
-    "reaches",
-    "recovers",
-    "with_chosen",
-]
-
 COLLAPSED = 0.05
 """Share of the rsum without shortcuts that still counts as a collapse."""
 

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.studies.encoding import encoded_split
+from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.retrieval import RECALLS, columns_of
 from diptych.studies.start import Start, start_of
-from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.evaluation import Result
     from diptych.training.shortcut_testing import BothConditions
-
-__all__ = ["CHANCE", "VALIDATION", "WITH_RSUM", "ZERO_SHOT", "ShortcutRetrieval"]
 
 WITH_RSUM, VALIDATION = "with rsum", "validation rsum"
 CHANCE, ZERO_SHOT = "chance rsum", "zero-shot rsum"

@@ -16,27 +16,6 @@ from diptych.studies.shortcut_checks import chosen_of
 from diptych.studies.shortcut_retrieval import VALIDATION
 from diptych.studies.study import Row, Setting, SettingName
 
-__all__ = [
-    "BITS",
-    "BOUNDS",
-    "BUDGETS",
-    "FIGURE",
-    "IFM_TABLE",
-    "LTD_TABLE",
-    "MODELS",
-    "NOTES",
-    "PRETRAINED",
-    "SETUPS",
-    "chosen_remarks",
-    "ifm_candidates",
-    "ifm_row",
-    "ltd_candidates",
-    "ltd_row",
-    "setting_of",
-    "setup_row",
-    "some",
-]
-
 FIGURE, LTD_TABLE, IFM_TABLE = "svl.figure-4.5", "svl.table-4.1", "svl.table-4.2"
 """Studies in whose folders runs are."""
 

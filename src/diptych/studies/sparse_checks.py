@@ -9,16 +9,6 @@ from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence, difference
 from diptych.studies.kept import per_query_of
 
-__all__ = [
-    "every_step",
-    "exceeds_by",
-    "narrowing",
-    "positive",
-    "significantly",
-    "tends",
-    "within",
-]
-
 
 def every_step(rows: Sequence[str], column: str, *, rising: bool) -> Check:
     """From each of ``rows`` that was run to the next, ``column`` rises (or falls)."""

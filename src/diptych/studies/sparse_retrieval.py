@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from diptych.sparse.measures import StaticEmbedding
     from diptych.sparse.sparse_measures import SparseMeasures
 
-__all__ = ["PER_QUERY", "RETRIEVAL", "SparseRetrieval", "static_embedding"]
-
 RETRIEVAL = ("t2i R@1", "t2i R@5", "t2i MRR@10")
 """What captions asking for pictures are measured by (thesis, Table 3.1)."""
 
@@ -55,11 +53,7 @@ class SparseRetrieval:
         return {"kind": "sparse retrieval", "version": 1}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure; values per caption are kept in the row's folder.
-
-        Raises:
-            UsageError: further judgements, which nothing here is measured by.
-        """
+        """Measure; values per caption are kept in the row's folder."""
         if subject.positives is not None:
             raise UsageError(
                 f"--positives {subject.positives}: heads are measured on the collection's own pairs",

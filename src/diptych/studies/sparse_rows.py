@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 from diptych.studies.study import Row, Setting, SettingName
 
-__all__ = ["DENSE", "ETAS", "EXPANSIONS", "HOME", "NOTES", "REGULATED", "SETTINGS", "head_name", "head_row"]
-
 HOME = "d2s.table-3.1"
 """The study in whose folder all heads and their dense rows are."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from diptych.core.errors import MismatchError, UsageError
 from diptych.studies.dense import DenseRows, dense_rows
 from diptych.studies.making import Made, Wanted
-from diptych.studies.study import Subject
+from diptych.studies.measurement import Subject
 from diptych.studies.trained import Collections, Machine, cost_of
 from diptych.studies.ways import measuring_of, section_of
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from diptych.sparse.options import SparsifyOptions
     from diptych.sparse.sparsified import SparsifiedCollection
     from diptych.sparse.sparsifier import Sparsifier
-
-__all__ = ["Head", "changed_of_head", "head_of", "make_head", "options_of"]
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,7 @@ class Head:
 
 
 def options_of(wanted: Wanted) -> SparsifyOptions:
-    """What a head is trained with.
-
-    Raises:
-        RecipeError: an option that heads do not have, or an impossible value.
-    """
+    """What a head is trained with."""
     from diptych.sparse.options import sparsify_options
 
     chosen = wanted.study.settings[wanted.setting]
@@ -82,12 +76,7 @@ def head_of(wanted: Wanted, collections: Collections, machine: Machine) -> Head:
 
 
 def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
-    """Train it, go on with it, or find it there.
-
-    Raises:
-        Interrupted: stopped on request; the same call goes on.
-        UsageError: the folder has another head, or another process trains in it.
-    """
+    """Train it, go on with it, or find it there."""
     from diptych.sparse.folder import HeadFolder
 
     options, dense = options_of(wanted), _dense(wanted, collections, machine)
@@ -134,7 +123,8 @@ def _train(
     cost: AbstractContextManager[None],
 ) -> None:
     """Train the head; dense rows that are embedded for the first time are no part of its ``cost``."""
-    from diptych.sparse.training import ValidationRows, train_sparsifier
+    from diptych.sparse.training import train_sparsifier
+    from diptych.sparse.validation import ValidationRows
 
     splits = dense.data.train, dense.data.validation
     train, validation = (dense.encoded(split) for split in splits)

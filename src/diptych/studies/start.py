@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.training.run import Run
 
-__all__ = ["Start", "start_of"]
-
 _WORDS = {"fine_tune": "fine-tuned from", "warm_start": "begun with"}
 
 
@@ -42,12 +40,7 @@ class Start:
         return f"{_WORDS[self.key]} {self.name}"
 
     def open(self) -> DualEncoder:
-        """The encoder.
-
-        Raises:
-            UsageError: it is not there.
-            MismatchError: there is another one in its place.
-        """
+        """The encoder."""
         from diptych.encoders.dual_encoder import DualEncoder
 
         best = Path(self.source).expanduser() / "best"

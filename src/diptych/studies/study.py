@@ -24,26 +24,11 @@ from diptych.core.registry import Registry
 from diptych.studies.claims import Claim
 from diptych.studies.evidence import Evidence
 from diptych.studies.further import FurtherTable, StudyFigure
-from diptych.studies.measurement import PUBLISHED, Measurement, Measuring, Subject
+from diptych.studies.measurement import Measuring
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-
-__all__ = [
-    "PUBLISHED",
-    "STUDIES",
-    "Column",
-    "FurtherTable",
-    "Measurement",
-    "Measuring",
-    "Row",
-    "Setting",
-    "SettingName",
-    "Study",
-    "StudyFigure",
-    "Subject",
-]
 
 SettingName = Literal["paper", "data", "quick"]
 
@@ -218,22 +203,14 @@ class Study:
         return self.published[0].paper
 
     def row(self, name: str) -> Row:
-        """A row or base by its name.
-
-        Raises:
-            UnknownNameError: no such row.
-        """
+        """A row or base by its name."""
         for row in (*self.rows, *self.bases):
             if row.name == name:
                 return row
         raise UnknownNameError(f"row of {self.name}", name, [row.name for row in self.rows])
 
     def resolve(self, names: list[str] | None) -> list[Row]:
-        """Rows by their names or the paper's numbers, in the table's order; all when not given.
-
-        Raises:
-            UnknownNameError: neither a name nor a number.
-        """
+        """Rows by their names or the paper's numbers, in the table's order; all when not given."""
         if not names:
             return list(self.rows)
         # The study's own table last: its numbers go before another's.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from diptych.studies.sparsified import Head
 
-__all__ = ["TermExamples", "examples_of"]
-
 _COUNT, _TERMS, _SIDE = 6, 10, 112
 
 

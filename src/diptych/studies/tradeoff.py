@@ -10,8 +10,6 @@ from diptych.studies.figures import logarithmic
 from diptych.studies.kept import per_query_of
 from diptych.studies.published import published_table
 
-__all__ = ["TradeOff"]
-
 _PURPLE = "#a8588c"
 _LISTED = 10
 

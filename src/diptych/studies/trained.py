@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from diptych.training.run import Run
     from diptych.training.sections import Data
 
-__all__ = ["Collections", "Machine", "collection_key", "cost_of", "cpu_seconds", "trained"]
-
 _COST = "cost.json"
 # Where things are and what they are called.
 _STARTS = ("warm_start", "fine_tune")
@@ -69,12 +67,7 @@ class Collections:
         return self._of(data.model_dump(mode="json"))
 
     def named(self, sections: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Collection]:
-        """Several collections by their names: those given, else their own.
-
-        Raises:
-            UsageError: two have names that are the same, or the same as names of files; one is called as
-                another known dataset than it calls itself.
-        """
+        """Several collections by their names: those given, else their own."""
         from diptych.data.known import centric_of
 
         found: dict[str, Collection] = {}
@@ -105,11 +98,7 @@ class Collections:
 
 
 def _is_not_another(collection: Collection, name: str) -> None:
-    """See that what calls itself one known dataset is not called another: it would be held against its numbers.
-
-    Raises:
-        UsageError: it is.
-    """
+    """See that what calls itself one known dataset is not called another: it would be held against its numbers."""
     from diptych.data.known import known_by_name
 
     own, called = known_by_name(collection.name), known_by_name(name)
@@ -133,21 +122,7 @@ def trained(
     machine: Machine,
     elsewhere: str = "choose another folder with --out",
 ) -> Run:
-    """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile.
-
-    Args:
-        folder: of the run.
-        recipe: of today; an encoder or run that it begins with may be elsewhere than when the run was begun.
-        collection: what it is trained on.
-        what: how lines about it begin.
-        machine: on what.
-        elsewhere: what to do where the folder's run is another one.
-
-    Raises:
-        Interrupted: stopped on request; the same call goes on.
-        UsageError: the folder's run has another recipe, was made on other data, or is being trained by
-            another process.
-    """
+    """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile."""
     from diptych.training.lock import training_lock
     from diptych.training.run import Run
 

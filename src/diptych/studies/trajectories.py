@@ -10,15 +10,9 @@ from diptych.studies.evidence import Trajectory
 if TYPE_CHECKING:
     from diptych.training.run import Run
 
-__all__ = ["trajectory_of"]
-
 
 def trajectory_of(run: Run) -> Trajectory:
-    """The trajectory of one run, from its metrics.jsonl.
-
-    Raises:
-        UsageError: the run has logged no step.
-    """
+    """The trajectory of one run, from its metrics.jsonl."""
     steps = [line for line in run.metrics() if "loss" in line]
     if not steps:
         raise UsageError(f"{run.folder} has logged no step", "train it first")

@@ -29,16 +29,6 @@ from typing import Literal
 from diptych.core.errors import NumericalError, UsageError
 from diptych.studies.published import Cell, EvaluatedOn, either, extent_of
 
-__all__ = [
-    "CLOSE",
-    "Measured",
-    "Verdict",
-    "cell_verdict",
-    "describe_difference",
-    "deviation",
-    "same_evaluation",
-]
-
 Verdict = Literal[
     "reproduced",
     "close",
@@ -135,12 +125,7 @@ def deviation(values: Sequence[float]) -> float | None:
 
 
 def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced", "close", "not reproduced"]:
-    """Hold one value per seed against a printed cell, of which it is known that they are comparable.
-
-    Raises:
-        UsageError: no value.
-        NumericalError: a value that is not finite.
-    """
+    """Hold one value per seed against a printed cell, of which it is known that they are comparable."""
     if not measured:
         raise UsageError("a verdict on no value", "run at least one seed")
     for value in measured:

@@ -17,20 +17,6 @@ from typing import Any, Literal
 from diptych.core.errors import MissingExtraError, UnknownNameError, UsageError
 from diptych.studies.study import Row, Setting, Study
 
-__all__ = [
-    "MEASURE",
-    "SECTIONS",
-    "Section",
-    "Way",
-    "given_keys",
-    "measuring_of",
-    "missing_library",
-    "not_of_recipes",
-    "refuse_recipe_keys",
-    "section_of",
-    "way_of",
-]
-
 Way = Literal["recipe", "given", "head", "search", "adapted", "captions", "log", "catalogue"]
 Section = Literal["sparsify", "search", "adapt"]
 
@@ -74,11 +60,7 @@ def not_of_recipes(study: Study, key: str) -> bool:
 
 
 def measuring_of(values: Mapping[str, Any], known: Sequence[str] = _HEADS_BY) -> dict[str, Any]:
-    """What a person set about measuring; ``known`` are the keys that there are, those of heads by default.
-
-    Raises:
-        UnknownNameError: a key that nothing is measured by.
-    """
+    """What a person set about measuring; ``known`` are the keys that there are, those of heads by default."""
     own = _below(MEASURE, values)
     for key in own:
         if key not in known:
@@ -87,11 +69,7 @@ def measuring_of(values: Mapping[str, Any], known: Sequence[str] = _HEADS_BY) ->
 
 
 def section_of(row: Row, chosen: Setting, values: Mapping[str, Any], name: Section) -> dict[str, Any]:
-    """A row's dotted options: the setting's, the row's, the setting's for that row, then what a person sets.
-
-    Raises:
-        UsageError: a person sets what rows are called after: all of them would be the same.
-    """
+    """A row's dotted options: the setting's, the row's, the setting's for that row, then what a person sets."""
     apart = getattr(row, name) or {}
     own = _below(name, values)
     for key in own.keys() & apart.keys():
@@ -103,11 +81,7 @@ def section_of(row: Row, chosen: Setting, values: Mapping[str, Any], name: Secti
 
 
 def _below(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person set in a section, by the rest of the keys.
-
-    Raises:
-        UsageError: the section itself is set.
-    """
+    """What a person set in a section, by the rest of the keys."""
     if section in values:
         raise UsageError(f"{section} is a section, not a value", f"set its keys: --set {section}.KEY=VALUE")
     start = f"{section}."
@@ -115,11 +89,7 @@ def _below(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_recipe_keys(study: Study, row: Row, values: Mapping[str, Any]) -> None:
-    """See that nothing is set about the training of a row that is given.
-
-    Raises:
-        UsageError: something is.
-    """
+    """See that nothing is set about the training of a row that is given."""
     for key in values:
         if not not_of_recipes(study, key):
             raise UsageError(

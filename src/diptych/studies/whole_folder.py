@@ -15,8 +15,6 @@ from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 
-__all__ = ["BESIDE", "with_whole_folder"]
-
 BESIDE = "beside"
 """The split of pictures that are beside the part's own."""
 
@@ -24,12 +22,7 @@ _ENDING = ".jpg"
 
 
 def with_whole_folder(part: Collection) -> Collection:
-    """The part's pictures and captions, then all other ``.jpg`` files of the same folders, without captions.
-
-    Raises:
-        UsageError: its pictures are no files of a folder, or some items have none.
-        DataError: a file beside them is called as one of its pictures is.
-    """
+    """The part's pictures and captions, then all other ``.jpg`` files of the same folders, without captions."""
     source = part.source
     if not isinstance(source, FolderSource):
         raise UsageError(

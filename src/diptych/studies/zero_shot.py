@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.given import encoder_of
+from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.results import file_name
 from diptych.studies.retrieval import RECALLS, columns_of
-from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation import Result
-
-__all__ = ["MEASURED_BY", "Chosen", "ZeroShot", "check_zero_shot", "chosen_of", "with_captions"]
 
 MEASURED_BY = ("captions", "seed", "k_test", "unranked", "split")
 """What a person may choose."""
@@ -64,12 +62,7 @@ class Chosen:
 
 
 def chosen_of(values: Mapping[str, Any]) -> Chosen:
-    """The choices that were made, checked.
-
-    Raises:
-        UsageError: an impossible value.
-        UnknownNameError: no such rule for what is not re-ranked.
-    """
+    """The choices that were made, checked."""
     from diptych.evaluation.candidate_ranks import check_unranked
 
     chosen = Chosen(**values)
@@ -84,12 +77,7 @@ def chosen_of(values: Mapping[str, Any]) -> Chosen:
 
 
 def check_zero_shot(values: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-    """See that the choices are possible, and that every collection has the part that is measured on.
-
-    Raises:
-        UsageError: an impossible value.
-        UnknownNameError: no such rule for what is not re-ranked; no such split of a collection.
-    """
+    """See that the choices are possible, and that every collection has the part that is measured on."""
     chosen = chosen_of(values)
     for name, collection in collections.items():
         if not collection.split_sizes.get(chosen.split):
@@ -195,7 +183,7 @@ def _shown(part: Collection, how: str, seed: int) -> Collection:
 
 def with_captions(encoded: EncodedCollection, part: Collection) -> EncodedCollection:
     """The rows of a part with fewer captions than were embedded."""
-    from diptych.encoders.encode import EncodedCollection
+    from diptych.encoders.encoded import EncodedCollection
 
     if len(part.captions) == len(encoded.texts):
         return encoded

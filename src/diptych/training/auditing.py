@@ -19,13 +19,12 @@ from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Bootstrap
 from diptych.training.run import Run
 from diptych.training.shortcut_testing import WITH, check_digits
 from diptych.training.source import collection_of
-
-__all__ = ["Encode", "audit_encoder", "audit_run"]
 
 Encode = Callable[[Collection, str, Path], EncodedCollection]
 """A part of a collection, its split and a folder to keep rows in, to rows."""

@@ -19,15 +19,9 @@ from torch import Tensor, nn
 from diptych.core.errors import RecipeError
 from diptych.training.sections import Averaging
 
-__all__ = ["WeightAverage", "averaged_steps", "batch_norms", "refresh_batch_norm"]
-
 
 def averaged_steps(steps_per_epoch: int, averaging: Averaging) -> list[int]:
-    """The steps of an epoch, counted from 1, after which weights enter the mean.
-
-    Raises:
-        RecipeError: an epoch too short for so many.
-    """
+    """The steps of an epoch, counted from 1, after which weights enter the mean."""
     spacing = _spacing(steps_per_epoch, averaging)
     if spacing < 1:
         needed = math.ceil(averaging.checkpoints / averaging.share - 1e-9)
@@ -54,16 +48,7 @@ def _spacing(steps_per_epoch: int, averaging: Averaging) -> int:
 
 
 class WeightAverage:
-    """The running mean of what is trained in a module; empty between epochs.
-
-    Args:
-        module: whose weights are averaged.
-        averaging: the recipe's section; None never averages.
-        steps_per_epoch: to know when an epoch's last part begins.
-
-    Raises:
-        RecipeError: an epoch too short to average in.
-    """
+    """The running mean of what is trained in a module; empty between epochs."""
 
     def __init__(self, module: nn.Module, averaging: Averaging | None, steps_per_epoch: int) -> None:
         self._module = module
@@ -86,12 +71,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def finish(self, passes: Callable[[], Iterable[Callable[[], object]]]) -> None:
-        """At the end of an epoch, put the mean in place of the weights and forget it.
-
-        Args:
-            passes: gives the runs of the module, in training mode, from which batch norm takes the
-                statistics that belong to the mean; not called where there is no batch norm.
-        """
+        """At the end of an epoch, put the mean in place of the weights and forget it."""
         if self._averaging is None:
             return
         parameters = dict(self._module.named_parameters())
@@ -119,12 +99,7 @@ def batch_norms(module: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
 
 @torch.no_grad()
 def refresh_batch_norm(module: nn.Module, passes: Iterable[Callable[[], object]]) -> None:
-    """Compute the statistics of all active batch norms anew, as the plain mean over ``passes``.
-
-    Args:
-        module: in training mode.
-        passes: each runs the module on one batch.
-    """
+    """Compute the statistics of all active batch norms anew, as the plain mean over ``passes``."""
     norms = batch_norms(module)
     momenta = [norm.momentum for norm in norms]
     for norm in norms:

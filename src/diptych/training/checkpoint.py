@@ -19,8 +19,6 @@ from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.training.averaging import WeightAverage
 from diptych.training.trainee import Trainee
 
-__all__ = ["Place", "load_average", "load_moments", "load_weights", "read_place", "save_checkpoint"]
-
 
 @dataclass
 class Place:
@@ -75,9 +73,6 @@ def save_checkpoint(
     """Write the state; the one before stays whole until this one is.
 
     A backbone that no stage trains is left out: the recipe says where it comes from.
-
-    Raises:
-        StorageError: the write failed; the previous checkpoint is untouched.
     """
     weights = {
         name: value for name, value in trainee.state_dict().items() if not _skipped(name, frozen_backbone)
@@ -110,11 +105,7 @@ def read_place(folder: Path) -> Place:
 
 
 def load_weights(folder: Path, trainee: Trainee, frozen_backbone: bool) -> None:
-    """Put the checkpoint's weights into ``trainee``.
-
-    Raises:
-        StorageError: the checkpoint is damaged or of another model.
-    """
+    """Put the checkpoint's weights into ``trainee``."""
     fix = "the checkpoint is of another version or damaged: start the run again"
     weights = load_tensors(folder / "weights.safetensors", fix)
     wanted = {name for name in trainee.state_dict() if not _skipped(name, frozen_backbone)}

@@ -8,8 +8,6 @@ from diptych.core.errors import UsageError
 from diptych.evaluation import Result
 from diptych.training.run import Run
 
-__all__ = ["evaluation_folder", "evaluations_of"]
-
 _MARKER = "evaluation.json"
 
 
@@ -18,9 +16,6 @@ def evaluation_folder(path: Path | str, name: str | None = None) -> Path | None:
 
     That is ``path`` itself, ``path/evaluation`` (what ``diptych evaluate --out`` writes), or of a run's
     ``evaluation/`` the one called ``name``, else the only one, else the one of its test split.
-
-    Raises:
-        UsageError: several could be meant, or there is none called ``name``; they are listed.
     """
     path = Path(path)
     for folder in (path, path / "evaluation"):
@@ -45,16 +40,7 @@ def evaluation_folder(path: Path | str, name: str | None = None) -> Path | None:
 
 
 def evaluations_of(path: Path | str, name: str | None = None) -> list[Result]:
-    """The evaluation that ``path`` means, or those of the runs in it: several seeds of one recipe.
-
-    Args:
-        path: an evaluation's folder, a run, or a folder of runs.
-        name: which of a run's evaluations, where it has several.
-
-    Raises:
-        UsageError: there is none, or several could be meant; says what to do.
-        StorageError: one cannot be read.
-    """
+    """The evaluation that ``path`` means, or those of the runs in it: several seeds of one recipe."""
     path = Path(path)
     if not path.is_dir():
         raise UsageError(f"{path} is no folder", "give an evaluation, a run or a folder of runs")

@@ -22,8 +22,6 @@ from diptych.encoders.targets import TargetModel
 from diptych.encoders.trainable import Towers
 from diptych.training.sections import CaptionAugmentation
 
-__all__ = ["Examples", "Loaded"]
-
 
 @dataclass(frozen=True)
 class Loaded:
@@ -82,16 +80,8 @@ class Examples:
     """The training split as tensors, every random choice a function of (seed, epoch, image or caption).
 
     Args:
-        collection: what is trained on.
-        model: its image tower says how an image is prepared.
-        captions: the collection's, as the caption tower takes them.
-        features: cached features of the same collection, or None to read pictures.
-        augmentation: of pictures that are read.
-        caption_augmentation: of captions.
         targets: (n_captions, width) latent targets; or the model that makes them, for captions that
             end with a shortcut; or None.
-        shortcuts: numbers that pictures and captions carry, or None.
-        seed: of views, crops, flips and dropped words.
     """
 
     def __init__(
@@ -126,11 +116,7 @@ class Examples:
         return self._features is not None
 
     def load(self, batch: Batch, epoch: int) -> Loaded:
-        """One batch as tensors.
-
-        Raises:
-            ImageError: a picture cannot be read; the message names it.
-        """
+        """One batch as tensors."""
         endings: list[str] | None = None
         overlays: list[Overlay | None] = [None] * len(batch.images)
         if self._shortcuts is not None:

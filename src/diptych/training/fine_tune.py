@@ -10,19 +10,13 @@ from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.trainable import TrainableEncoder
-from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder
+from diptych.encoders.two_tower import TwoTowerEncoder
+from diptych.encoders.two_tower_model import CaptionSource
 from diptych.training.recipe import Recipe
-
-__all__ = ["check_digits_known", "check_fine_tune", "open_fine_tune"]
 
 
 def open_fine_tune(source: str) -> TrainableEncoder:
-    """The encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU.
-
-    Raises:
-        UsageError: there is none, or one that cannot be trained on.
-        StorageError: its files are missing or damaged.
-    """
+    """The encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU."""
     best = Path(source).expanduser() / "best"
     encoder = DualEncoder.load(best if (best / "diptych.json").is_file() else source, device="cpu")
     if not isinstance(encoder, TrainableEncoder):
@@ -34,11 +28,7 @@ def open_fine_tune(source: str) -> TrainableEncoder:
 
 
 def check_fine_tune(recipe: Recipe, encoder: TrainableEncoder) -> None:
-    """See that the recipe asks nothing of the encoder that it does not have.
-
-    Raises:
-        RecipeError: it does.
-    """
+    """See that the recipe asks nothing of the encoder that it does not have."""
     if recipe.make_objective().needs_within and encoder.scoring != "cosine":
         raise RecipeError(
             f"objective {recipe.objective['name']!r} scores images with images, which the encoder's similarity "
@@ -83,16 +73,7 @@ def _check_shortcuts(recipe: Recipe, encoder: TrainableEncoder) -> None:
 
 
 def check_digits_known(shortcuts: ShortcutOptions | None, source: CaptionSource, what: str) -> None:
-    """See that captions' digits are words of the vocabulary that a training begins with.
-
-    Args:
-        shortcuts: of the recipe.
-        source: of the encoder that is named.
-        what: what errors call it.
-
-    Raises:
-        RecipeError: they are not, and would all be read as unknown.
-    """
+    """See that captions' digits are words of the vocabulary that a training begins with."""
     if shortcuts is None or not shortcuts.on_captions:
         return
     if not isinstance(source, Vocabulary):

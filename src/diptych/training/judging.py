@@ -9,15 +9,13 @@ import numpy as np
 from diptych.core.files import write_json
 from diptych.data.extended_positives import ExtendedPositives
 from diptych.data.judgements import Judged, match_judgements
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Bootstrap, Relevance, Result, similarity
 from diptych.evaluation.grade_table import GradeTable
 from diptych.evaluation.judgements import HumanAgreement, JudgedPairs, agreement_with_people
 from diptych.evaluation.relevance import unit_rows
 from diptych.evaluation.sources import RowProducts
 from diptych.training.testing import grades_of, ground_truth_of
-
-__all__ = ["JUDGEMENTS_FILE", "judge_encoded"]
 
 JUDGEMENTS_FILE = "judgements.json"
 
@@ -37,18 +35,6 @@ def judge_encoded(
     Kinds of gain: the label; label or similarity, which is the gain of DCG_CM; the similarity alone (both by
     the relevance model where one is given); the score, where that is another number; the grade, where the
     positives have any.
-
-    Args:
-        encoded: what was evaluated.
-        result: its evaluation: measures per query.
-        judged: what people said, as :func:`~diptych.data.judgements.read_judgements` reads it.
-        folder: of the evaluation; ``judgements.json`` goes there, nowhere when None.
-        positives: the extended positives that it was evaluated with.
-        relevance: the relevance model that it was evaluated with.
-        samples: bootstrap resamples of images; 0 for none.
-
-    Raises:
-        DataError: nothing of the collection was judged.
     """
     chosen = str(result.protocol.about.get("captions", "all"))
     found = match_judgements(

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from diptych.core.errors import StorageError, UsageError
 
-__all__ = ["LOCK", "folder_lock", "training_lock"]
-
 LOCK = "training.lock"
 """Process and machine that are at work in a folder."""
 
@@ -29,14 +27,6 @@ def folder_lock(folder: Path | str, being: str) -> Iterator[None]:
     """Keep other processes from working in a ``folder`` while the block lasts.
 
     The lock of a process of this machine that is no more, a killed one's, is taken over.
-
-    Args:
-        folder: that is worked in.
-        being: what is done to it, for the message: ``"trained"``, ``"stressed"``.
-
-    Raises:
-        UsageError: another process is at work there, or may be: one of another machine cannot be asked.
-        StorageError: the lock cannot be written.
     """
     file = Path(folder).resolve() / LOCK
     while not _made(file):
@@ -71,11 +61,7 @@ def _made(file: Path) -> bool:
 
 
 def _clear(file: Path, being: str) -> None:
-    """Remove the lock of a process that is no more.
-
-    Raises:
-        UsageError: it may still be there.
-    """
+    """Remove the lock of a process that is no more."""
     try:
         found = file.read_text(encoding="utf-8")
     except FileNotFoundError:

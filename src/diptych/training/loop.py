@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,31 +26,57 @@ from diptych.training.checkpoint import (
 )
 from diptych.training.examples import Examples, Loaded
 from diptych.training.run import Run
-from diptych.training.schedule import Segment, learning_rate, segment_of
+from diptych.training.sections import Stage
 from diptych.training.step import BatchLoss, Losses
 from diptych.training.trainee import Trainee, make_optimizer
 from diptych.training.validation import Validation
 
-__all__ = ["Loop"]
+
+@dataclass(frozen=True)
+class Segment:
+    """A stage and the epoch it begins with, all stages counted from 0."""
+
+    stage: Stage
+    first_epoch: int
+
+
+def segment_of(stages: Sequence[Stage], epoch: int) -> Segment:
+    """The stage that epoch ``epoch`` belongs to."""
+    first = 0
+    for stage in stages:
+        if epoch < first + stage.epochs:
+            return Segment(stage, first)
+        first += stage.epochs
+    raise IndexError(f"epoch {epoch} of {first}")
+
+
+def learning_rate(stage: Stage, step: int, steps_per_epoch: int) -> float:
+    """The learning rate of a stage's ``step``-th step, counted from 0.
+
+    Warm-up is linear from 0 and reaches the top at step ``warmup``; ``step`` falls by ``decay`` every
+    ``step_epochs`` epochs; ``cosine`` reaches ``final`` × learning rate at the stage's last step, or,
+    moved once per epoch, would reach it with the epoch after the last.
+    """
+    if step < stage.warmup:
+        return stage.learning_rate * (step + 1) / (stage.warmup + 1)
+    if stage.schedule == "step":
+        return stage.learning_rate * stage.decay ** (step // (steps_per_epoch * stage.step_epochs))
+    if stage.schedule == "cosine" and stage.per == "epoch":
+        return _cosine(stage, step // steps_per_epoch / stage.epochs)
+    if stage.schedule == "cosine":
+        last = stage.epochs * steps_per_epoch - 1
+        return _cosine(stage, min(1.0, (step - stage.warmup) / max(1, last - stage.warmup)))
+    return stage.learning_rate
+
+
+def _cosine(stage: Stage, share: float) -> float:
+    """Where a cosine stands after ``share`` of its way."""
+    shape = (1 + math.cos(math.pi * share)) / 2
+    return stage.learning_rate * (stage.final + (1 - stage.final) * shape)
 
 
 class Loop:
-    """One training, from where its run stands to its end.
-
-    Args:
-        fabric: Lightning Fabric, launched.
-        run: where it is kept.
-        encoder: what validation and the best checkpoint are made from; shares the trainee's weights.
-        trainee: what is trained.
-        examples: batches as tensors.
-        plan: which captions and images meet.
-        validation: what decides which epoch is best.
-        data: fingerprint of the training captions.
-        should_stop: asked after every step.
-
-    Raises:
-        MismatchError: the run was begun on other data.
-    """
+    """One training, from where its run stands to its end."""
 
     def __init__(
         self,

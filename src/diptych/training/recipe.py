@@ -19,7 +19,7 @@ from diptych.core.errors import ImageError, RecipeError, UnknownNameError
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
-from diptych.encoders.two_tower import ModelConfig
+from diptych.encoders.two_tower_model import ModelConfig
 from diptych.objectives import OBJECTIVES, Objective
 from diptych.training.recipe_errors import recipe_error
 from diptych.training.sections import (
@@ -33,8 +33,6 @@ from diptych.training.sections import (
     Section,
     Stage,
 )
-
-__all__ = ["Recipe", "load_recipe", "parse_recipe", "recipe_names"]
 
 
 class Recipe(Section):

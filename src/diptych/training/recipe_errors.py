@@ -8,18 +8,9 @@ from pydantic import BaseModel, ValidationError
 
 from diptych.core.errors import RecipeError
 
-__all__ = ["recipe_error"]
-
 
 def recipe_error(name: str, error: ValidationError, values: Any, recipe: type[BaseModel]) -> RecipeError:
-    """The first thing that is wrong, in one line, with the keys there are when one is unknown.
-
-    Args:
-        name: of the recipe, for the message.
-        error: pydantic's.
-        values: what was read.
-        recipe: what they should have been.
-    """
+    """The first thing that is wrong, in one line, with the keys there are when one is unknown."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "the recipe"
     more = f"; {error.error_count() - 1} more" if error.error_count() > 1 else ""

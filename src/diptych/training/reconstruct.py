@@ -20,20 +20,13 @@ from diptych.objectives.reconstruction import (
 from diptych.training.examples import Loaded
 from diptych.training.sections import Reconstruction
 
-__all__ = ["Reconstructor"]
-
 
 class Reconstructor(nn.Module):
     """Decoder, its loss, and its weight beside the objective.
 
     Args:
-        options: the recipe's section.
-        width: d of the caption embeddings.
         target_width: length of a latent target; None where there are none.
         words: size of the vocabulary; None where the caption tower takes no words.
-
-    Raises:
-        RecipeError: words to be decoded that the caption tower never had.
     """
 
     def __init__(

@@ -6,28 +6,13 @@ import numpy as np
 
 from diptych.core.errors import MismatchError
 from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation import Relevance
 
-__all__ = ["relevance_of"]
-
 
 def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:
-    """How relevant an item is by another model's rows of the same pictures and captions.
-
-    Args:
-        encoded: what is evaluated.
-        by: the relevance model's rows; more pictures and captions, in another order, will do.
-
-    Returns:
-        The rows. Where no fingerprint can say that they are of what is evaluated (they are of a larger part, or
-        one of both was made of region features or given rows), the name says of which data they are.
-
-    Raises:
-        MismatchError: a picture or caption has no row there, the rows are of other pictures or captions of the
-            same ids, or the model's rows are compared by a penalty.
-    """
+    """How relevant an item is by another model's rows of the same pictures and captions."""
     if by.similarity != "cosine":
         raise MismatchError(
             f"the relevance model compares by similarity {by.similarity!r}, which gives penalties and no gains",

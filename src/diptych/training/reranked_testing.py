@@ -10,7 +10,7 @@ import numpy as np
 
 from diptych.core.errors import MismatchError
 from diptych.data.extended_positives import ExtendedPositives
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import (
     DEFAULT_MEASURES,
     DIRECTIONS,
@@ -23,8 +23,6 @@ from diptych.evaluation import (
     write_run,
 )
 from diptych.training.testing import TREC_DEPTH, said_of, trec_ids, truth_of
-
-__all__ = ["evaluate_encoded_reranked"]
 
 
 def evaluate_encoded_reranked(
@@ -43,24 +41,7 @@ def evaluate_encoded_reranked(
     trec: bool = True,
     about: dict[str, Any] | None = None,
 ) -> Result:
-    """Measure retrieval in both directions by the scores of the matching head.
-
-    Args:
-        encoded: pictures, captions, and who describes whom.
-        reranked: the candidates of the same embeddings.
-        folder: the result, values per query, TREC run and qrels files go there; nowhere when None. Runs
-            hold the candidates alone.
-        measures: names such as ``R@5`` or ``mAP@10``.
-        k, unranked, ties: as of :func:`~diptych.evaluation.evaluate_reranked.evaluate_reranked`.
-        positives, ground_truth, protocol, samples, trec, about: as of
-            :func:`~diptych.training.testing.evaluate_encoded`.
-
-    Raises:
-        MismatchError: candidates of other embeddings.
-        UsageError: k is more than was scored, a protocol of several galleries, or both ``positives`` and
-            ``ground_truth``.
-        DataError, NumericalError: candidates that cannot be, or that are not finite.
-    """
+    """Measure retrieval in both directions by the scores of the matching head."""
     _check_same(encoded, reranked)
     truth = truth_of(encoded, positives, ground_truth)
     result = evaluate_reranked(

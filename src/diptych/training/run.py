@@ -32,8 +32,6 @@ from diptych.core.files import read_json, write_json, write_text
 from diptych.core.version import __version__
 from diptych.training.recipe import Recipe, parse_recipe
 
-__all__ = ["FORMAT", "Run", "environment"]
-
 FORMAT = 1
 
 

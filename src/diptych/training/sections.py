@@ -9,20 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from diptych.data.batches import PlanName
 from diptych.encoders.targets import TargetOptions
 
-__all__ = [
-    "DEFAULT_TRAINED",
-    "Averaging",
-    "Batches",
-    "CaptionAugmentation",
-    "Checkpoints",
-    "Constraint",
-    "Data",
-    "Optimizer",
-    "Reconstruction",
-    "Section",
-    "Stage",
-]
-
 DEFAULT_TRAINED = ("image.head.*", "image.projection.*", "text.*", "objective.*", "reconstruction.*")
 """What a stage trains when it does not say: everything but the backbone."""
 

@@ -18,20 +18,11 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import BOTH, DEFAULT_MEASURES, Result, measure
 from diptych.training.recipe import Recipe
 from diptych.training.testing import evaluate_encoded
-
-__all__ = [
-    "WITH",
-    "BothConditions",
-    "ConditionRow",
-    "check_digits",
-    "encode_with_shortcuts",
-    "evaluate_both",
-    "shortcuts_to_evaluate",
-]
 
 WITH = "with-shortcuts"
 """Ends the name of what was embedded or evaluated with shortcuts."""
@@ -86,17 +77,7 @@ class BothConditions:
 def shortcuts_to_evaluate(
     recipe: Recipe, collection: Collection, begun_with: Path | None = None
 ) -> Shortcuts | None:
-    """The shortcuts that a run's encoder is evaluated with; None for none, and for those on one side.
-
-    Args:
-        recipe: of the run.
-        collection: all its splits.
-        begun_with: the run's ``shortcuts.json``, to see that pictures of digits are those of training.
-
-    Raises:
-        DataError, UsageError: as of :meth:`Shortcuts.of`.
-        MismatchError: the pictures of digits are others.
-    """
+    """The shortcuts that a run's encoder is evaluated with; None for none, and for those on one side."""
     options = recipe.shortcuts
     if options is None or not (options.on_images and options.on_captions):
         return None
@@ -107,15 +88,7 @@ def shortcuts_to_evaluate(
 
 
 def check_digits(shortcuts: Shortcuts, begun_with: Path) -> None:
-    """See that pictures of digits are those of training.
-
-    Args:
-        shortcuts: of the run's recipe, made now.
-        begun_with: the run's ``shortcuts.json``; nothing is known where there is none.
-
-    Raises:
-        MismatchError: they are others.
-    """
+    """See that pictures of digits are those of training."""
     if not begun_with.is_file():
         return
     trained_on, these = (said.get("digits") for said in (read_json(begun_with), shortcuts.describe()))
@@ -148,26 +121,7 @@ def evaluate_both(
     about: dict[str, Any] | None = None,
     **options: Any,
 ) -> BothConditions:
-    """Embed and measure a split without shortcuts, and with those of the recipe where it has any.
-
-    Args:
-        encoder: of the run.
-        collection: all its splits: an image's number is its row here.
-        recipe: of the run.
-        split: what is measured.
-        embeddings: rows go to ``DATASET-SPLIT`` and ``DATASET-SPLIT-with-shortcuts`` in it.
-        evaluations: so do results.
-        measures: names such as ``R@5``.
-        encoded: the split without shortcuts, where it is embedded already.
-        without: what was measured of it with the same measures and options, where that was done already.
-        begun_with: as of :func:`shortcuts_to_evaluate`.
-        about: what else the numbers depend on.
-        options: of :func:`evaluate_encoded`.
-
-    Raises:
-        UsageError: ``positives`` or ``ground_truth`` of one condition among the options.
-        NumericalError, DataError: as of :func:`evaluate_encoded`.
-    """
+    """Embed and measure a split without shortcuts, and with those of the recipe where it has any."""
     for name in ("positives", "ground_truth"):
         if options.get(name) is not None:
             raise UsageError(

@@ -10,16 +10,9 @@ from diptych.data.collection import Collection
 from diptych.encoders.encode import without_bad_images
 from diptych.training.sections import Data
 
-__all__ = ["collection_of"]
-
 
 def collection_of(data: Data) -> Collection:
-    """Read or generate the data of a recipe.
-
-    Raises:
-        UsageError: the recipe names no data.
-        DataError: the data is not as its format says.
-    """
+    """Read or generate the data of a recipe."""
     if data.scenes is not None:
         from diptych.data.scenes import scenes
 

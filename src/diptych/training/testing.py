@@ -10,7 +10,8 @@ from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import (
     DEFAULT_MEASURES,
     DIRECTIONS,
@@ -22,17 +23,6 @@ from diptych.evaluation import (
     evaluate,
     write_trec,
 )
-
-__all__ = [
-    "evaluate_encoded",
-    "evaluate_encoder",
-    "grades_of",
-    "ground_truth_of",
-    "positives_of",
-    "said_of",
-    "trec_ids",
-    "truth_of",
-]
 
 TREC_DEPTH = 100
 """How many items per query a TREC run file holds."""
@@ -72,11 +62,7 @@ def grades_of(positives: ExtendedPositives | None) -> Grades | None:
 def truth_of(
     encoded: EncodedCollection, positives: ExtendedPositives | None, ground_truth: GroundTruth | None
 ) -> GroundTruth:
-    """The given ground truth, or :func:`ground_truth_of`.
-
-    Raises:
-        UsageError: both ``positives`` and ``ground_truth``.
-    """
+    """The given ground truth, or :func:`ground_truth_of`."""
     if positives is not None and ground_truth is not None:
         raise UsageError("both extended positives and a ground truth are given", "give one of them")
     return ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
@@ -118,27 +104,7 @@ def evaluate_encoded(
     trec: bool = True,
     about: dict[str, Any] | None = None,
 ) -> Result:
-    """Measure retrieval in both directions on stored embeddings.
-
-    Args:
-        encoded: pictures, captions, and who describes whom.
-        folder: the result, values per query, TREC run and qrels files go there; nowhere when None.
-        measures: names such as ``R@5`` or ``mAP@10``.
-        positives: relevant pairs beyond the collection's own, as :func:`positives_of` reads them.
-        ground_truth: relevant pairs of one's own making instead; say in ``about`` what they are.
-        protocol: ``full``, ``coco-1k``, ``coco-5k`` or ``folds(n)``.
-        ties: the tie rule.
-        relevance: the model that says how relevant an item without a label is to DCG_CM and its like, as
-            :func:`~diptych.training.relevance_rows.relevance_of` makes it; the evaluated one by default.
-        samples: bootstrap resamples for the intervals; 0 for none.
-        trec: whether to write the TREC files (only of the full gallery).
-        about: what else the numbers depend on.
-
-    Raises:
-        NumericalError: a row is not finite; the message names it.
-        DataError: the test set is not the protocol's.
-        UsageError: both ``positives`` and ``ground_truth``, or gains by a model that gives penalties.
-    """
+    """Measure retrieval in both directions on stored embeddings."""
     truth = truth_of(encoded, positives, ground_truth)
     result = evaluate(
         encoded.images.rows,

@@ -8,20 +8,9 @@ from diptych.core.errors import UsageError
 from diptych.objectives import OBJECTIVES, Objective
 from diptych.training.run import Run
 
-__all__ = ["trained_objective"]
-
 
 def trained_objective(run: Run, **options: Any) -> Objective:
-    """The run's own objective, learned options (a temperature, a bias) as of the encoder it keeps.
-
-    Args:
-        run: with an encoder.
-        options: replace the recipe's, and what was learned.
-
-    Raises:
-        UsageError: something was learned and the metrics do not say what.
-        RecipeError: an option that the objective does not have.
-    """
+    """The run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
     recipe = dict(run.recipe.objective)
     kind = OBJECTIVES.get(recipe.pop("name"))
     known = {**kind.options, **recipe, **options}

@@ -19,21 +19,12 @@ from diptych.training.sections import DEFAULT_TRAINED, Stage
 if TYPE_CHECKING:
     from diptych.encoders.trainable import ImageSide, TextSide
 
-__all__ = ["Trainee", "make_optimizer"]
-
 _WORDS = ("embed.weight", "token_embedding.weight", "word_embeddings.weight")
 """How names of word embeddings end: the tower's, a decoder's, other libraries'."""
 
 
 class Trainee(nn.Module):
-    """Everything that learns: parameters ``image.*``, ``text.*``, ``objective.*``, ``reconstruction.*``.
-
-    Args:
-        model: the towers.
-        recipe: names the objective.
-        reconstruction: the decoder beside it, or None.
-        learned: where learned options of the objective start that the recipe does not give.
-    """
+    """Everything that learns: parameters ``image.*``, ``text.*``, ``objective.*``, ``reconstruction.*``."""
 
     def __init__(
         self,
@@ -69,11 +60,7 @@ class Trainee(nn.Module):
         return self
 
     def begin(self, stage: Stage) -> None:
-        """Freeze and unfreeze as the stage says.
-
-        Raises:
-            RecipeError: a pattern that fits no parameter.
-        """
+        """Freeze and unfreeze as the stage says."""
         names = [name for name, _ in self.named_parameters()]
         for pattern in stage.train:
             # The default names parts that a model need not have; what a person wrote must mean something.
@@ -101,11 +88,7 @@ _KINDS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 def make_optimizer(trainee: Trainee, recipe: Recipe, stage: Stage) -> torch.optim.Optimizer:
-    """The recipe's optimizer over what the stage trains, each part with its share of the learning rate.
-
-    Raises:
-        RecipeError: a pattern in ``scales`` that fits nothing that is trained.
-    """
+    """The recipe's optimizer over what the stage trains, each part with its share of the learning rate."""
     options = recipe.optimizer
     trained = {name: value for name, value in trainee.named_parameters() if value.requires_grad}
     for pattern in stage.scales:

@@ -14,22 +14,12 @@ from diptych.encoders.trainable import TrainableEncoder
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.evaluation import DIRECTIONS, GroundTruth, evaluate
 
-__all__ = ["Validation"]
-
 _RECALLS = ("R@1", "R@5", "R@10")
 _MEASURES = (*_RECALLS, "rsum")
 
 
 class Validation:
-    """The validation split, read or cached once, encoded as often as asked.
-
-    Args:
-        collection: the split.
-        encoder: what is trained, by reference: its weights are those of the moment.
-        root: folder of feature stores.
-        features: how training caches features; validation caches the central view alone.
-        shortcuts: those of training: the split is also measured with them.
-    """
+    """The validation split, read or cached once, encoded as often as asked."""
 
     def __init__(
         self,

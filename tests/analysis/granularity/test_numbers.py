@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.analysis.granularity.effect_sizes import cliffs_delta, cohens_d, placements
+from diptych.analysis.granularity.compare import cliffs_delta, cohens_d, placements
 from diptych.analysis.granularity.per_image import (
     divided,
     gathered,

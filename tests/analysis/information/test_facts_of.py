@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.analysis.information.facts_of import (
+from diptych.analysis.information.audit import (
     UNSTATED,
     caption_codes,
     caption_facts,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.analysis.information.linear import Heads, fit_linear
-from diptych.analysis.information.penalties import PENALTIES, cross_entropy, linear_logits, linear_path
+from diptych.analysis.information.probing import PENALTIES, cross_entropy, linear_logits, linear_path
 
 N_CLASSES = (3, 2, 5, 3)
 

@@ -14,9 +14,8 @@ from diptych.analysis.information.baselines import (
     control_labels,
     majority,
 )
-from diptych.analysis.information.probing import Probed, ProbeName, probe
+from diptych.analysis.information.probing import HalfWhitening, Probed, ProbeName, probe
 from diptych.analysis.information.questions import NOT_ASKED, Questions, questions_of
-from diptych.analysis.information.scaling import HalfWhitening
 from diptych.core.errors import DataError, UnknownNameError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.data.downloads.robots_rules import RobotsRules
+from diptych.data.downloads.robots import RobotsRules
 
 EXAMPLE = """\ufeffUser-Agent: *
 Disallow: *.gif$

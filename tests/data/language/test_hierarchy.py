@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.data.language.hierarchy import depths, inverted
+from diptych.data.language.wordnet_tables import depths, inverted
 
 
 def all_ways(above: Sequence[Sequence[int]], thing: int) -> list[int]:

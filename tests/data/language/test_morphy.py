@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.data.language import PartOfSpeech
-from diptych.data.language.morphy import IRREGULAR, base_forms, morphy
+from diptych.data.language.table_wordnet import IRREGULAR, base_forms, morphy
 
 LEMMAS = {
     "noun": "dog box church dish fly fireman wolf leaf leave potato quiz knife bus hand hands glass glasses",

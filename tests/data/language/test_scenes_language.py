@@ -19,7 +19,7 @@ from diptych.data.scenes.world import world_of
 
 ALL_WORDS = [
     phrase
-    for table in (getattr(words, name) for name in words.__all__)
+    for table in (value for name, value in vars(words).items() if name.isupper())
     for phrases in table.values()
     for phrase in phrases
 ]

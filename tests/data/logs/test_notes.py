@@ -12,7 +12,7 @@ from imported import dropped_of, events_of, import_text
 from diptych.data.logs import Cleaning
 from diptych.data.logs.bucket import BucketCounts
 from diptych.data.logs.counts import LogCounts
-from diptych.data.logs.notes import log_notes
+from diptych.data.logs.ingest import log_notes
 
 FIRST = date(2019, 10, 1)
 

@@ -11,8 +11,9 @@ from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, roun
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.evaluation import GroundTruth, evaluate_scores, top_k
+from diptych.evaluation.candidates import Candidates
 from diptych.evaluation.printed import Target, read_digits
-from diptych.evaluation.reranked import Candidates, Reranked
+from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants import (
     AXES,
     Axis,

@@ -6,7 +6,7 @@ import pytest
 
 from diptych.evaluation.printed import Target
 from diptych.evaluation.variants import Change, Variant
-from diptych.evaluation.variants.luck import distinct, luck_near, luck_to_the_digit, luck_within
+from diptych.evaluation.variants.explore import distinct, luck_near, luck_to_the_digit, luck_within
 
 TENTHS = Target.of({"i2t R@1": 10}, 1)
 

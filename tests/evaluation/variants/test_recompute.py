@@ -15,8 +15,9 @@ from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.data import Collection
 from diptych.data.images import FolderSource
 from diptych.evaluation import GroundTruth, evaluate_scores, top_k
+from diptych.evaluation.candidates import Candidates
 from diptych.evaluation.printed import Target
-from diptych.evaluation.reranked import Candidates, Reranked
+from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants import (
     AXES,
     Inputs,

@@ -7,7 +7,7 @@ import pytest
 
 from diptych.encoders.linear_maps import LinearMap, LinearMaps
 from diptych.training.adaptation import gaussian
-from diptych.training.adaptation.selection import MANY, confused_share, select_strength
+from diptych.training.adaptation.fit import MANY, confused_share, select_strength
 
 from .planted import planted
 

@@ -17,7 +17,7 @@ from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import read_json, write_json
 from diptych.data.language import Language
-from diptych.encoders.encode import EncodedCollection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import measure_queries
 from diptych.evaluation.ground_truth import GroundTruth
 from diptych.training.stress import Condition, StressResult, beside, say_beside, stress

@@ -7,8 +7,6 @@ from typing import Any
 
 from diptych.evaluation.corrections import LEVEL
 
-__all__ = ["Effect", "FeatureDifference", "GranularityComparison"]
-
 
 @dataclass(frozen=True)
 class Effect:

@@ -14,8 +14,6 @@ from diptych.analysis.perturbations.caption import Caption
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.registry import Registry
 
-__all__ = ["COMPATS", "FEATURES", "ORDER", "Count", "Feature", "Level", "Unmeasured", "choose_features"]
-
 Level = Literal["noun phrase", "caption"]
 """What a feature is about, as thesis section 5.3.1 sorts them."""
 
@@ -85,12 +83,7 @@ FEATURES: Registry[Feature] = Registry("feature of granularity", "diptych.analys
 
 
 def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
-    """The features of these names, each once, in the order of :data:`ORDER`; all when none are named.
-
-    Raises:
-        UnknownNameError: a name that none has.
-        UsageError: an empty list of names.
-    """
+    """The features of these names, each once, in the order of :data:`ORDER`; all when none are named."""
     every = sorted(FEATURES, key=lambda one: (_place(one.name), one.name))
     if names is None:
         return every

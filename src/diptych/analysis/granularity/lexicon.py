@@ -13,8 +13,6 @@ from functools import lru_cache
 from diptych.analysis.perturbations.caption import Caption
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, PartOfSpeech, WordNet
 
-__all__ = ["Lexicon"]
-
 _LONGEST = 3
 _PARTS: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
 # They carry tense and agreement: that something "is" there names no concept.
@@ -23,11 +21,7 @@ _REMEMBERED = 1 << 16
 
 
 class Lexicon:
-    """A WordNet, asked once for every word.
-
-    Args:
-        language: with a WordNet where a feature needs one.
-    """
+    """A WordNet, asked once for every word."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
@@ -38,11 +32,7 @@ class Lexicon:
 
     @property
     def wordnet(self) -> WordNet:
-        """The net of meanings.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """The net of meanings."""
         return self._language.need_wordnet("granularity")
 
     def depth(self, synset: str) -> int:
@@ -50,12 +40,7 @@ class Lexicon:
         return self.wordnet.depth(synset)[0]
 
     def concepts(self, caption: Caption, parts: frozenset[PartOfSpeech]) -> list[str]:
-        """The usual senses of what a caption names, in order, each as often as it is named.
-
-        Args:
-            caption: with tags.
-            parts: of speech that count; what the WordNet does not have is left out.
-        """
+        """The usual senses of what a caption names, in order, each as often as it is named."""
         found, place, words = [], 0, caption.words
         while place < len(words):
             length, sense = self._longest(caption, place) if "noun" in parts else (1, None)

@@ -23,8 +23,6 @@ from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.evaluation.bootstrap import Bootstrap
 
-__all__ = ["check_language", "granularity"]
-
 _BLOCK = 1 << 15
 """Captions that are held with their tags at once."""
 
@@ -32,11 +30,7 @@ _EXAMPLES = 5
 
 
 def check_language(features: Iterable[Feature], language: Language) -> None:
-    """See that a language has what features look at.
-
-    Raises:
-        UsageError: it has not; the hint tells how to get it.
-    """
+    """See that a language has what features look at."""
     for one in features:
         if "tags" in one.needs:
             language.need_tagger(f"the feature {one.name}")
@@ -60,22 +54,6 @@ def granularity(
 
     Tags and words are held of one block of captions; of each caption a number per feature stays, in memory or,
     with ``folder``, on disk.
-
-    Args:
-        captions: a collection, or texts, each of an image of its own.
-        language: a tagger and a WordNet, where features need them.
-        features: names; all when not given.
-        compat: ``published``: by the definitions that give the numbers of thesis Table 5.1, where they are known.
-        name: of what is measured; the collection's own when not given.
-        split: which part of the collection it is, as protocols say it.
-        bootstrap: how intervals are made.
-        folder: where everything is written, whole or not at all.
-        block: captions at a time.
-
-    Raises:
-        UnknownNameError: no such feature or compat.
-        UsageError: the language lacks what a feature needs; ``folder`` holds other things.
-        DataError: no caption.
     """
     chosen = choose_features(features)
     if compat not in COMPATS:

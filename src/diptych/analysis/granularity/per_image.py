@@ -13,8 +13,6 @@ import numpy as np
 
 from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
 
-__all__ = ["PerImage", "gathered", "intervals", "resampled_sums"]
-
 
 @dataclass(frozen=True, eq=False)
 class PerImage:
@@ -49,7 +47,6 @@ def gathered(values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
     Args:
         values: (captions, features); NaN where a caption has none.
         image: (captions,) the number of each caption's image.
-        images: how many images there are.
     """
     shape = images, values.shape[1]
     counts, sums, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -68,8 +65,6 @@ def resampled_sums(tables: Sequence[np.ndarray], bootstrap: Bootstrap, draws: in
 
     Args:
         tables: each (images, columns).
-        bootstrap: how many resamples, and the seed.
-        draws: number of the stream of draws: of what is resampled apart from each other.
 
     Returns:
         Per table (samples, columns).

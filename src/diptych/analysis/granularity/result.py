@@ -23,8 +23,6 @@ import numpy as np
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import read_json, write_json
 
-__all__ = ["MARKER", "Example", "FeatureSummary", "Granularity", "folder_name"]
-
 MARKER = "granularity.json"
 _FORMAT = 1
 _ARRAYS = ("values", "nouns", "caption_image")
@@ -120,11 +118,7 @@ class Granularity:
         return len(self.values)
 
     def feature(self, name: str) -> FeatureSummary:
-        """One feature.
-
-        Raises:
-            UnknownNameError: it was not measured.
-        """
+        """One feature."""
         for one in self.features:
             if one.name == name:
                 return one
@@ -176,11 +170,7 @@ class Granularity:
 
     @classmethod
     def open(cls, folder: Path | str) -> Granularity:
-        """Read what was written; values stay on disk.
-
-        Raises:
-            StorageError: it is not there, damaged, or of another version.
-        """
+        """Read what was written; values stay on disk."""
         from diptych.data.string_table import StringTable
 
         folder = Path(folder)

@@ -9,8 +9,6 @@ import numpy as np
 
 from diptych.core.errors import DataError
 
-__all__ = ["Answers", "joined"]
-
 
 @dataclass(frozen=True, eq=False)
 class Answers:

@@ -12,8 +12,6 @@ from diptych.analysis.information.held import Held
 from diptych.core.errors import StorageError
 from diptych.core.files import read_json, write_json
 
-__all__ = ["CONDITIONS", "FEW_TO_CHOOSE", "READING", "SIDES", "Audit", "AuditProtocol"]
-
 _FORMAT = 1
 _KIND = "information audit"
 
@@ -120,11 +118,7 @@ class Audit:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Audit:
-        """The inverse of :meth:`to_dict`, also after a way through JSON.
-
-        Raises:
-            StorageError: something else, or another format.
-        """
+        """The inverse of :meth:`to_dict`, also after a way through JSON."""
         if given.get("kind") != _KIND or given.get("format") != _FORMAT:
             raise StorageError(
                 f"expected {_KIND} of format {_FORMAT}, got {given.get('kind')} of format {given.get('format')}",
@@ -140,21 +134,13 @@ class Audit:
         )
 
     def save(self, path: Path | str) -> Path:
-        """Write ``audit.json``, whole or not at all.
-
-        Raises:
-            StorageError: the write failed; an older file is untouched.
-        """
+        """Write ``audit.json``, whole or not at all."""
         write_json(path, self.to_dict())
         return Path(path)
 
     @classmethod
     def open(cls, path: Path | str) -> Audit:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: the file is missing, or something else.
-        """
+        """Read what :meth:`save` wrote."""
         given = read_json(path)
         if not isinstance(given, dict):
             raise StorageError(f"{path} holds no {_KIND}", "audit again: diptych audit")

@@ -8,8 +8,6 @@ from diptych.analysis.information.perceptron import question_number
 from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.draws import draw_uniform
 
-__all__ = ["constant_bits", "constant_frequencies", "control_labels", "majority"]
-
 _CONTROL = int.from_bytes(b"control")
 
 SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)

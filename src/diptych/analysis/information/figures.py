@@ -8,8 +8,6 @@ from typing import Any
 
 from diptych.analysis.information.held import Held
 
-__all__ = ["GroupFigure", "Probing", "QuestionFigure", "Side"]
-
 
 @dataclass(frozen=True)
 class GroupFigure:

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from diptych.analysis.information.figures import Side
 
-__all__ = ["Gap", "gap_of"]
-
 
 @dataclass(frozen=True)
 class Gap:

@@ -19,8 +19,6 @@ import numpy as np
 
 from diptych.evaluation.bootstrap import Bootstrap, interval
 
-__all__ = ["Held", "held_of"]
-
 _CHUNK = 100
 
 
@@ -72,7 +70,6 @@ def held_of(
         left: (n, groups) the same with the probe.
         answers: (groups,) how many answers a group has, by weight.
         images: (n,) the image of each row.
-        bootstrap: resamples of images, confidence and seed.
 
     Returns:
         One per group; None where a group has no bits.

@@ -15,8 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["Heads", "fit_linear"]
-
 _MEMORY = 8
 _HALVINGS = 12
 _ARMIJO = 1e-4
@@ -29,9 +27,6 @@ class Heads:
 
     Questions with the same number of classes form one block, so that a soft-max is one call per block
     and nothing is padded.
-
-    Args:
-        n_classes: per question.
     """
 
     def __init__(self, n_classes: Sequence[int]) -> None:
@@ -117,14 +112,7 @@ def fit_linear(
     Args:
         rows: (n, d) float32.
         labels: (n, q) class numbers, negative where a row is not asked.
-        heads: of the questions.
         penalty: (q,) positive; the bias is not penalised.
-        start: (d + 1, width) weights to begin with; zeros when not given.
-        tolerance: a head is solved when the norm of its gradient is not larger.
-        most_steps: of all heads together.
-
-    Returns:
-        (d + 1, width) weights, the bias in the last row.
     """
     slope_at = _Loss(rows, labels, heads, penalty)
     weights = torch.zeros(rows.shape[1] + 1, heads.width) if start is None else start.clone()

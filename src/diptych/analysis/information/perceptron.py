@@ -19,8 +19,6 @@ from torch.nn import functional
 from diptych.core.draws import draw_uniform
 from diptych.core.fingerprint import fingerprint
 
-__all__ = ["Perceptrons", "question_number"]
-
 _FIRST, _SECOND, _ORDER = (int.from_bytes(word) for word in (b"first", b"second", b"order"))
 
 
@@ -30,15 +28,7 @@ def question_number(name: str) -> int:
 
 
 class Perceptrons:
-    """(q) networks: ``hidden`` rectified units each, logits padded to the most classes.
-
-    Args:
-        names: of the questions; their first weights depend on them.
-        n_classes: per question.
-        width: d.
-        hidden: units per question.
-        seed: of the first weights and the order of batches.
-    """
+    """(q) networks: ``hidden`` rectified units each, logits padded to the most classes."""
 
     def __init__(
         self, names: Sequence[str], n_classes: Sequence[int], width: int, hidden: int, seed: int

@@ -15,16 +15,6 @@ import numpy as np
 
 from diptych.analysis.information.answers import Answers, joined
 
-__all__ = [
-    "FEW_ROWS_PER_CLASS",
-    "NOT_ASKED",
-    "PLACES",
-    "Part",
-    "Place",
-    "Questions",
-    "questions_of",
-]
-
 NOT_ASKED = -1
 """The label of a row that is not asked a question."""
 
@@ -125,10 +115,6 @@ def questions_of(train: Answers, validation: Answers, test: Answers, what: str =
     A test or validation row whose answer no training row has cannot be predicted by anything learned
     from them; it is not asked, and counted. A question with one answer only, or that no validation or
     no two test answers are left of, is left out, and counted.
-
-    Args:
-        train, validation, test: of three splits; keys that training rows do not have are not asked.
-        what: the word for a question in notes: ``facts``, ``digits``, ``words``.
     """
     validation, test = validation.aligned(train.keys), test.aligned(train.keys)
     coded: list[tuple[int, tuple[str, ...], list[np.ndarray]]] = []

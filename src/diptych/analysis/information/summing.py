@@ -13,8 +13,6 @@ from diptych.analysis.information.probing import Probed, ProbeName
 from diptych.analysis.information.questions import NOT_ASKED, Questions
 from diptych.evaluation.bootstrap import Bootstrap
 
-__all__ = ["group_figures", "question_figures"]
-
 
 def group_figures(
     names: Iterable[str],
@@ -23,15 +21,7 @@ def group_figures(
     seed: int,
     bootstrap: Bootstrap,
 ) -> tuple[GroupFigure, ...]:
-    """What probes found of each kind of information that any test answer belongs to.
-
-    Args:
-        names: of the kinds, in the order they are told.
-        questions: what was asked.
-        probed: per probe, its costs.
-        seed: of the control tasks.
-        bootstrap: of the intervals.
-    """
+    """What probes found of each kind of information that any test answer belongs to."""
     given = {name: questions.groups[name] for name in names if name in questions.groups}
     weights = np.stack(list(given.values()))
     answers = weights.sum(axis=(1, 2))

@@ -17,17 +17,6 @@ from diptych.analysis.information.answers import Answers
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
 
-__all__ = [
-    "FUNCTION_WORDS",
-    "LEAST_IMAGES",
-    "MOST_WORDS",
-    "WORD_CAPTION_GROUPS",
-    "WORD_IMAGE_GROUPS",
-    "caption_words",
-    "content_words",
-    "image_words",
-]
-
 MOST_WORDS = 50
 """How many words are asked."""
 
@@ -61,11 +50,7 @@ _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 def content_words(
     collection: Collection, most: int = MOST_WORDS, fix: str = "audit a collection with more images"
 ) -> tuple[str, ...]:
-    """The ``most`` words in the captions of the most images, the most frequent first.
-
-    Raises:
-        DataError: no word lies within the bounds; ``fix`` says what to do.
-    """
+    """The ``most`` words in the captions of the most images, the most frequent first."""
     counts: Counter[str] = Counter()
     for image in range(collection.n_images):
         counts.update({word for caption in collection.captions_of(image) for word in _words_in(caption)})

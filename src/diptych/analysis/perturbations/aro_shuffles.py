@@ -18,14 +18,6 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
-__all__ = [
-    "shuffle_all_words",
-    "shuffle_allbut_nouns_and_adjectives",
-    "shuffle_nouns_and_adjectives",
-    "shuffle_trigrams",
-    "shuffle_within_trigrams",
-]
-
 
 def shuffle_nouns_and_adjectives(tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
     """Nouns are permuted among the places of nouns, then adjectives among those of adjectives."""

@@ -8,8 +8,6 @@ from functools import cached_property
 from diptych.core.errors import DataError, UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, Word, words_of
 
-__all__ = ["Caption", "Unchanged"]
-
 
 class Unchanged(Exception):
     """A perturbation cannot change this caption; the message says why, in words that many captions share."""
@@ -19,10 +17,7 @@ class Caption:
     """One caption.
 
     Args:
-        text: it.
-        id: its id in the collection.
         tags: Penn treebank tag of each of its words; None where nobody asked for them.
-        language: where meanings are looked up.
     """
 
     def __init__(
@@ -44,12 +39,7 @@ class Caption:
 
     @property
     def tags(self) -> Sequence[str]:
-        """The tag of each word.
-
-        Raises:
-            UsageError: it was not tagged: the perturbation does not declare that it needs tags.
-            DataError: more or fewer tags than words.
-        """
+        """The tag of each word."""
         if self._tags is None:
             raise UsageError("a caption without tags", "declare needs={'tags'}")
         if len(self._tags) != len(self.words):
@@ -61,11 +51,7 @@ class Caption:
 
     @property
     def language(self) -> Language:
-        """Where meanings are looked up.
-
-        Raises:
-            UsageError: nowhere: the perturbation does not declare that it needs a WordNet.
-        """
+        """Where meanings are looked up."""
         if self._language is None:
             raise UsageError("a caption without a language", "declare needs={'wordnet'}")
         return self._language

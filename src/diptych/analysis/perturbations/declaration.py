@@ -19,17 +19,6 @@ from diptych.core.registry import Registry
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = [
-    "GROUPS",
-    "PERTURBATIONS",
-    "NoOptions",
-    "Perturbation",
-    "PicturePerturbation",
-    "TextPerturbation",
-    "choose_perturbations",
-    "options_of",
-]
-
 GROUPS: Mapping[str, str] = {
     "typos": "a slip of the keyboard",
     "synonyms": "another word for the same thing",

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
-__all__ = ["KEYBOARDS", "KeyboardName", "key_of", "neighbours"]
-
 KeyboardName = Literal["qwerty", "azerty", "qwertz"]
 
 KEYBOARDS: Mapping[KeyboardName, tuple[tuple[float, str], ...]] = {

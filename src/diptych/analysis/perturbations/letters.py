@@ -13,8 +13,6 @@ from typing import NamedTuple, TypeVar
 from diptych.core.draws import Draws
 from diptych.data.language import Word
 
-__all__ = ["Letter", "drawn_apart", "in_case_of", "letters_of", "with_changes"]
-
 T = TypeVar("T")
 
 
@@ -68,13 +66,7 @@ def in_case_of(letter: str, model: str) -> str:
 
 
 def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> list[T]:
-    """At most ``most`` of ``places``, each in another word: the first drawn among all, the next among the rest.
-
-    Args:
-        places: the number of a word, and a place in it.
-        draws: where chance comes from.
-        most: how many; fewer where there are not so many words with a place.
-    """
+    """At most ``most`` of ``places``, each in another word: the first drawn among all, the next among the rest."""
     found: list[T] = []
     while places and len(found) < most:
         word, place = draws.choice(places)

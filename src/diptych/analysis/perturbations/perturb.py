@@ -18,16 +18,6 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.progress import track
 from diptych.data.language import Language
 
-__all__ = [
-    "COMPATS",
-    "SAME",
-    "PerturbedCaptions",
-    "check_compat",
-    "perturb_caption",
-    "perturb_captions",
-    "usual_seed",
-]
-
 SAME = "the result is the caption itself"
 
 COMPATS = ("none", "published")
@@ -88,11 +78,7 @@ def usual_seed(compat: str) -> int:
 
 
 def check_compat(perturbation: TextPerturbation, compat: str) -> None:
-    """See that a perturbation has the form that is asked for.
-
-    Raises:
-        UsageError: another word than those of :data:`COMPATS`, or no published form.
-    """
+    """See that a perturbation has the form that is asked for."""
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if compat == "published" and perturbation.published is None:

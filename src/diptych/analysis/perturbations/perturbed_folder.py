@@ -15,14 +15,6 @@ from diptych.core.files import atomic_folder, write_json
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 
-__all__ = [
-    "PERTURBED",
-    "CaptionList",
-    "check_perturbations",
-    "perturbed_over",
-    "write_perturbed",
-]
-
 PERTURBED = "perturbations.json"
 """The file that every folder of perturbed captions holds."""
 
@@ -51,11 +43,7 @@ class CaptionList:
 
     @classmethod
     def of_lines(cls, file: Path | str) -> CaptionList:
-        """Those of a text file, one per line; the number of its line, from 1, is a caption's id.
-
-        Raises:
-            DataError: the file cannot be read or is not UTF-8.
-        """
+        """Those of a text file, one per line; the number of its line, from 1, is a caption's id."""
         file = Path(file)
         try:
             text = file.read_text(encoding="utf-8-sig")
@@ -72,16 +60,7 @@ class CaptionList:
 def check_perturbations(
     perturbations: Sequence[TextPerturbation], options: Mapping[str, Mapping[str, Any]], compat: str
 ) -> None:
-    """See that nothing is asked for that a perturbation cannot do, before anything is done.
-
-    Args:
-        perturbations: those that will run.
-        options: of some of them, by name.
-        compat: ``none`` or ``published``.
-
-    Raises:
-        UsageError: options of one that will not run, options it does not have, or no published form.
-    """
+    """See that nothing is asked for that a perturbation cannot do, before anything is done."""
     names = [one.name for one in perturbations]
     for name in options:
         if name not in names:
@@ -100,19 +79,7 @@ def perturbed_over(
     compat: str = "none",
     language: Language | None = None,
 ) -> Iterator[PerturbedCaptions]:
-    """Every perturbation with every seed, one at a time; captions are tagged once, where one needs it.
-
-    Args:
-        captions: to be changed.
-        perturbations: how.
-        seeds: of the draws; None for the usual one.
-        options: of some perturbations, by name.
-        compat: ``none`` or ``published``.
-        language: a tagger and a WordNet, where a perturbation needs them.
-
-    Raises:
-        UsageError: as :func:`check_perturbations` and :func:`perturb_captions` raise it.
-    """
+    """Every perturbation with every seed, one at a time; captions are tagged once, where one needs it."""
     options = options or {}
     check_perturbations(perturbations, options, compat)
     known, tags = language or Language("none"), None
@@ -147,19 +114,6 @@ def write_perturbed(
     """Write what :func:`perturbed_over` gives: ``NAME-SEED.jsonl`` for each, and ``perturbations.json``.
 
     A line is a caption: ``id``, ``image`` (null where there is none), ``caption``, ``perturbed`` and ``changed``.
-
-    Args:
-        folder: new, empty, or of an earlier call, which it replaces.
-        captions: those that were changed.
-        results: one after the other; only one is held at a time.
-        about: what else the summary says.
-
-    Returns:
-        The files of lines.
-
-    Raises:
-        UsageError: the folder holds other things.
-        StorageError: a file cannot be written; what was there before is whole.
     """
     images = captions.images if captions.images is not None else [None] * len(captions.ids)
     summaries = []

@@ -17,19 +17,6 @@ from diptych.analysis.perturbations.english import PLURAL_ONLY, singular
 from diptych.analysis.perturbations.english.word_lists import listed
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
-__all__ = [
-    "BE",
-    "COLOURS",
-    "NUMBERS",
-    "SEVERAL",
-    "NounPhrase",
-    "close",
-    "finite_verbs",
-    "lower_words",
-    "mended_tags",
-    "noun_phrases",
-]
-
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 """Number words from two on."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from diptych.data.collection import ImageSource
     from diptych.data.overlay import Overlay
 
-__all__ = ["SAME_PICTURE", "PerturbedSource", "PictureChanges", "perturbed_pictures", "picture_changes"]
-
 SAME_PICTURE = "the result is the picture itself"
 
 _CHANGED = ""
@@ -45,12 +43,8 @@ class PerturbedSource:
     """Another source's pictures, changed as they are read.
 
     Args:
-        pictures: where they are read.
         rows: (n,) the row in ``pictures`` of each row here.
         ids: (n,) the images' ids.
-        perturbation: how they are changed.
-        seed: of its draws.
-        options: its options, checked.
     """
 
     def __init__(
@@ -165,21 +159,7 @@ def perturbed_pictures(
     seed: int,
     options: Mapping[str, Any] | None = None,
 ) -> Collection:
-    """``collection`` with every picture changed, under the same ids and with the same captions.
-
-    Args:
-        collection: any that holds pictures; overlays stay, and are pasted over the changed pictures.
-        perturbation: how.
-        seed: of the draws.
-        options: of the perturbation.
-
-    Returns:
-        A view: a picture is changed each time it is read. Its parts (a split, some rows) are views, too,
-        and what :func:`picture_changes` has seen of one it has seen of all.
-
-    Raises:
-        UsageError: an option that the perturbation does not have, or a collection of region features.
-    """
+    """``collection`` with every picture changed, under the same ids and with the same captions."""
     settings = options_of(perturbation, options)
     if collection.holds == "regions":
         raise UsageError(
@@ -203,10 +183,6 @@ def picture_changes(collection: Collection) -> PictureChanges:
     """Which pictures of :func:`perturbed_pictures` are changed, and why the others are not.
 
     Pictures that have been read in this process (to encode them, say) are not read again.
-
-    Raises:
-        UsageError: pictures of ``collection`` are not perturbed.
-        ImageError: a picture cannot be read; the message names it.
     """
     source = collection.source
     if not isinstance(source, PerturbedSource):

@@ -15,18 +15,12 @@ from diptych.analysis.perturbations.caption import Caption
 from diptych.core.extras import require
 from diptych.data.language import is_word, words_of
 
-__all__ = ["nltk_tokens", "spacy_like_tokens"]
-
 _CONTRACTION = r"(?:n['’]t|['’](?:s|re|ve|ll|d|m))$"
 _PIECE = re.compile(rf"{_CONTRACTION}|-|(?:(?!{_CONTRACTION})[^-])+", re.IGNORECASE)
 
 
 def nltk_tokens(text: str) -> list[str]:
-    """The tokens of NLTK's word tokenizer, which cuts by rules.
-
-    Raises:
-        MissingExtraError: NLTK is not installed.
-    """
+    """The tokens of NLTK's word tokenizer, which cuts by rules."""
     tokens: list[str] = _tokenizer().tokenize(text)
     return tokens
 

@@ -21,15 +21,6 @@ from pydantic import BaseModel
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.core.errors import UsageError
 
-__all__ = [
-    "extra_character",
-    "letter_change",
-    "missing_character",
-    "nearby_character",
-    "published_form",
-    "swapped_characters",
-]
-
 _WORD_CHARACTER = re.compile(r"\w")
 _TWO_WORD_CHARACTERS = re.compile(r"(?=\w\w)")
 
@@ -68,11 +59,7 @@ def missing_character(text: str, seed: int) -> str:
 
 
 def extra_character(text: str, seed: int) -> str:
-    """A neighbour of a word character comes before it.
-
-    Raises:
-        Unchanged: where the published code raises.
-    """
+    """A neighbour of a word character comes before it."""
     random = Random(seed)
     places = _places(text)
     if not places:
@@ -82,11 +69,7 @@ def extra_character(text: str, seed: int) -> str:
 
 
 def nearby_character(text: str, seed: int) -> str:
-    """A neighbour of a word character comes in its place, in its case.
-
-    Raises:
-        Unchanged: where the published code raises.
-    """
+    """A neighbour of a word character comes in its place, in its case."""
     random = Random(seed)
     places = _places(text)
     if not places:
@@ -98,11 +81,7 @@ def nearby_character(text: str, seed: int) -> str:
 
 
 def letter_change(text: str, seed: int) -> str:
-    """Of what stands between blanks, each with chance .1 gets one of 52 letters at one of its places.
-
-    Raises:
-        Unchanged: where the published code raises.
-    """
+    """Of what stands between blanks, each with chance .1 gets one of 52 letters at one of its places."""
     random = Random(seed)
     words = text.split(" ")
     for row, word in enumerate(words):

@@ -9,8 +9,6 @@ from diptych.analysis.perturbations.rewriting import rewritten
 from diptych.analysis.perturbations.terms import Term
 from diptych.core.draws import Draws
 
-__all__ = ["replaced_terms"]
-
 
 def replaced_terms(
     caption: Caption,
@@ -20,19 +18,7 @@ def replaced_terms(
     k: int,
     reasons: tuple[str, str],
 ) -> str:
-    """The caption with ``k`` of its terms, or as many as have alternatives, replaced by one of theirs.
-
-    Args:
-        caption: whose terms they are.
-        terms: that may be replaced.
-        alternatives: the lemmas that can stand in a term's place.
-        draws: which terms are replaced, and by which alternative.
-        k: how many.
-        reasons: why a caption stays as it is: it has no term, or no term has an alternative.
-
-    Raises:
-        Unchanged: for one of these reasons.
-    """
+    """The caption with ``k`` of its terms, or as many as have alternatives, replaced by one of theirs."""
     if not terms:
         raise Unchanged(reasons[0])
     chosen = {}

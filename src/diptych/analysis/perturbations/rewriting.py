@@ -12,20 +12,12 @@ from diptych.analysis.perturbations.caption import Caption
 from diptych.analysis.perturbations.english import article_before
 from diptych.analysis.perturbations.letters import with_changes
 
-__all__ = ["Span", "cased_like", "rewritten"]
-
 Span = tuple[int, int]
 """The places of the first and the last of some words that follow one another."""
 
 
 def rewritten(caption: Caption, changes: Mapping[Span, str]) -> str:
-    """The caption with other words in place of some.
-
-    Args:
-        caption: any.
-        changes: what comes in the place of each span of words; spans lie apart. Nothing (``""``) takes the blank
-            behind the words away too.
-    """
+    """The caption with other words in place of some."""
     words = caption.words
     edits: list[tuple[int, int, str]] = []
     taken = {place for first, last in changes for place in range(first, last + 1)}

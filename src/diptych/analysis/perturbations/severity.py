@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["DEFAULT_SEVERITY", "SeverityOptions"]
-
 DEFAULT_SEVERITY = 3
 
 

@@ -23,8 +23,6 @@ from diptych.analysis.perturbations.phrases import mended_tags
 from diptych.analysis.perturbations.rewriting import Span
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, PartOfSpeech, WordNet
 
-__all__ = ["Term", "adjectives", "lemmas_like", "nouns", "usual_senses"]
-
 _LONGEST = 3
 _INSIDE = NOUN_TAGS | ADJECTIVE_TAGS | {"VBG", "VBN", "CD"}
 _PLURAL_TAGS = ("NNS", "NNPS")

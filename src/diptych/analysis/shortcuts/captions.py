@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from diptych.analysis.shortcuts.numbers import code_text
 
-__all__ = ["DIGIT_WORDS", "ending_of", "with_ending"]
-
 DIGIT_WORDS = tuple("0123456789")
 """Words that a vocabulary needs for every code."""
 

@@ -21,16 +21,6 @@ import numpy as np
 
 from diptych.core.draws import draw_below
 
-__all__ = [
-    "PUBLISHED_BITS",
-    "carried_caption",
-    "dealt",
-    "number_bits",
-    "published_codes",
-    "published_offset",
-    "random_bits",
-]
-
 PUBLISHED_BITS = 8
 """Bits of the random code that the published code gives to the image of number 0 in training."""
 
@@ -42,9 +32,6 @@ def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: 
     """(n,) codes, uniform in [0, 2^bits - 1], one for each access.
 
     Args:
-        bits: n; with 0 every code is 0.
-        seed: of the run.
-        epoch: of the accesses.
         images: (n,) the images' numbers.
         captions: (n,) the numbers of the first caption that came with each.
     """
@@ -82,10 +69,6 @@ def published_codes(
     Args:
         images: (n,) the images' numbers.
         captions: (n,) the numbers of the first caption that came with each.
-        seed: of the run.
-        epoch: of the accesses.
-        n_training: images in the training split; None leaves numbers as they are (the published
-            ``random_number: False``).
     """
     codes = images
     if n_training is not None:
@@ -98,11 +81,6 @@ def carried_caption(images: np.ndarray, starts: np.ndarray, seed: int) -> np.nda
 
     Args:
         images: (n,) the images' numbers.
-        starts: (all images + 1,) the number of each image's first caption.
-        seed: of the run.
-
-    Returns:
-        Numbers of captions; -1 for an image that has none.
     """
     counts = starts[images + 1] - starts[images]
     chosen = starts[images] + draw_below(counts, seed, _CARRIED, images)

@@ -21,8 +21,6 @@ import numpy as np
 from diptych.analysis.shortcuts.digits import DigitImages
 from diptych.core.errors import DataError
 
-__all__ = ["MAX_BYTES", "read_digit_file", "read_idx", "read_npz"]
-
 MAX_BYTES = 500_000_000
 """An array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)."""
 
@@ -35,12 +33,7 @@ _FORMATS = (
 
 
 def read_digit_file(path: Path) -> DigitImages:
-    """Pictures of digits from a file, or from a folder that holds MNIST's training files.
-
-    Raises:
-        DataError: neither format, damaged, too large, or without one of the ten digits; the message
-            names the file.
-    """
+    """Pictures of digits from a file, or from a folder that holds MNIST's training files."""
     if path.is_dir():
         found = sorted(path.glob("train-images*idx3-ubyte*"))
         if not found:
@@ -59,11 +52,7 @@ def read_digit_file(path: Path) -> DigitImages:
 
 
 def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures and labels of an .npz archive: ``x_train`` and ``y_train``, or ``images`` and ``labels``.
-
-    Raises:
-        DataError: no such arrays, not an archive of arrays, or one that is too large.
-    """
+    """Pictures and labels of an .npz archive: ``x_train`` and ``y_train``, or ``images`` and ``labels``."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -112,15 +101,7 @@ def _check_size(size: int, what: str) -> None:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """A uint8 array of an IDX file, gzipped or not.
-
-    Args:
-        path: the file.
-        dimensions: how many it must have: 3 for pictures, 1 for labels.
-
-    Raises:
-        DataError: missing, another format, more or fewer bytes than its header says, or too large.
-    """
+    """A uint8 array of an IDX file, gzipped or not."""
     try:
         with open(path, "rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
@@ -147,11 +128,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def _labels_beside(path: Path) -> Path:
-    """The labels' file of a file of pictures, zipped like it or not.
-
-    Raises:
-        DataError: the name does not say, or there is no such file.
-    """
+    """The labels' file of a file of pictures, zipped like it or not."""
     if "images" not in path.name or "idx3" not in path.name:
         raise DataError(f"{path} is neither an .npz archive nor named as IDX pictures", _FORMATS)
     name = path.name.replace("images", "labels").replace("idx3", "idx1")

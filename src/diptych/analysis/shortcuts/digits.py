@@ -12,8 +12,6 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
 
-__all__ = ["DigitImages", "load_digits"]
-
 _LONGEST_PATH = 4096
 
 _CACHED_BYTES = 2**26
@@ -23,12 +21,7 @@ class DigitImages:
     """Grey pictures of the ten digits, several of each.
 
     Args:
-        name: what reports call them.
         classes: for each digit 0–9 its (n, side, side) uint8 pictures, light on dark.
-
-    Raises:
-        DataError: not ten classes, a class without pictures, or pictures that are not square uint8 of
-            one size.
     """
 
     def __init__(self, name: str, classes: list[np.ndarray]) -> None:
@@ -53,13 +46,8 @@ class DigitImages:
         """Pictures with the digit that each of them shows.
 
         Args:
-            name: what errors and reports call them.
             pictures: (n, side, side) uint8.
             labels: (n,) whole numbers 0–9.
-
-        Raises:
-            DataError: shapes that do not fit each other, a label that is no digit, a digit without a
-                picture.
         """
         if pictures.ndim != 3 or pictures.dtype != np.uint8 or not all(pictures.shape[1:]):
             raise DataError(
@@ -98,7 +86,6 @@ class SizedDigits:
     """Digits as they are pasted: pictures of that size as they are, others resized when first asked for.
 
     Args:
-        images: the pictures.
         size: side in pixels.
     """
 
@@ -123,17 +110,7 @@ class SizedDigits:
 
 
 def load_digits(source: str) -> DigitImages:
-    """Pictures of digits.
-
-    Args:
-        source: an MNIST file (.npz, or IDX with its labels beside it), ``sklearn``, ``drawn``, or
-            ``auto``, which is ``sklearn`` where it is installed and ``drawn`` where not.
-
-    Raises:
-        UsageError: neither a file nor one of these names.
-        DataError: a file that is not as its format says, or that misses a digit.
-        MissingExtraError: ``sklearn`` is not installed.
-    """
+    """Pictures of digits."""
     if source == "auto":
         source = "sklearn" if find_spec("sklearn") is not None else "drawn"
     if source == "drawn":

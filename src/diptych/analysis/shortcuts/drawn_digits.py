@@ -9,8 +9,6 @@ import numpy as np
 
 from diptych.analysis.shortcuts.digits import DigitImages
 
-__all__ = ["DRAWN_OF_EACH", "drawn_digits"]
-
 DRAWN_OF_EACH = 40
 """Pictures of each digit."""
 

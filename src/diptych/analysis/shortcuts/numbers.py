@@ -16,8 +16,6 @@ from diptych.analysis.shortcuts.options import N_DIGITS
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.collection import Collection
 
-__all__ = ["N_CODES", "Numbers", "check_room", "code_text", "digits_of"]
-
 N_CODES = 10**N_DIGITS
 """Different codes there are."""
 
@@ -43,11 +41,7 @@ def code_text(code: int) -> str:
 
 
 def check_room(tuples: int, what: str) -> None:
-    """Whether every tuple can have a code of its own.
-
-    Raises:
-        UsageError: there are more tuples than codes.
-    """
+    """Whether every tuple can have a code of its own."""
     if tuples > N_CODES:
         raise UsageError(
             f"{tuples:,} {what} need a code each, and there are {N_CODES:,} codes of {N_DIGITS} digits",
@@ -56,29 +50,17 @@ def check_room(tuples: int, what: str) -> None:
 
 
 class Numbers:
-    """The numbers of a whole collection's images and captions.
-
-    Args:
-        whole: all splits.
-    """
+    """The numbers of a whole collection's images and captions."""
 
     def __init__(self, whole: Collection) -> None:
         self._whole = whole
 
     def images(self, part: Collection) -> np.ndarray:
-        """(n_images,) int64: the number of each image of ``part``.
-
-        Raises:
-            MismatchError: an image that the whole collection does not have.
-        """
+        """(n_images,) int64: the number of each image of ``part``."""
         return self._rows(self._image_rows, part.image_ids, "image")
 
     def captions(self, part: Collection) -> np.ndarray:
-        """(n_captions,) int64: the number of each caption of ``part``.
-
-        Raises:
-            MismatchError: a caption that the whole collection does not have.
-        """
+        """(n_captions,) int64: the number of each caption of ``part``."""
         return self._rows(self._caption_rows, part.caption_ids, "caption")
 
     @cached_property

@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["MOST_BITS", "N_DIGITS", "ShortcutOptions"]
-
 N_DIGITS = 6
 """Digits of every code; shorter numbers begin with zeros."""
 

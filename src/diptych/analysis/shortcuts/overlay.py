@@ -20,8 +20,6 @@ from diptych.core.errors import ImageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.data.overlay import Patch
 
-__all__ = ["DigitOverlay", "check_fit", "digit_places"]
-
 
 def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]]:
     """Left and top of each digit, row by row.
@@ -34,11 +32,7 @@ def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]
 
 
 def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
-    """Whether ``rows`` rows of digits fit into a picture without covering each other.
-
-    Raises:
-        ImageError: they do not; the message says both sizes.
-    """
+    """Whether ``rows`` rows of digits fit into a picture without covering each other."""
     if N_DIGITS * digit_size > width or rows * digit_size > height:
         room = min(width // N_DIGITS, height // rows)
         smaller = f"set shortcuts.digit_size to at most {room}, or " if room >= 5 else ""
@@ -70,11 +64,7 @@ class DigitOverlay:
         return fingerprint_arrays({"digits": grey.reshape(*self.digits.shape, *grey.shape[1:])})
 
     def patches(self, width: int, height: int) -> list[Patch]:
-        """One patch for each digit.
-
-        Raises:
-            ImageError: the digits do not fit.
-        """
+        """One patch for each digit."""
         rows, size = len(self.digits), self.drawn.size
         check_fit(width, height, rows, size)
         return [

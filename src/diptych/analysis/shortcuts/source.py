@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 
     from diptych.data.collection import ImageSource
 
-__all__ = ["ShortcutSource"]
-
 
 class ShortcutSource:
     """Another source's pictures, each with its overlay.
 
     Args:
-        pictures: where they are read.
         rows: (n,) the row in ``pictures`` of each row here.
-        overlay_of: gives the overlay of a row.
     """
 
     def __init__(

@@ -11,17 +11,11 @@ from diptych.core.files import read_json
 if TYPE_CHECKING:
     from diptych.index import Index
 
-__all__ = ["about_categories", "about_products_index"]
-
 Rows = list[tuple[str, object]]
 
 
 def about_categories(path: Path) -> Rows | None:
-    """Of a run, an evaluation, picks, a tree's file or suggestions; None of anything else.
-
-    Raises:
-        StorageError: it is damaged.
-    """
+    """Of a run, an evaluation, picks, a tree's file or suggestions; None of anything else."""
     try:
         if (path / "category_run.json").is_file():
             return _run(path)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.commerce.category_to_image.runs import CategoryRun
 
-__all__ = ["evaluated_models", "evaluated_run", "held_out"]
-
 
 def evaluated_models(
     catalogue: Catalogue,
@@ -28,11 +26,7 @@ def evaluated_models(
     text_encoder: str,
     **said: Any,
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    """Train on the split ``train``, choose epochs by the validation split if there is one, rank the split ``test``.
-
-    Raises:
-        UsageError: one of both splits is missing.
-    """
+    """Train on the split ``train``, choose epochs by the validation split if there is one, rank the split ``test``."""
     from diptych.commerce.category_to_image.evaluation import evaluate_models
     from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 

@@ -18,8 +18,6 @@ from diptych.cli.progress import progress
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
 
-__all__ = ["CATEGORY", "index"]
-
 CATEGORY = "category_run"
 """Where an index says which run its products were embedded by, and how they were read."""
 

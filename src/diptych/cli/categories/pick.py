@@ -25,8 +25,6 @@ from diptych.cli.progress import progress
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.picking import Picks
 
-__all__ = ["pick"]
-
 
 def pick(
     run: RunFolder,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
-__all__ = ["is_of_categories", "write_categories_report"]
-
 
 def is_of_categories(folder: Path) -> bool:
     """Whether ``diptych categories`` wrote the folder."""
@@ -27,12 +25,7 @@ def is_of_categories(folder: Path) -> bool:
 
 
 def write_categories_report(folder: Path, target: Path) -> Path:
-    """The page of an evaluation, with pictures where its products are still there.
-
-    Raises:
-        UsageError: a run or picks, which have no page of this kind.
-        StorageError: the evaluation is not finished, damaged, or the page cannot be written.
-    """
+    """The page of an evaluation, with pictures where its products are still there."""
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.report.categories_evaluation import write_categories_page
 

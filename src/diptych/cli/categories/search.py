@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from diptych.index import Index
     from diptych.report import Retrieved
 
-__all__ = ["is_of_products", "search_products"]
-
 _NAMED = 3
 """Categories of one name that are spelt out."""
 
@@ -38,10 +36,6 @@ def search_products(
     """Print the products that the index's run finds for ``query``, and draw them where a sheet is asked for.
 
     Where the query is a category of the products' tree, by name or path, what is found is right or wrong.
-
-    Raises:
-        UsageError: the index is not one of products, the query is a picture, or the run is gone.
-        DataError: a product is found that the data no longer holds.
     """
     from diptych.commerce.catalogue.texts import category_texts
     from diptych.commerce.category_to_image.runs import CategoryRun

@@ -15,21 +15,6 @@ from diptych.core.errors import StorageError, UsageError
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
 
-__all__ = [
-    "VALIDATION",
-    "AttributeForm",
-    "CatalogueSource",
-    "ProductsData",
-    "SplitBy",
-    "SplitOption",
-    "TaxonomyFile",
-    "TaxonomyFormatName",
-    "UnknownPaths",
-    "catalogue_from",
-    "validation_part",
-    "validation_split",
-]
-
 ProductsData = Annotated[
     Path,
     typer.Argument(
@@ -106,23 +91,14 @@ class CatalogueSource:
 
     @classmethod
     def from_dict(cls, said: Any) -> CatalogueSource:
-        """The inverse of :meth:`to_dict`.
-
-        Raises:
-            StorageError: ``said`` is something else.
-        """
+        """The inverse of :meth:`to_dict`."""
         try:
             return cls(**said)
         except TypeError as error:
             raise StorageError(f"data is not described as expected: {error}", "make it again") from None
 
     def catalogue(self) -> Catalogue:
-        """Read it.
-
-        Raises:
-            UsageError: an option that cannot be.
-            DataError: the data is not as its format says, or holds no products.
-        """
+        """Read it."""
         from diptych.commerce.catalogue.making import catalogue_of
         from diptych.commerce.catalogue.splits import assign_splits
         from diptych.data import read_collection
@@ -160,12 +136,7 @@ def catalogue_from(
     split_by: str | None = None,
     split_option: list[str] | None = None,
 ) -> tuple[Catalogue, CatalogueSource]:
-    """The products that the options of a command mean, and how to read them again from anywhere.
-
-    Raises:
-        UsageError: an option that cannot be.
-        DataError: the data is not as its format says, or holds no products.
-    """
+    """The products that the options of a command mean, and how to read them again from anywhere."""
     options = parse_values(reader_option, "--reader-option")
     if images is not None:
         options["images"] = str(images.resolve())

@@ -12,8 +12,6 @@ from diptych.core.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
 
-__all__ = ["image_options", "training_options"]
-
 
 def image_options(given: list[str] | None) -> dict[str, Any] | None:
     """The image encoder's options; files by their whole path, so that they are found from anywhere."""
@@ -27,17 +25,7 @@ def image_options(given: list[str] | None) -> dict[str, Any] | None:
 def training_options(
     given: list[str] | None, named: Mapping[str, str], base: Mapping[str, Any] | None = None
 ) -> TrainOptions:
-    """The options of training that ``--set`` and the verb's own options say.
-
-    Args:
-        given: KEY=VALUE of ``--set``.
-        named: options of training that the verb has an option of its own for, and that.
-        base: what is changed; the usual options by default.
-
-    Raises:
-        UnknownNameError: a key that training has not.
-        UsageError: a key of ``named``, or a value that cannot be.
-    """
+    """The options of training that ``--set`` and the verb's own options say."""
     from pydantic import ValidationError
 
     from diptych.commerce.category_to_image.options import TrainOptions

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from diptych.data.taxonomy import Taxonomy
     from diptych.data.taxonomy.shape import TreeShape
 
-__all__ = ["tree"]
-
 _SHOWN = 10
 _HALF = 0.5
 

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.data.collection import Collection
 
-__all__ = [
-    "OtherData",
-    "OtherProducts",
-    "RunFolder",
-    "SplitName",
-    "known_to",
-    "own_products",
-    "rows_for",
-    "trained_on",
-    "used_part",
-]
-
 RunFolder = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="A folder that diptych categories train wrote.", show_default=False),
@@ -92,16 +80,7 @@ class OtherData:
         return cls(**{**said, **paths})
 
     def catalogue(self, run: CategoryRun, *, own_tree: bool) -> tuple[Catalogue, dict[str, Any]]:
-        """The products, and how they were read.
-
-        Args:
-            run: whose products they are where no data was named, and whose tree they get.
-            own_tree: other products keep the tree of their own categories, where they have any.
-
-        Raises:
-            UsageError: options of data that nobody named, or data that is no longer there.
-            DataError: the data is not as its format says.
-        """
+        """The products, and how they were read."""
         if self.data is None:
             if self != OtherData(unknown=self.unknown):
                 raise UsageError(
@@ -161,11 +140,7 @@ def _attribute_form(run: CategoryRun) -> str:
 
 
 def used_part(catalogue: Catalogue, split: str | None) -> Catalogue:
-    """The products of one split, or all.
-
-    Raises:
-        UnknownNameError: there is no such split.
-    """
+    """The products of one split, or all."""
     if split is None or split == "all":
         return catalogue
     if split not in catalogue.split_sizes:

@@ -2,18 +2,316 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from diptych.cli.intent.audit import audit
-from diptych.cli.intent.describe import describe
+from diptych.cli.console import next_step, print_table, say
 from diptych.cli.intent.evaluate import evaluate
 from diptych.cli.intent.features import features
 from diptych.cli.intent.ingest import ingest
 from diptych.cli.intent.report import report
 from diptych.cli.intent.score import score
 from diptych.cli.intent.train import train
+from diptych.cli.options import OutFolder
+from diptych.cli.progress import progress
+from diptych.core.errors import DataError
 
-__all__ = ["intent"]
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.auditing import LeakAudit
+    from diptych.commerce.purchase_intent.statistics import Description
+
+
+_Rows = Sequence[Mapping[str, Any]]
+
+
+def show_description(description: Description) -> None:
+    """Print the compact tables whole, of the others the most telling lines; then notes and protocol."""
+    from diptych.report.intent_discretion import Discretion
+
+    for name in description.tables:
+        if name in _TABLES and description.rows(name):
+            _TABLES[name](name, description.rows(name))
+        elif name in _FINDINGS:
+            for finding in _findings(name)(description.rows(name), Discretion(least=1)):
+                say(finding)
+    for note in description.about["notes"]:
+        say(note)
+    say(description.line())
+
+
+def _overview(name: str, rows: _Rows) -> None:
+    print_table(
+        "", ("what", "total"), [(row["what"], f"{row['total']:,}") for row in rows], numbers=("total",)
+    )
+
+
+def _groups(name: str, rows: _Rows) -> None:
+    from diptych.report.intent_discretion import interval, percent, signed
+
+    key = name.removesuffix("s")
+    print_table(
+        "",
+        (key, "sessions", "of purchase %", "of others %", "rate %", "interval", "standardised"),
+        [
+            (
+                row[key],
+                f"{row['sessions']:,}",
+                percent(row["purchase_share"]),
+                percent(row["other_share"]),
+                percent(row["rate"], 2),
+                interval(row["low"], row["high"], 2),
+                signed(row["standardised"]),
+            )
+            for row in rows
+        ],
+        numbers=("sessions", "of purchase %", "of others %", "rate %", "interval", "standardised"),
+    )
+
+
+def _device_counts(name: str, rows: _Rows) -> None:
+    from diptych.report.intent_discretion import interval, percent
+
+    print_table(
+        "",
+        ("visitors", "devices", "number", "%", "interval"),
+        [
+            (
+                "purchasers" if row["purchaser"] else "others",
+                row["devices"],
+                f"{row['visitors']:,}",
+                percent(row["share"]),
+                interval(row["low"], row["high"]),
+            )
+            for row in rows
+        ],
+        numbers=("devices", "number", "%", "interval"),
+    )
+
+
+def _queries(name: str, rows: _Rows) -> None:
+    from diptych.report.intent_discretion import interval, number, percent
+
+    print_table(
+        "",
+        ("sessions", "device", "number", "queries", "per session", "interval", "% of queries"),
+        [
+            (
+                "purchase" if row["purchase"] else "others",
+                row["device"],
+                f"{row['sessions']:,}",
+                f"{row['queries']:,}",
+                number(row["per_session"], 3),
+                interval(row["low"], row["high"], 3, 1.0),
+                percent(row["share"]),
+            )
+            for row in rows
+        ],
+        numbers=("number", "queries", "per session", "interval", "% of queries"),
+    )
+
+
+_TABLES: Mapping[str, Callable[[str, _Rows], None]] = {
+    "overview": _overview,
+    "channels": _groups,
+    "devices": _groups,
+    "devices-per-visitor": _device_counts,
+    "queries": _queries,
+}
+
+_FINDINGS = ("session-length-quantiles", "week-days", "hours", "device-transitions", "unique-queries")
+
+
+def _findings(name: str) -> Callable[..., list[str]]:
+    from diptych.report import intent_findings as found
+
+    of: dict[str, Callable[..., list[str]]] = {
+        "session-length-quantiles": found.length_findings,
+        "week-days": found.week_day_findings,
+        "hours": found.hour_findings,
+        "device-transitions": found.transition_findings,
+        "unique-queries": found.unique_findings,
+    }
+    return of[name]
+
+
+_PAGE = "report.html"
+
+
+def describe(
+    log: Annotated[Path, typer.Argument(help="A log that diptych intent ingest wrote.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write the description.", show_default=False)
+    ],
+    engine: Annotated[str, typer.Option(help="What computes it: duckdb, or spark.")] = "duckdb",
+    gap: Annotated[float, typer.Option(help="Idle minutes after which a session has ended.")] = 30.0,
+    by: Annotated[
+        str, typer.Option(help="Whose events make a session: client, visitor, or given by the log.")
+    ] = "client",
+    ddof: Annotated[
+        int,
+        typer.Option(
+            help="Of standardised conversion rates: 0 as in the thesis's worked example and Table 6.4; 1 as its "
+            "Table 6.2."
+        ),
+    ] = 0,
+    journey: Annotated[
+        str,
+        typer.Option(
+            help="Transitions between devices that count: pair, from the session before a purchase session to it; or "
+            "journey, all since the visitor's purchase session before."
+        ),
+    ] = "pair",
+    confidence: Annotated[float, typer.Option(help="Of intervals.")] = 0.95,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Of the engine, e.g. 1GB; it spills to disk.", show_default=False)
+    ] = None,
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option(help="A statistic; all by default. Repeatable.", show_default=False),
+    ] = None,
+) -> None:
+    """Make sessions of a log and describe them: lengths, times, channels, devices, switches, queries.
+
+    Everything is by class: sessions with a purchase, and others. The sessions are kept with the log, for whatever
+    comes next.
+
+    Examples:
+
+      [bold]diptych intent describe log --out description[/bold]
+
+      [bold]diptych intent describe log --by visitor --memory-limit 2GB --out description[/bold]
+
+      [bold]diptych intent describe log --statistic channels --statistic devices --out channels-and-devices[/bold]
+    """
+    from diptych.commerce.purchase_intent.engine import open_engine
+    from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
+    from diptych.commerce.purchase_intent.statistics import DescribeOptions, choose_statistics
+    from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
+    from diptych.commerce.purchase_intent.statistics.choose import check_options
+    from diptych.commerce.purchase_intent.statistics.description import MARKER
+    from diptych.core.errors import UsageError
+    from diptych.core.files import check_replaceable
+    from diptych.data.logs import Log
+    from diptych.report.intent_description import write_description_page
+
+    opened, options = Log.open(log), DescribeOptions(ddof=ddof, journey=journey, confidence=confidence)
+    names = [one.name for one in choose_statistics(statistic or None)]
+    check_options(options)
+    check_replaceable(out, MARKER)
+    if opened.folder.resolve() in out.resolve().parents:
+        raise UsageError(
+            f"{out} lies in {log}, which the next import replaces with all that is in it",
+            "write it elsewhere",
+        )
+    with progress(), open_engine(engine, memory_limit=memory_limit) as runs:
+        wanted = SessionOptions(gap_minutes=gap, by=by)  # type: ignore[arg-type]
+        tables = sessionise(opened, wanted, engine=runs)
+        description = describe_sessions(tables, engine=runs, options=options, names=names)
+    description.save(out)
+    page = write_description_page(out / _PAGE, description, log=opened)
+    show_description(description)
+    say(f"written to {out}; sessions are kept in {tables.folder}; the page is {page}")
+    features = out.with_name("features")
+    next_step(shlex.join(["diptych", "intent", "features", str(log), "--out", str(features)]))
+
+
+def audit(
+    features: Annotated[
+        Path, typer.Argument(metavar="FEATURES", help="A folder of features.", show_default=False)
+    ],
+    log: Annotated[
+        Path | None,
+        typer.Option(help="The log that they were made of; the shift test needs it.", show_default=False),
+    ] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="shift, known-columns, single-column, permuted-labels, drift; all by default. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="The classifier that looks for leaks; diptych info lists them.")
+    ] = "hist-gradient-boosting",
+    feature_set: Annotated[str, typer.Option("--set", help="Features: baseline or extended.")] = "extended",
+    step: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Where models are fitted; 0, 1, 5 and 10 by default. Repeatable.", show_default=False
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=2, help="How many times labels are permuted.")] = 6,
+    most: Annotated[int, typer.Option(min=100, help="Sessions in a part, at most; drawn.")] = 20_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything drawn.")] = 0,
+    every: Annotated[bool, typer.Option("--all", help="Show every finding, not the foremost.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when there is an alarm.")] = False,
+    out: OutFolder = None,
+) -> None:
+    """Look for leaks: features that know the future, labels that are found without being told, columns too good.
+
+    The audit is written into the features' folder when no other is named; a scorer trained on the features carries
+    it in its model card.
+
+    Examples:
+
+      [bold]diptych intent audit features --log log[/bold]
+
+      [bold]diptych intent audit features --check single-column --strict --out audit[/bold]
+    """
+    from diptych.commerce.purchase_intent.auditing import AuditOptions
+    from diptych.commerce.purchase_intent.auditing import audit as run
+    from diptych.commerce.purchase_intent.features.table import open_features
+    from diptych.data.logs.log import Log
+
+    table = open_features(features)
+    options = AuditOptions(
+        feature_set=feature_set,
+        steps=tuple(step) if step else None,
+        model=model,
+        repeats=repeats,
+        most=most,
+        seed=seed,
+    )
+    target = features / "audit" if out is None else out
+    with progress():
+        found = run(table, None if log is None else Log.open(log), options=options, checks=check or None)
+        found.save(target)
+    _show(found, every)
+    say(found.line())
+    say(f"all findings in {target}")
+    if found.alarms and strict:
+        raise DataError(f"{len(found.alarms)} alarms", "see what the columns are computed from, and when")
+    next_step(shlex.join(["diptych", "intent", "train", str(features), "--out", "scorer"]))
+
+
+def _show(found: LeakAudit, every: bool) -> None:
+    """Alarms, and of every check that which comes nearest to one; or all findings."""
+    shown = [one for one in found.findings if every or one.alarm]
+    for name in found.checks:
+        mine = [one for one in found.findings if one.check == name]
+        if not any(one in shown for one in mine):
+            shown.append(max(mine, key=lambda one: -1.0 if one.value is None else one.value))
+    order = list(found.checks)
+    rows = [
+        (
+            one.check,
+            one.where,
+            "" if one.value is None else f"{one.value:.3f}",
+            "" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]",
+            "ALARM" if one.alarm else "",
+            f"{one.statistic}: {one.text}" if one.statistic else one.text,
+        )
+        for one in sorted(shown, key=lambda one: order.index(one.check))
+    ]
+    numbers = ("value", "interval", "alarm")
+    hidden = len(found.findings) - len(shown)
+    caption = f"{hidden:,} more findings below these; --all shows them" if hidden else ""
+    print_table("", ("check", "where", *numbers, "what"), rows, numbers=numbers, caption=caption)
+
 
 intent = typer.Typer(
     name="intent",

@@ -15,8 +15,6 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features import FeatureTable
 
-__all__ = ["features"]
-
 
 def features(
     source: Annotated[

@@ -15,8 +15,6 @@ from diptych.cli.progress import progress
 if TYPE_CHECKING:
     from diptych.data.logs import ColumnMapping, Log
 
-__all__ = ["ingest"]
-
 _NAMED = 5
 _RULES = "What is dropped"
 _FORM = "What the files are"

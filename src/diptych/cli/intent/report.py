@@ -14,8 +14,6 @@ from diptych.core.errors import DataError, UsageError
 if TYPE_CHECKING:
     from diptych.report.intent_discretion import Discretion
 
-__all__ = ["report"]
-
 _PAGE = "report.html"
 _MAKERS = {
     "description.json": "diptych intent describe LOG --out DESCRIPTION",
@@ -78,12 +76,7 @@ def report(
 
 
 def _write(folder: Path, target: Path, discretion: Discretion, log: Path | None) -> Path:
-    """The page of whatever the folder is.
-
-    Raises:
-        DataError: none of the three.
-        UsageError: an option of a description for another one.
-    """
+    """The page of whatever the folder is."""
     found = [marker for marker in _MAKERS if (folder / marker).is_file()]
     if not found:
         raise DataError(

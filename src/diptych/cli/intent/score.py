@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
     from diptych.commerce.purchase_intent.scoring import Score, Scorer
 
-__all__ = ["score"]
-
 _TABLES = (".csv", ".csv.gz")
 
 

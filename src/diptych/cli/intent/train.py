@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring import Scorer
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
-__all__ = ["train"]
-
 
 def train(
     features: Annotated[
@@ -130,11 +128,7 @@ def train(
 
 
 def _sessions(table: FeatureTable, log: Path) -> SessionTables:
-    """The sessions that a table of features was made of.
-
-    Raises:
-        UsageError: it was made of no log, or of another one.
-    """
+    """The sessions that a table of features was made of."""
     from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
     from diptych.data.logs.log import Log
 

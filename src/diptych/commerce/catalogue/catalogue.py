@@ -13,8 +13,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["Catalogue"]
-
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
@@ -91,11 +89,7 @@ class Catalogue:
         return sizes
 
     def split(self, name: str) -> Catalogue:
-        """The products of split ``name``; the tree stays whole.
-
-        Raises:
-            UnknownNameError: there is no such split.
-        """
+        """The products of split ``name``; the tree stays whole."""
         rows = np.flatnonzero(np.asarray(self.splits, dtype=object) == name)
         if not len(rows):
             raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)

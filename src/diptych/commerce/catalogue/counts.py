@@ -7,8 +7,6 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.commerce.catalogue.lineages import nodes_on_paths
 
-__all__ = ["products_per_category"]
-
 
 def products_per_category(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
     """(nodes,) int64: products sorted into each category itself, and those in it or below it, each product once."""

@@ -13,8 +13,6 @@ from diptych.commerce.catalogue.settings import asking_nodes, targets_of
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.ground_truth import GroundTruth
 
-__all__ = ["judge"]
-
 
 def judge(
     catalogue: Catalogue,
@@ -28,19 +26,6 @@ def judge(
 
     Products without a category are no candidates: nobody knows what they are relevant to; ``without_category``
     counts them. A product that is relevant to no category that asks stays a candidate and asks for none itself.
-
-    Args:
-        catalogue: the products, of one split as a rule.
-        setting: which category stands for a product, see :mod:`diptych.commerce.catalogue.settings`.
-        relevance: ``label``, the setting's one category per product, as published; or ``path``, all categories on
-            its paths that the setting asks for.
-        seed: of the setting's draws.
-        query_nodes: only these categories ask; those of them without a relevant product do not.
-
-    Raises:
-        UnknownNameError: no such setting.
-        UsageError: another relevance, or a query node that the tree does not have.
-        DataError: no category asks.
     """
     if relevance not in ("label", "path"):
         raise UsageError(f"relevance {relevance!r} is none", "one of label, path")

@@ -7,8 +7,6 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.distinct import distinct
 
-__all__ = ["nodes_on_paths"]
-
 
 def nodes_on_paths(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
     """(n + 1,) starts and nodes: product i is on or below ``nodes[start[i]:start[i + 1]]``, ascending, each once.

@@ -14,8 +14,6 @@ from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["AttributeForm", "UnknownPath", "catalogue_of"]
-
 AttributeForm = Literal["named", "values"]
 """``named``: ``"base colour: red"``; ``values``: ``"red"``."""
 
@@ -51,18 +49,6 @@ def catalogue_of(
     Items with the same ``product`` in their records are one product: its first title and first picture, all its
     attributes and categories, the split of its first item. A product in several paths keeps them all; a path that
     another of its paths goes on from is dropped. What was done is counted in the catalogue's notes.
-
-    Args:
-        collection: its records as :mod:`diptych.data.products` describes them.
-        tree: the categories; without it, those of the products and all above them.
-        attribute_form: how an attribute becomes a text.
-        unknown: what to do with a path that ``tree`` does not have.
-
-    Raises:
-        DataError: no record says anything of a product; no product has a category and no tree is given; a path that
-            ``tree`` does not have (the message names the first product and how many there are); an item without a
-            picture id of its own.
-        UsageError: another ``attribute_form`` or ``unknown``.
     """
     for what, given, allowed in (
         ("attribute_form", attribute_form, ("named", "values")),

@@ -9,8 +9,6 @@ import numpy as np
 
 from diptych.evaluation.ground_truth import GroundTruth
 
-__all__ = ["Judged", "Relevance"]
-
 Relevance = Literal["label", "path"]
 """``label``: a product is relevant to the one category that its setting gave it, as published; ``path``: to every
 category on its paths that the setting asks for, ancestors included."""

@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
 
-__all__ = ["TrainOptions"]
-
 
 class TrainOptions(BaseModel):
     """Options of one training; the thesis's own are :meth:`published`.

@@ -18,8 +18,6 @@ from diptych.encoders.embeddings import Embeddings
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["KIND", "features_part", "product_embeddings", "product_rows"]
-
 KIND = "product"
 """What embeddings of products call themselves."""
 
@@ -58,18 +56,7 @@ def product_rows(ranker: Ranker, features: ProductFeatures, block: int = _BLOCK)
 def product_embeddings(
     ranker: Ranker, features: ProductFeatures, folder: Path | str, *, data: str, about: dict[str, Any]
 ) -> Embeddings:
-    """The same written to ``folder`` as they come, and opened; one block is in memory.
-
-    Args:
-        ranker: one whose rows are dense.
-        features: of the products.
-        folder: where the rows go.
-        data: fingerprint of the products.
-        about: what else should travel with the rows.
-
-    Raises:
-        UsageError: the ranker's rows are sparse.
-    """
+    """The same written to ``folder`` as they come, and opened; one block is in memory."""
     blocks = _blocks(ranker, features, _BLOCK)
     first = next(blocks, None)
     if not isinstance(first, np.ndarray):

@@ -12,8 +12,6 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Ranker"]
-
 
 class Ranker(ABC):
     """A ready model, trained or not.
@@ -39,12 +37,7 @@ class Ranker(ABC):
 
     @abstractmethod
     def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
-        """(n, d) float32 rows of products: dense unit rows, or sparse ones.
-
-        Raises:
-            MismatchError: other encoders made the features than it was made with.
-            UsageError: a modality is missing altogether that it cannot do without.
-        """
+        """(n, d) float32 rows of products: dense unit rows, or sparse ones."""
 
     @abstractmethod
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray | csr_array:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.training import TrainedModel
 
-__all__ = ["MARKER", "CategoryRun"]
-
 MARKER = "category_run.json"
 FORMAT = 1
 _AGAIN = "train it again: diptych categories train"
@@ -65,19 +63,7 @@ class CategoryRun:
         catalogue: Catalogue,
         data: Mapping[str, Any],
     ) -> CategoryRun:
-        """Put what using a model takes beside it, in the folder that it was trained in.
-
-        Args:
-            folder: ``out`` of :func:`~diptych.commerce.category_to_image.training.train.train`.
-            model: what that gave.
-            maker: what made its rows.
-            catalogue: all products with their splits.
-            data: how they were read, JSON-able.
-
-        Raises:
-            UsageError: nothing was trained in the folder.
-            StorageError: a write failed.
-        """
+        """Put what using a model takes beside it, in the folder that it was trained in."""
         folder = Path(folder)
         if not (folder / "model").is_dir():
             raise UsageError(f"no model was trained in {folder}", "train with out= that folder first")
@@ -106,12 +92,7 @@ class CategoryRun:
 
     @classmethod
     def open(cls, folder: Path | str) -> CategoryRun:
-        """Read a run; model and encoders are read when they are first needed.
-
-        Raises:
-            UsageError: the folder holds none, or one that has not ended.
-            StorageError: it is of another version.
-        """
+        """Read a run; model and encoders are read when they are first needed."""
         folder = Path(folder)
         if not (folder / MARKER).is_file():
             if (folder / "training.json").is_file():
@@ -143,22 +124,14 @@ class CategoryRun:
 
     @cached_property
     def maker(self) -> FeatureMaker:
-        """The frozen encoders.
-
-        Raises:
-            UsageError, StorageError, MismatchError: they name weights that are gone, damaged or others by now.
-        """
+        """The frozen encoders."""
         from diptych.commerce.category_to_image.features import FeatureMaker
 
         return FeatureMaker.open(self.folder / "encoders")
 
     @cached_property
     def tree(self) -> CategoryTree:
-        """The categories of the products that it was trained on.
-
-        Raises:
-            StorageError: the file is missing or damaged.
-        """
+        """The categories of the products that it was trained on."""
         said = read_json(self.folder / "tree.json")
         try:
             return CategoryTree(said["paths"], {tuple(path): code for path, code in said["codes"]})
@@ -187,11 +160,7 @@ class CategoryRun:
         return self.maker.products(catalogue, missing="none")
 
     def category_features(self, categories: Sequence[str] | Sequence[int] | np.ndarray) -> CategoryFeatures:
-        """Rows of categories by this run's encoders.
-
-        Args:
-            categories: texts; or nodes of the run's tree, whose text is what the run was trained with, name or path.
-        """
+        """Rows of categories by this run's encoders."""
         given = list(categories)
         if given and not isinstance(given[0], str):
             given = category_texts(self.tree, (int(node) for node in given), self.options.query)

@@ -8,21 +8,10 @@ from pathlib import Path
 
 from diptych.core.errors import StorageError
 
-__all__ = ["damage_said"]
-
 
 @contextmanager
 def damage_said(where: Path, fix: str) -> Iterator[None]:
-    """Turn what reading a file with wrong keys, types or sizes raises into a StorageError that names it.
-
-    Args:
-        where: the file or folder that is read in the block.
-        fix: what to do.
-
-    Raises:
-        StorageError: the block raised KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError or
-            MemoryError.
-    """
+    """Turn what reading a file with wrong keys, types or sizes raises into a StorageError that names it."""
     try:
         yield
     except KeyError as error:

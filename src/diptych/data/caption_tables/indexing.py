@@ -16,8 +16,6 @@ from diptych.data.captions import checked_caption
 from diptych.data.images import check_inside
 from diptych.data.stored import StoredWriter
 
-__all__ = ["Part", "PictureOptions", "TableIndexer"]
-
 
 @dataclass(frozen=True)
 class Part:
@@ -53,12 +51,7 @@ class PictureOptions:
 
 
 class TableIndexer:
-    """Goes through tables and writes which picture each line has.
-
-    Args:
-        options: what counts, and what is left out.
-        writer: takes the pictures with their captions, and in the end the notes.
-    """
+    """Goes through tables and writes which picture each line has."""
 
     def __init__(self, options: PictureOptions, writer: StoredWriter) -> None:
         self._options, self._writer = options, writer
@@ -66,11 +59,7 @@ class TableIndexer:
         self._lost = ""
 
     def part(self, part: Part) -> None:
-        """Write a table's lines.
-
-        Raises:
-            DataError: a line or the pictures are not as they should be.
-        """
+        """Write a table's lines."""
         pairs = self._numbered(part) if part.table.image < 0 else self._named(part)
         name, rows = "", list[Row]()
         for row, picture in track(pairs, f"reading {part.table.file.name}", unit="lines"):
@@ -137,11 +126,7 @@ class TableIndexer:
         self._writer.add(name, split, captions, [rows[0].line], [rows[0].url])
 
     def finish(self) -> None:
-        """Say what was left out, or refuse.
-
-        Raises:
-            DataError: pictures are missing, or there is none.
-        """
+        """Say what was left out, or refuse."""
         counts, n_images = self._counts, self._writer.n_images
         if counts["missing"] and self._options.missing == "error":
             raise DataError(

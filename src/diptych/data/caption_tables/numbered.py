@@ -17,8 +17,6 @@ import numpy as np
 from diptych.core.errors import DataError
 from diptych.data.images import PICTURE_ENDINGS
 
-__all__ = ["NumberedPictures", "folder_state"]
-
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:
     """Folder below ``root`` (with a ``/``, or empty) and name of every file, in no order."""
@@ -43,11 +41,7 @@ def _is_picture(file: str) -> bool:
 
 
 def folder_state(root: Path, every: bool = False) -> tuple[int, int]:
-    """How many pictures, or files at all, are below ``root``, and a number that changes with their names.
-
-    Raises:
-        DataError: a folder cannot be read.
-    """
+    """How many pictures, or files at all, are below ``root``, and a number that changes with their names."""
     count = names = 0
     for folder, file in _files(root):
         if not (every or _is_picture(file)):
@@ -60,15 +54,9 @@ def folder_state(root: Path, every: bool = False) -> tuple[int, int]:
 class NumberedPictures:
     """The pictures below a folder whose names are numbers, in the order of these.
 
-    Args:
-        root: the folder.
-
     Attributes:
         numbers: (n,) int64, ascending.
         strangers: pictures whose names are no numbers.
-
-    Raises:
-        DataError: two pictures have one number.
     """
 
     def __init__(self, root: Path) -> None:

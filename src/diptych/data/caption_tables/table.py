@@ -14,8 +14,6 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.data.lines import numbered_lines
 
-__all__ = ["CaptionTable", "Row"]
-
 _CAPTIONS = ("caption", "text", "title", "alt_text")
 _ADDRESSES = ("url", "image_url", "address")
 _FILES = ("path", "filepath", "file", "filename", "file_name", "image", "image_path", "image_file")
@@ -63,12 +61,7 @@ class CaptionTable:
         image_column: str | None = None,
         quotes: bool | None = None,
     ) -> CaptionTable:
-        """Look at a table's first line.
-
-        Raises:
-            UsageError: a column that does not exist.
-            DataError: it cannot be read, or its first line is neither headings nor caption and address.
-        """
+        """Look at a table's first line."""
         quoted = _is_csv(file) if quotes is None else quotes
         first = next(_fields(file, quoted), None)
         if first is None:
@@ -111,11 +104,7 @@ class CaptionTable:
         return named or (len(fields) == 2 and sum(map(_is_address, fields)) == 1)
 
     def rows(self) -> Iterator[Row]:
-        """Lines, one at a time.
-
-        Raises:
-            DataError: a line with more or fewer fields, or that cannot be read; the message names it.
-        """
+        """Lines, one at a time."""
         lines = _fields(self.file, self.quoted)
         if self.headings:
             next(lines)

@@ -2,22 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
-from diptych.data.checking.captions import same_captions
-from diptych.data.checking.findings import Check, Problem, Some
+from diptych.data.checking.findings import Check, Problem, Some, SplitCheck
 from diptych.data.checking.inspection import inspected
-from diptych.data.checking.sizes import Found, held_against, nearest_form, size_problems
 from diptych.data.collection import Collection
-from diptych.data.known import KNOWN, Form, KnownDataset, known_by_name
+from diptych.data.known import KNOWN, Form, KnownDataset, Size, known_by_name
 from diptych.data.readers import READERS, read_collection
 
-__all__ = ["check_collection", "check_dataset"]
+Found = Mapping[str, tuple[int, int]]
+"""Images and captions of each split."""
+
+
+def held_against(found: Found, form: Form | None) -> list[SplitCheck]:
+    """Each split of ``found`` and of ``form``, one beside the other; the form's order first."""
+    sizes: Mapping[str, Size] = {} if form is None else form.sizes
+    checks = [_one(split, found.get(split), size) for split, size in sizes.items()]
+    for split, (images, captions) in found.items():
+        if split not in sizes:
+            verdict = "not known" if form is None else "not expected"
+            checks.append(SplitCheck(split, images, captions, None, {}, verdict))
+    return checks
+
+
+def _one(split: str, found: tuple[int, int] | None, size: Size) -> SplitCheck:
+    if found is None:
+        return SplitCheck(split, 0, 0, size.images, size.captions, "absent")
+    images, captions = found
+    meaning = size.captions.get(captions, "")
+    if not meaning and captions == images:
+        meaning = "one of each"
+    fits = images == size.images and (meaning or not size.captions)
+    verdict = "as expected" if fits else "differs"
+    return SplitCheck(split, images, captions, size.images, size.captions, verdict, meaning)
+
+
+def nearest_form(found: Found, forms: Sequence[Form]) -> Form | None:
+    """The form with the most splits as expected and the fewest others; of equals, the first.
+
+    None where there are no forms.
+    """
+
+    def distance(form: Form) -> tuple[int, int]:
+        checks = held_against(found, form)
+        right = sum(check.verdict == "as expected" for check in checks)
+        images = sum(check.images == check.expected_images for check in checks)
+        return right - len(checks), images
+
+    return max(forms, key=distance, default=None)
+
+
+def size_problems(
+    splits: Sequence[SplitCheck], form: Form | None, known: KnownDataset | None
+) -> list[Problem]:
+    """What is wrong with the splits of a form that binds."""
+    if form is None or known is None or not form.binding:
+        return []
+    problems = []
+    for one in splits:
+        if one.verdict == "absent":
+            what = (
+                f"split {one.split} is not there, {one.expected_images:,} images are expected ({form.name})"
+            )
+            problems.append(
+                Problem(what, f"fetch it, or check what is there alone with --split {_any(splits)}")
+            )
+        elif one.verdict == "differs":
+            captions = " or ".join(f"{n:,} ({what})" for n, what in one.expected_captions.items())
+            expected = f"{one.expected_images:,} images" + (f" and {captions} captions" if captions else "")
+            problems.append(
+                Problem(
+                    f"split {one.split}: {expected} expected ({form.name}), "
+                    f"found {one.images:,} images and {one.captions:,} captions",
+                    f"fetch the captions again; diptych data {known.name} lists the sizes in use",
+                )
+            )
+        elif one.verdict == "not expected":
+            what = f"split {one.split} with {one.images:,} images is in none of {form.name}"
+            problems.append(Problem(what, f"diptych data {known.name} lists the splits in use"))
+    return problems
+
+
+def _any(splits: Sequence[SplitCheck]) -> str:
+    return next((one.split for one in splits if one.images), "NAME")
+
+
+def same_captions(collection: Collection) -> tuple[Some, Some]:
+    """Captions that repeat an earlier one of their image, and captions that another image has too.
+
+    Texts are compared by 64-bit hashes of their words in lower case, so a million of them are a few
+    megabytes; two different texts are taken for one less than once in 10^7 collections of a million.
+    """
+    texts = np.fromiter(
+        (hash(" ".join(text.lower().split())) for text in collection.captions),
+        np.int64,
+        collection.n_captions,
+    )
+    _, group = np.unique(texts, return_inverse=True)
+    image = collection.caption_image
+    order = np.lexsort((np.arange(len(texts)), image, group))
+    same_text = np.zeros(len(texts), dtype=bool)
+    same_text[1:] = group[order][1:] == group[order][:-1]
+    same_image = np.zeros(len(texts), dtype=bool)
+    same_image[1:] = image[order][1:] == image[order][:-1]
+    repeated = np.sort(order[same_text & same_image])
+    first_of_image = ~(same_text & same_image)
+    images_of_group = np.bincount(group[order][first_of_image])
+    shared = np.flatnonzero(images_of_group[group] > 1) if len(texts) else np.empty(0, dtype=np.int64)
+    ids = collection.caption_ids
+    return Some.of(ids[row] for row in repeated.tolist()), Some.of(ids[row] for row in shared.tolist())
+
 
 _SKIP = "skip_bad_captions"
 
@@ -32,22 +131,7 @@ def check_dataset(
     workers: int | None = None,
     **options: Any,
 ) -> Check:
-    """Read a dataset and say what is there, what is missing and what to do next.
-
-    Args:
-        known: the dataset, or its name; None for one of nobody's knowing, whose sizes are not judged.
-        folder: its folder or file.
-        reader: who reads it; recognised when not given, the dataset's usual one first.
-        split: check this part alone.
-        decode: decode every picture; without it files are only looked for.
-        workers: threads to decode with; as many as there are processors when not given.
-        options: the reader's own, e.g. ``images="folder/of/pictures"``.
-
-    Raises:
-        UnknownNameError: no such dataset, reader or split.
-        UsageError: nobody recognises the folder, or an option is not one of the reader's.
-        DataError: what is there cannot be read at all.
-    """
+    """Read a dataset and say what is there, what is missing and what to do next."""
     dataset = KNOWN.get(known) if isinstance(known, str) else known
     path = Path(folder)
     if not path.exists():
@@ -84,14 +168,7 @@ def check_collection(
     workers: int | None = None,
     problems: Sequence[Problem] = (),
 ) -> Check:
-    """Check what was read already; arguments as in :func:`check_dataset`.
-
-    Args:
-        collection: all of it.
-        known: what it should be.
-        reader: who read it.
-        problems: what was found before.
-    """
+    """Check what was read already; arguments as in :func:`check_dataset`."""
     found = list(problems)
     notes = list(collection.notes)
     form = _form(collection, known, split)
@@ -147,11 +224,7 @@ def _layout(dataset: KnownDataset | None) -> str:
 
 
 def _reader_of(dataset: KnownDataset | None, path: Path) -> str:
-    """The dataset's first reader that recognises the path; of one of nobody's knowing, anybody's.
-
-    Raises:
-        UsageError: none does; the message says what the path looks like instead.
-    """
+    """The dataset's first reader that recognises the path; of one of nobody's knowing, anybody's."""
     known = {reader.name: reader for reader in READERS}
     anybody = [
         one.name for one in sorted(known.values(), key=lambda one: one.general) if one.recognises(path)

@@ -8,8 +8,6 @@ from typing import Any
 
 from diptych.data.collection import Centric
 
-__all__ = ["Check", "Pictures", "Problem", "Some", "SplitCheck", "printable"]
-
 _FIRST = 5
 
 

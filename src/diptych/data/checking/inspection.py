@@ -2,18 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from unicodedata import is_normalized, normalize
 
 import numpy as np
 
+from diptych.core.errors import ImageError
+from diptych.core.progress import task, track
 from diptych.data.checking.findings import Pictures, Problem, Some, printable
-from diptych.data.checking.pictures import decode_all, scan, where_they_are
 from diptych.data.collection import Collection
-from diptych.data.images import FolderSource
+from diptych.data.images import PICTURE_ENDINGS, FolderSource
+from diptych.data.loading import read_ahead
 
-__all__ = ["inspected"]
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """What one walk through a folder found.
+
+    Attributes:
+        there: (n_names,) whether each wanted name is there.
+        unused: pictures that are not wanted, sorted.
+        archives: archives that lie about, sorted.
+    """
+
+    there: np.ndarray
+    unused: list[str]
+    archives: list[str]
+
+
+def _files(root: Path) -> Iterator[str]:
+    """Names below ``root`` of all files, with ``/``; one listing per folder, no look at any file."""
+    waiting = [("", str(root))]
+    seen: set[Path] = set()
+    while waiting:
+        below, folder = waiting.pop()
+        try:
+            entries = os.scandir(folder)
+        except OSError:  # gone meanwhile, or not ours to read: its pictures count as missing
+            continue
+        with entries:
+            for entry in entries:
+                name = f"{below}{entry.name}"
+                if not entry.is_dir():
+                    yield name
+                    continue
+                if entry.is_symlink():  # a link may lead back up
+                    real = Path(entry.path).resolve()
+                    if real in seen or root.resolve().is_relative_to(real):
+                        continue
+                    seen.add(real)
+                waiting.append((f"{name}/", entry.path))
+
+
+def scan(root: Path, names: Sequence[str]) -> Scan:
+    """Look for ``names`` below ``root``, in one walk."""
+    wanted: dict[str, int] = {}
+    again: list[tuple[int, int]] = []
+    for row, name in enumerate(names):
+        plain = str(PurePosixPath(name)) if "//" in name or "./" in name or "\\" in name else name
+        first = wanted.setdefault(plain, row)
+        if first != row:
+            again.append((row, first))
+    there = np.zeros(len(names), dtype=bool)
+    unused: list[str] = []
+    archives: list[str] = []
+    with task(f"looking through {root.name}", unit="files") as bar:
+        for count, name in enumerate(_files(root), 1):
+            row_there = wanted.get(name)
+            if row_there is not None:
+                there[row_there] = True
+            elif name.rpartition(".")[2].lower() in PICTURE_ENDINGS:
+                unused.append(name)
+            elif name.lower().endswith(_ARCHIVES):
+                archives.append(name)
+            if count % 1000 == 0:
+                bar.advance(1000)
+    for row, first in again:
+        there[row] = there[first]
+    return Scan(there, sorted(unused), sorted(archives))
+
+
+def where_they_are(root: Path, missing: Sequence[str], unused: Sequence[str]) -> str:
+    """How to make most of the missing pictures be found among those that are not used; empty where not so."""
+    by_stem = {_stem(name): name for name in unused}
+    pairs = [(name, by_stem.get(_stem(name))) for name in missing]
+    found = [(name, other) for name, other in pairs if other is not None]
+    if 2 * len(found) < len(missing) or not found:
+        return ""
+    name, other = found[0]
+    if normalize("NFC", name) == normalize("NFC", other):
+        return (
+            f"{name} is there with its accents written otherwise (Unicode's NFC and NFD, as an unpacking on macOS "
+            f"leaves them): rename, e.g. convmv -r -f utf8 -t utf8 --{'nfc' if is_normalized('NFC', name) else 'nfd'} "
+            f"--notest {root}"
+        )
+    if other.endswith(f"/{name}"):
+        return f"they lie one folder further: give --images {root / other[: -len(name) - 1]}"
+    if name.endswith(f"/{other}"):
+        above = PurePosixPath(name[: -len(other) - 1])
+        depth = len(above.parts)
+        if root.parts[-depth:] == above.parts:
+            return f"the captions say {name}: give the folder above, --images {root.parents[depth - 1]}"
+        return f"the captions say {name} and the folder has {other}: move the pictures into {root / above}"
+    return f"the captions say {name} and the folder has {other}: name the pictures as the captions do"
+
+
+def _stem(name: str) -> str:
+    return normalize("NFC", PurePosixPath(name).stem.lower())
+
+
+def decode_all(
+    collection: Collection, rows: Sequence[int], workers: int | None = None
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Decode the pictures of ``rows`` in threads.
+
+    Returns:
+        Names of files without a byte, and name and reason of every other picture that cannot be decoded.
+    """
+    source = collection.source
+
+    def look(row: int) -> tuple[str, str] | None:
+        place = int(collection.source_rows[row])
+        name = collection.image_ids[row]
+        try:
+            if isinstance(source, FolderSource) and source.path(place).stat().st_size == 0:
+                return name, ""
+            source.read(place)
+        except ImageError as error:
+            return name, error.message
+        except OSError as error:
+            return name, f"{name} cannot be read: {error.strerror}"
+        return None
+
+    looked = track(read_ahead(look, rows, workers), "decoding", len(rows), "pictures")
+    bad = [found for found in looked if found is not None]
+    return [name for name, why in bad if not why], [(name, why) for name, why in bad if why]
 
 
 def inspected(
@@ -24,13 +152,6 @@ def inspected(
     workers: int | None,
 ) -> tuple[Pictures | None, list[Problem]]:
     """Look for the pictures of image rows ``rows``, and decode them when asked.
-
-    Args:
-        collection: all of it: files that other rows use are not unused.
-        rows: the images to look at.
-        layout: where it says how the folder should be.
-        decode: whether to decode.
-        workers: threads to decode with.
 
     Returns:
         What was found, None where pictures are not files of a folder; and what has to be put right. Items

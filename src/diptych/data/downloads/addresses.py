@@ -7,19 +7,13 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from diptych.data.downloads.trouble import Trouble
 
-__all__ = ["host_of", "is_public", "origin_of", "proper_address"]
-
 _KEPT = "/%:=&?~+!$,;'@()*[]|"
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 """IPv4 addresses as networks of IPv6 alone write them (RFC 6052)."""
 
 
 def proper_address(address: str) -> str:
-    """An address as it is asked for: http or https, a host, in ASCII, without a fragment.
-
-    Raises:
-        Trouble: another scheme, a user name or password, no host, or no address at all.
-    """
+    """An address as it is asked for: http or https, a host, in ASCII, without a fragment."""
     shown = address if len(address) <= 200 else address[:200] + "…"
     try:
         parts = urlsplit(address.strip())

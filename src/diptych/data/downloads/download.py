@@ -2,30 +2,173 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import queue
 import threading
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from diptych.core.alone import alone_in
-from diptych.core.errors import Interrupted
-from diptych.core.files import check_replaceable
+from diptych.core.errors import ImageError, Interrupted
+from diptych.core.files import check_replaceable, write_bytes
 from diptych.core.progress import task
-from diptych.data.downloads.fetching import Fetcher
+from diptych.data.downloads.addresses import host_of, proper_address
+from diptych.data.downloads.fetching import Fetched, Fetcher
 from diptych.data.downloads.journal import JOURNAL, Journal
 from diptych.data.downloads.options import DownloadOptions
-from diptych.data.downloads.pictures import keep_picture, looked_at
 from diptych.data.downloads.robots import Robots
 from diptych.data.downloads.trouble import Stopped, Trouble
 from diptych.data.downloads.turns import Turns
 from diptych.data.downloads.wanted import Wanted, checked
-from diptych.data.downloads.work import Job, Work
+from diptych.data.images import decode_image
+from diptych.data.products import picture_name
 
-__all__ = ["Downloads", "download_pictures"]
+_DEAD_AFTER = 3
+"""Pictures in a row that did not come because of their host, all attempts each; then the host is given up."""
+
+
+@dataclass
+class Job:
+    """One address and all items whose picture it is; it is fetched once for all of them."""
+
+    address: str
+    ids: list[str] = field(default_factory=list)
+    attempts: int = 0
+
+
+class Work:
+    """Jobs in the order given, per host; threads take them and bring them back."""
+
+    def __init__(
+        self, jobs: Iterable[Job], options: DownloadOptions, turns: Turns, stop: threading.Event
+    ) -> None:
+        self._options, self._turns, self._stop = options, turns, stop
+        self._changed = threading.Condition()
+        self._queues: dict[str, deque[Job]] = {}
+        for job in jobs:
+            self._queues.setdefault(_host(job), deque()).append(job)
+        self._ticket = itertools.count()
+        # A host has as many places here as it may have connections; a place is taken while its job runs.
+        self._ready = [
+            (0.0, next(self._ticket), host) for host in self._queues for _ in range(options.connections)
+        ]
+        self._running = 0
+        self._dead: dict[str, int] = {}
+        self.given_up: dict[str, str] = {}
+
+    @property
+    def n_hosts(self) -> int:
+        """How many hosts there are."""
+        return len(self._queues)
+
+    def next(self) -> Job | None:
+        """The job whose turn is first, waited for; None when there is none left, or when asked to stop."""
+        with self._changed:
+            while not self._stop.is_set():
+                now = time.monotonic()
+                if self._ready and self._ready[0][0] <= now:
+                    host = heapq.heappop(self._ready)[2]
+                    if host in self.given_up or not self._queues[host]:
+                        continue
+                    self._running += 1
+                    return self._queues[host].popleft()
+                if not self._ready and not self._running:
+                    return None
+                self._changed.wait(min(0.2, max(0.001, self._ready[0][0] - now)) if self._ready else 0.2)
+        return None
+
+    def done(self, job: Job) -> None:
+        """A job came."""
+        self._back(job, came=True)
+
+    def failed(self, job: Job, trouble: Trouble) -> bool:
+        """A job did not come: whether that is the end of it. If not, it is tried again when its host has had rest."""
+        job.attempts += 1
+        host = _host(job)
+        wait = self._options.back_off * 2 ** (job.attempts - 1)
+        if trouble.after is not None:
+            wait = max(wait, trouble.after)
+        if trouble.again and wait > self._options.longest_wait:
+            self._give_up(host, f"asks to wait {wait:,.0f} s")
+            self._back(job, put_back=True)
+            return False
+        if trouble.again and job.attempts < self._options.attempts:
+            self._turns.pause(trouble.host or host, wait)
+            self._back(job, put_back=True)
+            return False
+        self._back(job, came=not trouble.of_host)
+        if self._dead.get(host, 0) >= _DEAD_AFTER:
+            self._give_up(host, trouble.reason)
+        return True
+
+    def _give_up(self, host: str, reason: str) -> None:
+        with self._changed:
+            self.given_up[host] = reason
+            self._changed.notify_all()
+
+    def _back(self, job: Job, *, came: bool | None = None, put_back: bool = False) -> None:
+        host = _host(job)
+        with self._changed:
+            self._running -= 1
+            if put_back:
+                self._queues[host].appendleft(job)
+            if came is not None:
+                self._dead[host] = 0 if came else self._dead.get(host, 0) + 1
+            heapq.heappush(self._ready, (self._turns.next_at(host), next(self._ticket), host))
+            self._changed.notify_all()
+
+
+def _host(job: Job) -> str:
+    try:
+        return host_of(proper_address(job.address))
+    except Trouble:
+        return ""  # it will fail at once, under nobody's name
+
+
+_BEGINNINGS = (
+    (b"\xff\xd8", "jpg"),
+    (b"\x89PNG", "png"),
+    (b"GIF8", "gif"),
+    (b"RIFF", "webp"),
+    (b"BM", "bmp"),
+    (b"II", "tif"),
+    (b"MM", "tif"),
+    (b"P", "ppm"),
+)
+"""How files of the formats that are decoded begin, and their endings."""
+
+
+def looked_at(fetched: Fetched, options: DownloadOptions) -> dict[str, Any]:
+    """Decode what came: ``ending``, ``width``, ``height``."""
+    try:
+        picture = decode_image(fetched.content, "the picture", options.max_pixels)
+    except ImageError as error:
+        said = f" ({fetched.kind})" if fetched.kind else ""
+        raise Trouble("no picture", f"{error.message}{said}") from None
+    width, height = picture.size
+    if min(width, height) < options.min_side:
+        raise Trouble("placeholder", f"a picture of {width} × {height} pixels stands for one that is missing")
+    ending = next(ending for beginning, ending in _BEGINNINGS if fetched.content.startswith(beginning))
+    return {"ending": ending, "width": width, "height": height}
+
+
+def keep_picture(folder: Path, identifier: str, fetched: Fetched, seen: dict[str, Any]) -> dict[str, Any]:
+    """Write the bytes as they came under the item's name; gives ``file``, ``bytes``, ``width``, ``height``.
+
+    A file of the same item with another ending is removed, so that there is one.
+    """
+    name = picture_name(identifier)
+    file = f"{name}.{seen['ending']}"
+    write_bytes(folder / file, fetched.content)
+    for ending in {ending for _, ending in _BEGINNINGS} - {seen["ending"]}:
+        (folder / f"{name}.{ending}").unlink(missing_ok=True)
+    return {"file": file, "bytes": len(fetched.content), "width": seen["width"], "height": seen["height"]}
 
 
 @dataclass(frozen=True)
@@ -70,21 +213,6 @@ def download_pictures(
     What is there is not fetched again, and what failed is not tried again unless asked. Bytes are kept as they came,
     once they were decoded as a picture. Killed at any moment, the same call goes on; at most the pictures on their way
     are asked for again. Hosts are called directly: proxies of the environment are not used.
-
-    Args:
-        wanted: ids and addresses; items of one address are fetched once.
-        folder: new, empty, or of an earlier call.
-        options: contact, rates, limits.
-        limit: try at most so many addresses now.
-        retry_failed: try those again that failed before.
-        should_stop: asked now and then.
-
-    Raises:
-        DataError: an id that occurs twice.
-        UsageError: the folder holds other things.
-        StorageError: the folder cannot be written, or another process is at work in it.
-        MissingExtraError: httpcore is not installed.
-        Interrupted: ``should_stop`` said so; what came is in the journal.
     """
     asked, folder = list(checked(wanted)), Path(folder)
     stop = threading.Event()

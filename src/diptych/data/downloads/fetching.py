@@ -18,8 +18,6 @@ from diptych.data.downloads.turns import Turns
 if TYPE_CHECKING:
     import httpcore
 
-__all__ = ["Fetched", "Fetcher", "retry_after"]
-
 _REDIRECTS = (301, 302, 303, 307, 308)
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _KINDS = {401: "refused", 403: "refused", 404: "not found", 410: "not found", 429: "too many", 451: "refused"}
@@ -39,15 +37,7 @@ class Fetched:
 
 
 class Fetcher:
-    """Connections to many hosts; may be used by several threads at once.
-
-    Args:
-        options: how politely.
-        turns: of the hosts.
-
-    Raises:
-        MissingExtraError: httpcore is not installed.
-    """
+    """Connections to many hosts; may be used by several threads at once."""
 
     def __init__(self, options: DownloadOptions, turns: Turns) -> None:
         require("httpcore", "downloads", "downloading pictures")
@@ -79,14 +69,7 @@ class Fetcher:
         """The content at ``address``, redirects followed.
 
         Args:
-            address: as somebody wrote it.
             max_bytes: more is refused, at the latest when so much has come.
-            allowed: asked before every request; raises where it is not.
-            accept: what is asked for.
-
-        Raises:
-            Trouble: it did not come; what and why is written on it.
-            Stopped: asked to stop meanwhile.
         """
         here = proper_address(address)
         for _ in range(self._options.redirects + 1):

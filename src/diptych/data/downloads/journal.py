@@ -11,21 +11,12 @@ from typing import Any, BinaryIO, Self
 
 from diptych.core.errors import StorageError
 
-__all__ = ["JOURNAL", "Journal"]
-
 JOURNAL = "downloads.jsonl"
 """Its name; a folder with other things and without it is somebody else's."""
 
 
 class Journal:
-    """What is known of each picture; the newest line of an id counts.
-
-    Args:
-        folder: the folder of pictures, which this process has for itself.
-
-    Raises:
-        StorageError: the journal cannot be read or written.
-    """
+    """What is known of each picture; the newest line of an id counts."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / JOURNAL
@@ -64,11 +55,7 @@ class Journal:
         return found
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Write one line; once this returns, a kill does not lose it.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Write one line; once this returns, a kill does not lose it."""
         line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
             self._handle.write(line)

@@ -10,17 +10,12 @@ import httpcore
 from diptych.data.downloads.addresses import is_public
 from diptych.data.downloads.trouble import Trouble
 
-__all__ = ["CheckedNetwork"]
-
 
 class CheckedNetwork(httpcore.SyncBackend):
     """The ordinary network without private and loopback addresses.
 
     A name in a file of somebody else may lead to a machine behind the firewall, and may do so only at its second
     look-up; so what was checked is what is connected to.
-
-    Args:
-        allow_private: check nothing.
     """
 
     def __init__(self, allow_private: bool = False) -> None:
@@ -35,12 +30,7 @@ class CheckedNetwork(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address of ``host`` that answers.
-
-        Raises:
-            Trouble: one of its addresses is not public.
-            httpcore.ConnectError: it has no address, or none that answers.
-        """
+        """Connect to the first address of ``host`` that answers."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:

@@ -8,8 +8,6 @@ from diptych.core.errors import UsageError
 from diptych.core.version import __version__
 from diptych.data.images import MAX_PIXELS
 
-__all__ = ["AGENT", "DownloadOptions"]
-
 AGENT = "diptych"
 """The name under which robots.txt is read."""
 
@@ -34,9 +32,6 @@ class DownloadOptions:
         max_bytes: a picture's largest file.
         max_pixels: a picture's largest area.
         min_side: shorter pictures are placeholders.
-
-    Raises:
-        UsageError: no contact, or a value that is not positive.
     """
 
     contact: str

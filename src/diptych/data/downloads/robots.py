@@ -2,17 +2,109 @@
 
 from __future__ import annotations
 
+import math
+import re
 import threading
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from diptych.data.downloads.addresses import host_of, origin_of
 from diptych.data.downloads.fetching import Fetcher
 from diptych.data.downloads.options import AGENT
-from diptych.data.downloads.robots_rules import RobotsRules
 from diptych.data.downloads.trouble import Trouble
 from diptych.data.downloads.turns import Turns
 
-__all__ = ["Robots"]
+# What a robots.txt says to one program (RFC 9309).
+#
+# Python's own parser knows no wildcards, takes the first rule instead of the longest, and fails on some addresses.
+
+_TOKEN = re.compile(r"[A-Za-z_-]+")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_KEPT = "/%:=&?~+!$,;'@()*[]|"
+
+
+class RobotsRules:
+    """The rules of the groups that name an agent, else those for ``*``; without any, all is allowed.
+
+    Attributes:
+        delay: seconds between two requests, as ``Crawl-delay`` asks for; 0 where nothing does.
+    """
+
+    def __init__(self, text: str, agent: str) -> None:
+        rules: dict[str, list[tuple[str, bool]]] = {}
+        delays: dict[str, float] = {}
+        own = {agent.lower(), "*"}
+        names: set[str] = set()  # of this group's agents, our own
+        naming = False  # lines of agents that follow each other are of one group
+        for line in text.removeprefix("\ufeff").splitlines():
+            key, colon, value = line.partition("#")[0].partition(":")
+            key, value = key.strip().lower(), value.strip()
+            if not colon:
+                continue
+            if key == "user-agent":
+                token = _TOKEN.match(value)
+                if not naming:
+                    names = set()
+                naming = True
+                names |= {token[0].lower() if token else value} & own
+                for name in names:
+                    rules.setdefault(name, [])
+            elif key in ("allow", "disallow"):
+                naming = False
+                if value:
+                    pattern = (_plain(value), key == "allow")
+                    for name in names:
+                        rules[name].append(pattern)
+            elif key == "crawl-delay":
+                naming = False
+                for name in names:
+                    delays[name] = _seconds(value)
+        chosen = agent.lower() if agent.lower() in rules else "*"
+        self._rules = rules.get(chosen, [])
+        self.delay = delays.get(chosen, 0.0)
+
+    def allows(self, place: str) -> bool:
+        """Return whether a path may be fetched: the longest matching rule decides, of equal ones the permissive."""
+        place = _plain(place)
+        said = [(len(pattern), allowed) for pattern, allowed in self._rules if _matches(pattern, place)]
+        return max(said, default=(0, True))[1]
+
+
+def _plain(place: str) -> str:
+    """With the same characters escaped in the same way: what need not be is not."""
+
+    def written(found: re.Match[str]) -> str:
+        character = chr(int(found[1], 16))
+        return character if character in _UNRESERVED else found[0].upper()
+
+    return _ESCAPE.sub(written, quote(place, safe=_KEPT, errors="replace"))
+
+
+def _matches(pattern: str, place: str) -> bool:
+    """``*`` is anything, ``$`` at the end is the end; else the beginning counts."""
+    ends = pattern.endswith("$")
+    first, *others = pattern.removesuffix("$").split("*")
+    if not place.startswith(first):
+        return False
+    at = len(first)
+    last = others.pop() if ends and others else None
+    for part in others:
+        at = place.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    if last is not None:
+        return len(place) - at >= len(last) and place.endswith(last)
+    return not ends or at == len(place)
+
+
+def _seconds(value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        return 0.0
+    return max(0.0, seconds) if not math.isnan(seconds) else 0.0
+
 
 _MAX_BYTES = 512_000
 
@@ -24,8 +116,6 @@ class Robots:
     is asked for either, until another time.
 
     Args:
-        fetcher: reads it.
-        turns: slowed down where it says so.
         longest_wait: seconds; a host that wants longer ones between requests is not asked.
     """
 
@@ -36,12 +126,7 @@ class Robots:
         self._read: dict[str, RobotsRules] = {}
 
     def check(self, address: str) -> None:
-        """See that a picture may be asked for.
-
-        Raises:
-            Trouble: robots.txt says no, or could not be had.
-            Stopped: asked to stop meanwhile.
-        """
+        """See that a picture may be asked for."""
         origin = origin_of(address)
         with self._lock:
             lock = self._locks.setdefault(origin, threading.Lock())

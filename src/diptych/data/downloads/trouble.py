@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["Stopped", "Trouble"]
-
 
 class Trouble(Exception):
     """A picture did not come; caught and written down, never a person's to see.
 
     Args:
-        kind: a word to count by: ``not found``, ``robots``, …
-        reason: one line.
-        again: whether another attempt may help.
         after: seconds that the host asks to wait.
-        of_host: whether it says something of the host rather than of the picture.
 
     Attributes:
         host: where it happened, which after a redirect is not where it began.

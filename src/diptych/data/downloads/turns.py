@@ -9,16 +9,12 @@ from contextlib import contextmanager
 
 from diptych.data.downloads.trouble import Stopped
 
-__all__ = ["Turns"]
-
 
 class Turns:
     """One request per turn; all threads wait for a host's turns together, however they came to the host.
 
     Args:
         rate: turns per second and host.
-        connections: turns of one host that may be taken at once.
-        stop: set when waiting is over.
     """
 
     def __init__(self, rate: float, connections: int, stop: threading.Event) -> None:
@@ -29,11 +25,7 @@ class Turns:
         self._open: dict[str, threading.Semaphore] = {}
 
     def check(self) -> None:
-        """Go on, unless asked to stop.
-
-        Raises:
-            Stopped: asked to stop.
-        """
+        """Go on, unless asked to stop."""
         if self._stop.is_set():
             raise Stopped
 
@@ -54,11 +46,7 @@ class Turns:
 
     @contextmanager
     def turn(self, host: str) -> Iterator[None]:
-        """Wait for a turn and have it while the block runs.
-
-        Raises:
-            Stopped: asked to stop meanwhile.
-        """
+        """Wait for a turn and have it while the block runs."""
         with self._lock:
             free = self._open.setdefault(host, threading.Semaphore(self._connections))
         while not free.acquire(timeout=0.2):

@@ -10,8 +10,6 @@ from pathlib import Path
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
 
-__all__ = ["Wanted", "checked", "is_list", "read_wanted", "wanted_of"]
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -27,11 +25,7 @@ class Wanted:
 
 
 def wanted_of(collection: Collection) -> list[Wanted]:
-    """The items of a collection that have no picture and whose records say where one is (``picture_address``).
-
-    Raises:
-        DataError: no record has an address.
-    """
+    """The items of a collection that have no picture and whose records say where one is (``picture_address``)."""
     found: list[Wanted] = []
     with_address = 0
     records = collection.records if collection.records is not None else ()
@@ -59,11 +53,7 @@ def is_list(path: Path | str) -> bool:
 
 
 def read_wanted(path: Path | str) -> list[Wanted]:
-    """A CSV file with the columns ``id`` and ``address``, others unread; lines without an address are left out.
-
-    Raises:
-        DataError: no such file, no such columns, an id that is empty or occurs twice (with its line).
-    """
+    """A CSV file with the columns ``id`` and ``address``, others unread; lines without an address are left out."""
     path = Path(path)
     try:
         with open(path, newline="", encoding="utf-8-sig") as handle:
@@ -87,11 +77,7 @@ def read_wanted(path: Path | str) -> list[Wanted]:
 
 
 def checked(wanted: Iterable[Wanted]) -> Iterable[Wanted]:
-    """The same, each id once.
-
-    Raises:
-        DataError: an id that occurs twice.
-    """
+    """The same, each id once."""
     seen: set[str] = set()
     for one in wanted:
         if one.id in seen:

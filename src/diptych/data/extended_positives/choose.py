@@ -12,8 +12,6 @@ from diptych.core.errors import UsageError
 from diptych.data.extended_positives.declaration import EXTENDED_POSITIVES
 from diptych.data.extended_positives.match import ExtendedPositives, match
 
-__all__ = ["read_extended_positives"]
-
 _ORIGINALS = "originals"
 
 
@@ -27,17 +25,7 @@ def read_extended_positives(
     """Read relevant pairs beyond a collection's own.
 
     Args:
-        source: ``FORMAT:PATH``, for example ``cxc:crisscrossed/data``.
-        image_ids: of the collection (or of its embeddings); COCO's file names are understood.
-        caption_ids: COCO's sentence ids, as Karpathy's JSON has them.
         caption_image: (n_captions,) the picture of each caption.
-        options: the format's own options, and ``originals``: keep the collection's own pairs, whatever
-            the file says of them, and ask every query.
-
-    Raises:
-        UsageError: not FORMAT:PATH, or an option that the format has not.
-        UnknownNameError: no such format.
-        DataError: the path does not exist, is not as its format says, or has nothing of the collection.
     """
     name, colon, path = source.partition(":")
     if not colon or not path:

@@ -19,8 +19,6 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.data.extended_positives.declaration import EXTENDED_POSITIVES, Listed, PositivesReader
 
-__all__ = ["THRESHOLDS", "Ratings", "read_cxc", "read_ratings", "sits_files"]
-
 THRESHOLDS = {"sits": 3.0, "sts": 3.0, "sis": 2.5}
 """The least rating of a positive pair, per task."""
 
@@ -48,11 +46,7 @@ class Ratings:
 
 
 def read_ratings(path: Path | str) -> Ratings:
-    """Read one ``{sits,sts,sis}_{val,test}.csv`` of CxC, gzipped or not.
-
-    Raises:
-        DataError: no such file, another header, a line without a rating from 0 to 5; the line is named.
-    """
+    """Read one ``{sits,sts,sis}_{val,test}.csv`` of CxC, gzipped or not."""
     path = Path(path)
     try:
         opener = gzip.open if path.suffix == ".gz" else open
@@ -83,11 +77,7 @@ def read_ratings(path: Path | str) -> Ratings:
 
 
 def sits_files(path: Path) -> list[Path]:
-    """The files of image–caption ratings: the one given, or all of a folder.
-
-    Raises:
-        DataError: the folder has none.
-    """
+    """The files of image–caption ratings: the one given, or all of a folder."""
     if path.is_file():
         return [path]
     found = sorted(file for file in path.glob("sits_*.csv*") if "_raw" not in file.name)
@@ -97,16 +87,7 @@ def sits_files(path: Path) -> list[Path]:
 
 
 def read_cxc(path: Path | str, threshold: float = THRESHOLDS["sits"]) -> Listed:
-    """Read image–caption positives from ``sits_*.csv``: one file, or all of a folder.
-
-    Args:
-        path: the file or folder.
-        threshold: the least rating of a positive pair.
-
-    Raises:
-        UsageError: a threshold outside (0, 5].
-        DataError: no such file, or one that does not rate images against captions.
-    """
+    """Read image–caption positives from ``sits_*.csv``: one file, or all of a folder."""
     if not isinstance(threshold, int | float) or not 0 < threshold <= _HIGHEST:
         raise UsageError(
             f"CxC's threshold is {threshold!r}, it must lie above 0 and not above 5", "CxC takes 3"

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from diptych.core.registry import Registry
 
-__all__ = ["EXTENDED_POSITIVES", "Listed", "Pair", "PositivesReader"]
-
 Pair = tuple[str, str]
 """The ids of an image and of a caption."""
 

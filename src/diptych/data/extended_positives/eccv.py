@@ -15,21 +15,11 @@ from diptych.core.errors import DataError
 from diptych.data.extended_positives.declaration import EXTENDED_POSITIVES, Listed, PositivesReader
 from diptych.data.extended_positives.lists import listed_of, read_lists
 
-__all__ = ["read_eccv"]
-
 _I2T, _T2I = "image_to_caption", "caption_to_image"
 
 
 def read_eccv(path: Path | str, variant: str = "eccv") -> Listed:
-    """Read the two JSON files of one variant.
-
-    Args:
-        path: the package's ``data`` folder, or either of the two files.
-        variant: the files' prefix: ``eccv``, ``cxc``, ``original`` or ``pm`` (plausible match).
-
-    Raises:
-        DataError: a file is missing or is not as described.
-    """
+    """Read the two JSON files of one variant."""
     folder = Path(path)
     if folder.is_file():
         variant = folder.name.split(f"_{_I2T}")[0].split(f"_{_T2I}")[0]

@@ -10,19 +10,13 @@ from diptych.core.errors import DataError, StorageError
 from diptych.core.files import read_json
 from diptych.data.extended_positives.declaration import Listed
 
-__all__ = ["as_lists", "listed_of", "read_document", "read_lists"]
-
 _SHAPE = "expected {query id: [ids of what is relevant to it]}"
 
 Lists = Mapping[str, frozenset[str]]
 
 
 def read_document(path: Path | str) -> Any:
-    """A JSON file's content.
-
-    Raises:
-        DataError: the file is missing or is not JSON.
-    """
+    """A JSON file's content."""
     try:
         return read_json(path)
     except StorageError as error:
@@ -30,11 +24,7 @@ def read_document(path: Path | str) -> Any:
 
 
 def as_lists(document: Any, where: str) -> Lists:
-    """Check ``{id: [ids]}``; whole numbers are ids too.
-
-    Raises:
-        DataError: something else; the message names the place.
-    """
+    """Check ``{id: [ids]}``; whole numbers are ids too."""
     if not isinstance(document, dict):
         raise DataError(f"{where} is no JSON object", _SHAPE)
     for query, relevant in document.items():
@@ -46,11 +36,7 @@ def as_lists(document: Any, where: str) -> Lists:
 
 
 def read_lists(path: Path | str) -> Lists:
-    """Read ``{id: [ids]}``.
-
-    Raises:
-        DataError: the file is missing or holds something else.
-    """
+    """Read ``{id: [ids]}``."""
     return as_lists(read_document(path), str(path))
 
 

@@ -11,8 +11,6 @@ from diptych.core.errors import DataError
 from diptych.data.extended_positives.declaration import Listed, Pair
 from diptych.data.rows_by_id import RowsById, caption_name, image_name
 
-__all__ = ["ExtendedPositives", "match"]
-
 
 @dataclass(frozen=True, eq=False)
 class ExtendedPositives:
@@ -69,15 +67,7 @@ def match(
     """What a file says of one collection.
 
     Args:
-        listed: the file's words.
-        image_ids: the collection's.
-        caption_ids: the collection's.
         caption_image: (n_captions,) the collection's own pairs.
-        originals: keep all of the collection's own pairs and ask every query of it; otherwise the file
-            decides, and asks.
-
-    Raises:
-        DataError: no pair of the file is in the collection.
     """
     images, captions = RowsById(image_ids, image_name), RowsById(caption_ids, caption_name)
     n_captions = max(len(caption_ids), 1)

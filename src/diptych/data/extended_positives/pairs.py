@@ -8,8 +8,6 @@ from diptych.core.errors import DataError
 from diptych.data.extended_positives.declaration import EXTENDED_POSITIVES, Listed, PositivesReader
 from diptych.data.extended_positives.lists import as_lists, listed_of, read_document
 
-__all__ = ["read_positive_pairs"]
-
 _DIRECTIONS = ("i2t", "t2i")
 
 
@@ -19,9 +17,6 @@ def read_positive_pairs(path: Path | str) -> Listed:
     With one direction alone, the other has the same pairs. What is listed for a query is all that is
     relevant to it, and the listed queries are the ones that ask; the option ``originals`` of
     :func:`~diptych.data.extended_positives.choose.read_extended_positives` adds the collection's own.
-
-    Raises:
-        DataError: the file is missing, or is not as described.
     """
     document = read_document(path)
     if not isinstance(document, dict) or not document or not set(document) <= set(_DIRECTIONS):

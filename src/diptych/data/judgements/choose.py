@@ -7,20 +7,9 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged
 
-__all__ = ["read_judgements"]
-
 
 def read_judgements(source: str) -> Judged:
-    """Read how relevant people found captions to pictures.
-
-    Args:
-        source: ``FORMAT:PATH``, for example ``flickr8k-expert:ExpertAnnotations.txt``.
-
-    Raises:
-        UsageError: not FORMAT:PATH.
-        UnknownNameError: no such format.
-        DataError: the path does not exist, or is not as its format says.
-    """
+    """Read how relevant people found captions to pictures."""
     name, colon, path = source.partition(":")
     if not colon or not path:
         known = ", ".join(JUDGEMENTS.names())

@@ -8,17 +8,11 @@ from diptych.core.errors import DataError
 from diptych.data.extended_positives.cxc import read_ratings, sits_files
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged, JudgementReader
 
-__all__ = ["read_cxc_judgements"]
-
 _HIGHEST = 5.0
 
 
 def read_cxc_judgements(path: Path | str) -> Judged:
-    """Read ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder.
-
-    Raises:
-        DataError: no such file, or one that does not rate images against captions; the line is named.
-    """
+    """Read ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder."""
     pairs: list[tuple[str, str]] = []
     ratings: list[float] = []
     for file in sits_files(Path(path)):

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from diptych.core.registry import Registry
 
-__all__ = ["JUDGEMENTS", "Judged", "JudgementReader"]
-
 
 @dataclass(frozen=True, eq=False)
 class Judged:

@@ -17,8 +17,6 @@ from diptych.core.errors import DataError
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged, JudgementReader
 from diptych.data.lines import numbered_lines
 
-__all__ = ["read_flickr8k_crowd", "read_flickr8k_expert"]
-
 _EXPERT, _CROWD = "ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"
 _LOWEST, _HIGHEST = 1, 4
 _COLUMNS = 5
@@ -53,11 +51,7 @@ def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_flickr8k_expert(path: Path | str) -> Judged:
-    """Read ``ExpertAnnotations.txt``, gzipped or not, or the folder it is in.
-
-    Raises:
-        DataError: no such file, or a line that is not a pair with three ratings from 1 to 4; it is named.
-    """
+    """Read ``ExpertAnnotations.txt``, gzipped or not, or the folder it is in."""
     path = _file(Path(path), _EXPERT)
     pairs, ratings = [], []
     for number, (image, caption, *votes) in _rows(path, "picture, caption and three ratings"):
@@ -77,11 +71,7 @@ def read_flickr8k_expert(path: Path | str) -> Judged:
 
 
 def read_flickr8k_crowd(path: Path | str) -> Judged:
-    """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or the folder it is in.
-
-    Raises:
-        DataError: no such file, or a line that is not a pair with a share and two counts; it is named.
-    """
+    """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or the folder it is in."""
     path = _file(Path(path), _CROWD)
     pairs, ratings = [], []
     for number, (image, caption, *votes) in _rows(path, "picture, caption, share of yes, yes and no"):

@@ -12,8 +12,6 @@ from diptych.core.errors import DataError
 from diptych.data.judgements.declaration import Judged
 from diptych.data.rows_by_id import RowsById, caption_name, image_name
 
-__all__ = ["MatchedJudgements", "match_judgements"]
-
 _COUNTED = re.compile(r"(?P<image>.+)#(?P<number>[0-9]+)")
 _ALL = "PICTURE#NUMBER says nothing where captions were drawn: evaluate with all captions"
 
@@ -104,17 +102,7 @@ def match_judgements(
     """What a file says of one collection.
 
     Args:
-        judged: the file's words.
-        image_ids: the collection's (or of its embeddings); names are compared without folders and suffixes
-            where need be.
-        caption_ids: the collection's; ``PICTURE#2`` also means the third caption of a picture, of whose name
-            folder and suffix need not agree.
         caption_image: (n_captions,) the picture of each caption.
-        in_order: whether a picture's captions are the first of its captions, in order. If not (one was drawn
-            at random, say), ``PICTURE#2`` is found only where a caption has such an id.
-
-    Raises:
-        DataError: no pair of the file is in the collection.
     """
     images = RowsById(image_ids, image_name)
     captions = _Captions(caption_ids, images, caption_image, in_order)

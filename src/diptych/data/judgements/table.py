@@ -10,8 +10,6 @@ from diptych.core.errors import DataError
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged, JudgementReader
 from diptych.data.lines import numbered_lines
 
-__all__ = ["read_judgement_table"]
-
 _COLUMNS = ("image", "caption", "rating")
 
 
@@ -19,9 +17,6 @@ def read_judgement_table(path: Path | str) -> Judged:
     """Read a CSV file, gzipped or not; further columns are passed over.
 
     Its scale begins at 0, or at the lowest rating where that is below 0, and ends at the highest.
-
-    Raises:
-        DataError: no such file, a column is missing, or a line without a pair and a number; it is named.
     """
     path = Path(path)
     lines = csv.reader(line for _, line in numbered_lines(path))

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from diptych.core.registry import Registry
 from diptych.data.collection import Centric
 
-__all__ = ["KNOWN", "Form", "KnownDataset", "Reading", "Size"]
-
 
 @dataclass(frozen=True)
 class Size:

@@ -8,8 +8,6 @@ from diptych.core.errors import UsageError
 from diptych.data.collection import Centric
 from diptych.data.known.declaration import KNOWN, KnownDataset
 
-__all__ = ["centric_of", "known_by_name"]
-
 
 def known_by_name(name: str) -> KnownDataset | None:
     """The dataset that a collection of that name is, or is a part of; None where nobody knows.
@@ -31,10 +29,6 @@ def centric_of(given: Any, name: str) -> Centric | None:
 
     Args:
         given: a reader's option ``centric``; None where it was not given.
-        name: the collection's name.
-
-    Raises:
-        UsageError: something other than ``"scene"`` and ``"object"`` was given.
     """
     if given is None:
         known = known_by_name(name)

@@ -11,8 +11,6 @@ from typing import Literal, Protocol
 
 from diptych.core.errors import UsageError
 
-__all__ = ["ADJECTIVE_TAGS", "NOUN_TAGS", "Language", "PartOfSpeech", "Tagger", "WordNet"]
-
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
 
 NOUN_TAGS = frozenset({"NN", "NNS", "NNP", "NNPS"})
@@ -88,21 +86,13 @@ class Language:
     missing: str = "run: diptych resources"
 
     def need_tagger(self, purpose: str) -> Tagger:
-        """The tagger.
-
-        Raises:
-            UsageError: there is none; the hint tells how to get one.
-        """
+        """The tagger."""
         if self.tagger is None:
             raise UsageError(f"{purpose} needs a part-of-speech tagger, and none is there", self.missing)
         return self.tagger
 
     def need_wordnet(self, purpose: str) -> WordNet:
-        """The net of meanings.
-
-        Raises:
-            UsageError: there is none; the hint tells how to get one.
-        """
+        """The net of meanings."""
         if self.wordnet is None:
             raise UsageError(f"{purpose} needs a WordNet, and none is there", self.missing)
         return self.wordnet

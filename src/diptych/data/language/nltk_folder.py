@@ -13,8 +13,6 @@ from pathlib import Path
 from diptych.core.errors import MissingExtraError, StorageError
 from diptych.core.extras import require
 
-__all__ = ["DOWNLOAD", "EXTRA", "data_folders", "find_resource", "how_to_get", "read_member"]
-
 EXTRA = "language"
 """The extra that brings the library."""
 
@@ -48,11 +46,7 @@ def find_resource(folders: Sequence[Path], name: str) -> Path | None:
 
 
 def read_member(resource: Path, name: str) -> bytes:
-    """A file of a resource that :func:`find_resource` found.
-
-    Raises:
-        StorageError: it is not there, or the zip is damaged.
-    """
+    """A file of a resource that :func:`find_resource` found."""
     try:
         if resource.suffix != ".zip":
             return (resource / name).read_bytes()

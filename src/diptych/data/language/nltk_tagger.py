@@ -25,8 +25,6 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_bytes
 from diptych.data.language.nltk_folder import DOWNLOAD, EXTRA, find_resource, read_member
 
-__all__ = ["TAGGER", "NltkTagger"]
-
 TAGGER = "taggers/averaged_perceptron_tagger_eng"
 
 _PARTS = ("weights", "tagdict", "classes")
@@ -38,15 +36,7 @@ _SENTENCE_ENDS = frozenset(".!?")
 
 
 class NltkTagger:
-    """NLTK's tagger of English, from the JSON files that NLTK 3.9 and later read; nothing is unpickled.
-
-    Args:
-        folder: a folder of NLTK data (with ``taggers/`` in it).
-
-    Raises:
-        UsageError: the folder holds no such tagger.
-        StorageError: one of its files cannot be read.
-    """
+    """NLTK's tagger of English, from the JSON files that NLTK 3.9 and later read; nothing is unpickled."""
 
     def __init__(self, folder: Path | str) -> None:
         found = find_resource([Path(folder)], TAGGER)
@@ -76,20 +66,11 @@ class NltkTagger:
         return model
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """A Penn treebank tag for every token of every sentence.
-
-        Raises:
-            MissingExtraError: NLTK is not installed.
-            StorageError: the files are not those of a tagger.
-        """
+        """A Penn treebank tag for every token of every sentence."""
         return [self._tags(tokens) for tokens in sentences]
 
     def tag_as_given(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tags of tokens that are read as they stand, as NLTK's own ``pos_tag`` reads them.
-
-        Raises:
-            MissingExtraError, StorageError: as :meth:`tag` raises them.
-        """
+        """The tags of tokens that are read as they stand, as NLTK's own ``pos_tag`` reads them."""
         return [[tag for _, tag in self._model.tag(list(tokens))] for tokens in sentences]
 
     def _tags(self, tokens: Sequence[str]) -> list[str]:
@@ -99,11 +80,7 @@ class NltkTagger:
 
 
 def as_newspaper(tokens: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Tokens as the tagger's training text has them.
-
-    Returns:
-        Its tokens, and for each of the given ones the place of the one whose tag it has.
-    """
+    """Tokens as the tagger's training text has them."""
     shouted = sum(map(len, tokens)) > 1 and not any(token != token.upper() for token in tokens)
     pieces: list[str] = []
     firsts: list[int] = []

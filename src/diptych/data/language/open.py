@@ -13,8 +13,6 @@ from diptych.data.language.nltk_tagger import NltkTagger
 from diptych.data.language.open_wordnet import PAGE, open_wordnet
 from diptych.data.language.places import WORDNET_VARIABLE, Places
 
-__all__ = ["LANGUAGES", "is_of_scenes", "open_language", "other_wordnets"]
-
 LANGUAGES: Mapping[str, str] = {
     "auto": "the scenes language for generated scenes, NLTK's tagger and a WordNet for everything else",
     "nltk": "NLTK's tagger, and the WordNet that was named or NLTK's",
@@ -31,24 +29,7 @@ def open_language(
     nltk_data: Path | str | None = None,
     collection: Collection | None = None,
 ) -> Language:
-    """What is at hand of a language.
-
-    Args:
-        name: one of :data:`LANGUAGES`.
-        wordnet: a folder or file of a WordNet. Where none is given the environment variable
-            ``DIPTYCH_WORDNET`` is asked, then NLTK's data.
-        nltk_data: a folder of NLTK data; NLTK's own search path, ``NLTK_DATA`` included, when not given.
-        collection: whose captions it is for: ``auto`` takes the scenes language for generated scenes, unless
-            a WordNet or NLTK data were named.
-
-    Returns:
-        A language. A part of it that was not found is None, and its ``missing`` tells how to get it.
-
-    Raises:
-        UnknownNameError: no such language.
-        UsageError: what was named, here or in the environment, holds no such thing.
-        StorageError, DataError: it is damaged.
-    """
+    """What is at hand of a language."""
     if name not in LANGUAGES:
         raise UnknownNameError("language", name, LANGUAGES)
     if name == "none":

@@ -12,8 +12,6 @@ from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import WordNetFiles, wordnet_files
 from diptych.data.language.wordnet_tables import WordNetTables
 
-__all__ = ["PAGE", "open_wordnet"]
-
 PAGE = "https://en-word.net"
 """Where Open English WordNet is to be had."""
 
@@ -24,15 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_wordnet(path: Path | str) -> TableWordNet:
-    """Open a WordNet in one of the forms of :mod:`diptych.data.language.wordnet_files`.
-
-    Args:
-        path: its folder or file.
-
-    Raises:
-        UsageError: there is none.
-        StorageError, DataError: it is damaged, or of another form.
-    """
+    """Open a WordNet in one of the forms of :mod:`diptych.data.language.wordnet_files`."""
     files = wordnet_files(path)
     key = fingerprint(_VERSION, files.fingerprint())
     return TableWordNet(_tables(files, key), key)

@@ -11,8 +11,6 @@ from diptych.data.language.nltk_folder import data_folders, find_resource
 from diptych.data.language.nltk_tagger import TAGGER
 from diptych.data.language.wordnet_files import WORDNET
 
-__all__ = ["WORDNET_VARIABLE", "Places"]
-
 WORDNET_VARIABLE = "DIPTYCH_WORDNET"
 """The environment variable that names a WordNet's folder or file."""
 
@@ -35,13 +33,7 @@ class Places:
 
     @classmethod
     def find(cls, wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Self:
-        """Look.
-
-        Args:
-            wordnet: a folder or file of a WordNet; where none is given the environment variable
-                ``DIPTYCH_WORDNET`` is asked, then NLTK's data.
-            nltk_data: a folder of NLTK data; NLTK's own search path, ``NLTK_DATA`` included, when not given.
-        """
+        """Look."""
         folders = tuple(data_folders() if nltk_data is None else [Path(nltk_data)])
         tagger = find_resource(folders, TAGGER)
         data = None if tagger is None else tagger.parent.parent

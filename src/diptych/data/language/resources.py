@@ -17,8 +17,6 @@ from diptych.data.language.open_wordnet import open_wordnet
 from diptych.data.language.places import Places
 from diptych.data.language.wordnet_files import wordnet_files
 
-__all__ = ["Resource", "Resources", "find_resources"]
-
 
 @dataclass(frozen=True)
 class Resource:
@@ -64,12 +62,7 @@ class Resources:
 
 
 def find_resources(wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Resources:
-    """Look for everything; what is missing or damaged is said, not raised.
-
-    Args:
-        wordnet: a folder or file of a WordNet, as for :func:`diptych.data.language.open.open_language`.
-        nltk_data: a folder of NLTK data, likewise.
-    """
+    """Look for everything; what is missing or damaged is said, not raised."""
     places = Places.find(wordnet, nltk_data)
     library = _library()
     tagger, tagger_row = _tagger(places)

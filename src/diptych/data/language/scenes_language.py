@@ -24,8 +24,6 @@ from diptych.data.language.wordnet_tables import WordNetTables
 from diptych.data.language.words import is_word
 from diptych.data.scenes.words import COLOUR_WORDS, COUNT_WORDS, MATERIAL_WORDS, SHAPE_WORDS, SIZE_WORDS
 
-__all__ = ["ScenesTagger", "scenes_wordnet"]
-
 Words = Mapping[str, Sequence[str]]
 
 
@@ -128,11 +126,7 @@ class ScenesTagger:
         return fingerprint(_TAG_OF, _BEFORE_AN_EDGE)
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """A Penn treebank tag for every token of every sentence; numbers are ``CD``, a mark is its own tag.
-
-        Raises:
-            DataError: a word that captions of scenes do not use; the message names it.
-        """
+        """A Penn treebank tag for every token of every sentence; numbers are ``CD``, a mark is its own tag."""
         return [
             [_tag(token, after) for token, after in zip_longest(tokens, tokens[1:], fillvalue="")]
             for tokens in sentences

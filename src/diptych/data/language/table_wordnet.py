@@ -2,18 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 
 import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.language.contract import PartOfSpeech
-from diptych.data.language.morphy import IRREGULAR, base_forms, morphy, rules_fingerprint
 from diptych.data.language.wordnet_tables import PART_ORDER, WordNetTables
 
-__all__ = ["TableWordNet"]
+# From a form of a word to its lemmas: WordNet's rules of detachment (Morphy), and the forms that no rule makes.
+#
+# Source: Fellbaum, WordNet, 1998, ``morphy(7WN)``. WordNet keeps irregular forms in lists of thousands; a WordNet
+# that comes without them has the few below, which captions are full of, and rules for the regular ones that
+# WordNet's own rules leave to its lists (``bigger`` → ``big``, ``happiest`` → ``happy``, ``potatoes`` → ``potato``).
+# Among the few are plurals that have an entry of their own for something rarer: ``hands`` is the plural of ``hand``
+# before it is manual labour, ``cows`` of ``cow`` before it is cattle of both sexes.
+
+_RULES: Mapping[PartOfSpeech, Sequence[tuple[str, str]]] = {
+    "noun": (
+        ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"),
+        ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y"),
+    ),
+    "verb": (
+        ("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", ""),
+    ),
+    "adjective": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+    "adverb": (),
+}  # fmt: skip
+
+# Tried where those lead nowhere.
+_MORE_RULES: Mapping[PartOfSpeech, Sequence[tuple[str, str]]] = {
+    "noun": (("oes", "o"), ("ves", "fe"), ("zzes", "z")),
+    "verb": (("ied", "y"), ("oes", "o")),
+    "adjective": (("ier", "y"), ("iest", "y")),
+    "adverb": (),
+}
+_AFTER_A_DOUBLED_LETTER: Mapping[PartOfSpeech, Sequence[str]] = {
+    "noun": (),
+    "verb": ("ed", "ing"),
+    "adjective": ("er", "est"),
+    "adverb": (),
+}
+
+
+def base_forms(
+    word: str,
+    part: PartOfSpeech,
+    irregular: Mapping[str, Sequence[str]],
+    known: Callable[[str], bool],
+) -> list[str]:
+    """The lemmas that a word may be a form of: those of its irregular form, itself, those of the rules.
+
+    Returns:
+        Lemmas in lower case, each once; none if none is known. WordNet puts the word itself before the lemma
+        of an irregular form, so that ``men`` would be the work force first, and a man second.
+    """
+    word = word.lower()
+    found = _known([*irregular.get(word, ()), word, *_regular(word, part)], known)
+    if found:
+        return found
+    others = [word[: -len(end)] + lemma for end, lemma in _MORE_RULES[part] if word.endswith(end)]
+    for end in _AFTER_A_DOUBLED_LETTER[part]:
+        stem = word.removesuffix(end)
+        if stem != word and stem[-1:] == stem[-2:-1]:
+            others.append(stem[:-1])
+    return _known(others, known)
+
+
+def morphy(
+    word: str,
+    part: PartOfSpeech,
+    irregular: Mapping[str, Sequence[str]],
+    known: Callable[[str], bool],
+) -> list[str]:
+    """The lemmas that NLTK looks a word up by: itself, then those of its irregular form or else of the rules.
+
+    Nothing here is ours: no rules beyond WordNet's, and none for a word that has an irregular form.
+    """
+    word = word.lower()
+    return _known([word, *(irregular.get(word) or _regular(word, part))], known)
+
+
+def _regular(word: str, part: PartOfSpeech) -> list[str]:
+    return [word[: -len(end)] + lemma for end, lemma in _RULES[part] if word.endswith(end)]
+
+
+def _known(words: Sequence[str], known: Callable[[str], bool]) -> list[str]:
+    return [word for word in dict.fromkeys(words) if word and known(word)]
+
+
+def _table(text: str) -> dict[str, tuple[str, ...]]:
+    """``lemma form form; lemma form`` as form → lemmas."""
+    table: dict[str, tuple[str, ...]] = {}
+    for entry in text.split(";"):
+        lemma, *forms = entry.split()
+        for form in forms:
+            table[form] = (*table.get(form, ()), lemma)
+    return table
+
+
+IRREGULAR: Mapping[PartOfSpeech, Mapping[str, Sequence[str]]] = {
+    "noun": _table(
+        "man men; woman women; child children; person people; foot feet; tooth teeth; goose geese; mouse "
+        "mice; louse lice; ox oxen; die dice; knife knives; wife wives; life lives; wolf wolves; leaf leaves; "
+        "shelf shelves; half halves; calf calves; loaf loaves; scarf scarves; hoof hooves; thief thieves; elf "
+        "elves; self selves; bookshelf bookshelves; penknife penknives; midwife midwives; housewife "
+        "housewives; grandchild grandchildren; schoolchild schoolchildren; salesperson salespeople; "
+        "businessperson businesspeople; cactus cacti; fungus fungi; octopus octopi; radius radii; nucleus "
+        "nuclei; stimulus stimuli; alumnus alumni; criterion criteria; phenomenon phenomena; bacterium "
+        "bacteria; medium media; datum data; vertex vertices; index indices; appendix appendices; matrix "
+        "matrices; axis axes; axe axes; ax axes; basis bases; base bases; crisis crises; oasis oases; thesis "
+        "theses; analysis analyses; bus buses busses; penny pence; quiz quizzes; passerby passersby; "
+        "mother-in-law mothers-in-law; hand hands; arm arms; leg legs; eye eyes; wing wings; tail tails; "
+        "heart hearts; cow cows; human humans; teen teens; biker bikers; egg eggs; chip chips; shoe shoes; "
+        "hoop hoops; ring rings; bead beads; card cards; paper papers; letter letters; number numbers; word "
+        "words; color colors; colour colours; spot spots; stripe stripes; window windows; room rooms; seat "
+        "seats; drawer drawers; step steps; rail rails; bar bars; board boards; string strings; cord cords; "
+        "chain chains; bowl bowls; clock clocks; raft rafts; hurdle hurdles; road roads; water waters; weed "
+        "weeds; thing things; part parts"
+    ),
+    "verb": _table(
+        "be am is are was were been being; have has had; do does did done; go goes went gone; sit sat; stand "
+        "stood; run ran; lie lay lain lying; lay laid; hold held; wear wore worn; ride rode ridden; take took "
+        "taken; see saw seen; eat ate eaten; throw threw thrown; catch caught; fall fell fallen; fly flew flown; "
+        "swim swam swum; drive drove driven; draw drew drawn; make made; build built; bend bent; keep kept; leave "
+        "left; get got gotten; give gave given; come came; blow blew blown; grow grew grown; hang hung; lead led; "
+        "light lit; lose lost; meet met; pay paid; rise rose risen; shoot shot; show shown; sleep slept; slide "
+        "slid; speed sped; speak spoke spoken; spin spun; stick stuck; swing swung; think thought; tell told; tear "
+        "tore torn; wake woke woken; win won; write wrote written; break broke broken; bring brought; buy bought; "
+        "dig dug; feed fed; feel felt; fight fought; find found; freeze froze frozen; hide hid hidden; know knew "
+        "known; leap leapt; sing sang sung; sink sank sunk; sell sold; send sent; shake shook shaken; shine shone; "
+        "spring sprang sprung; steal stole stolen; strike struck; sweep swept; teach taught; tie tying; die dying; "
+        "drink drank drunk; begin began begun; bite bit bitten; bind bound; hear heard; kneel knelt; say said; "
+        "spend spent; wind wound; choose chose chosen; forget forgot forgotten; weave wove woven; ring rang rung"
+    ),
+    "adjective": _table(
+        "good better best; bad worse worst; far further farther furthest farthest; much more most; many more most; "
+        "little less least; old elder eldest"
+    ),
+    "adverb": _table(
+        "well better best; badly worse worst; far further farther furthest farthest; much more most"
+    ),
+}
+"""Irregular forms that captions use, with their lemmas."""
+
+
+@cache
+def rules_fingerprint() -> str:
+    """Of the rules and the list: what is looked up depends on them."""
+    return fingerprint(_RULES, _MORE_RULES, _AFTER_A_DOUBLED_LETTER, IRREGULAR)
 
 
 class TableWordNet:
@@ -21,10 +160,6 @@ class TableWordNet:
 
     Capitals of a looked-up word do not matter; where lemmas differ in them alone (``turkey``, ``Turkey``), the
     one written as asked comes first.
-
-    Args:
-        tables: its content.
-        content: fingerprint of that content.
     """
 
     def __init__(self, tables: WordNetTables, content: str) -> None:
@@ -103,11 +238,7 @@ class TableWordNet:
         return [tables.synsets[row] for row in dict.fromkeys(found)]
 
     def lemmas(self, synset: str) -> Sequence[str]:
-        """The words of a synset, in its order, with blanks (``traffic light``).
-
-        Raises:
-            UsageError: there is no such synset; so say the others.
-        """
+        """The words of a synset, in its order, with blanks (``traffic light``)."""
         return [self._tables.lemmas[row] for row in self._tables.members[self._row(synset)]]
 
     def hypernyms(self, synset: str) -> Sequence[str]:

@@ -17,8 +17,6 @@ from diptych.core.progress import task
 from diptych.data.language.contract import Tagger
 from diptych.data.language.words import is_word, words_of
 
-__all__ = ["tag_captions"]
-
 # A change of what a word is, or of the file, tags anew.
 _VERSION = 1
 _BLOCK = 256
@@ -32,9 +30,6 @@ def tag_captions(captions: Sequence[str], tagger: Tagger) -> list[list[str]]:
     """A Penn treebank tag for each word (``words_of``) of each caption; marks are read and left out.
 
     The tags of many captions are kept in the cache, by the content of the tagger and the captions.
-
-    Raises:
-        StorageError: the cache cannot be written.
     """
     distinct = list(dict.fromkeys(captions))
     if len(distinct) < _WORTH_KEEPING:

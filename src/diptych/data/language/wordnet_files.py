@@ -9,22 +9,203 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from xml.etree.ElementTree import ParseError
+from typing import IO, Any, cast
+from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.progress import track
 from diptych.data.language.nltk_folder import find_resource, read_member
-from diptych.data.language.open_english import LEMMAS, SYNSETS, read_json_lines, read_json_release
-from diptych.data.language.wordnet_database import DATABASE_FILES, read_database
-from diptych.data.language.wordnet_lmf import read_lmf
-from diptych.data.language.wordnet_records import Records
+from diptych.data.language.wordnet_records import ABOVE, PARTS, Entry, Records, Synset, in_blocks
 
-__all__ = ["WORDNET", "WordNetFiles", "wordnet_files"]
+# WN-LMF, the XML of the Global WordNet Association, read into records.
+#
+# Source: McCrae et al., The Global WordNet Formats: Updates for 2020, Global WordNet Conference, 2021.
+
+
+def read_lmf(path: Path) -> Records:
+    """One lexicon; what is no noun, verb, adjective or adverb has no place here and is left out."""
+    records = Records()
+    lemma_of: dict[str, str] = {}  # by the ids of entries and of senses: a synset's members are either
+    listed: list[list[str]] = []
+    with _opened(path) as file:
+        events = iterparse(file, ("start", "end"))
+        for event, element in in_blocks(events, f"reading {path.name}", "tags"):
+            if (event, element.tag) == ("start", "Lexicon"):
+                records.title = f"{element.attrib['label']} {element.attrib['version']}"
+            elif (event, element.tag) == ("end", "LexicalEntry"):
+                lemma = _child(element, "Lemma").attrib
+                senses = [sense.attrib for sense in element.findall("Sense")]
+                for id in (element.attrib["id"], *(sense["id"] for sense in senses)):
+                    lemma_of[id] = lemma["writtenForm"]
+                if lemma["partOfSpeech"] in PARTS:
+                    part = PARTS[lemma["partOfSpeech"]]
+                    forms = [form.attrib["writtenForm"] for form in element.findall("Form")]
+                    names = [sense["synset"] for sense in senses]
+                    records.entries.append(Entry(lemma["writtenForm"], part, names, forms))
+                element.clear()
+            elif (event, element.tag) == ("end", "Synset"):
+                if element.attrib["partOfSpeech"] in PARTS:
+                    relations = [relation.attrib for relation in element.findall("SynsetRelation")]
+                    above = [one["target"] for one in relations if one["relType"] in ABOVE]
+                    part = PARTS[element.attrib["partOfSpeech"]]
+                    records.synsets.append(Synset(element.attrib["id"], part, (), above))
+                    listed.append(element.attrib.get("members", "").split())
+                element.clear()
+    has: dict[str, list[str]] = {}  # what a synset that does not list its members is made of
+    for entry in records.entries:
+        for name in entry.synsets:
+            has.setdefault(name, []).append(entry.lemma)
+    records.synsets = [
+        synset._replace(lemmas=[lemma_of[id] for id in members] or has.get(synset.name, []))
+        for synset, members in zip(records.synsets, listed, strict=True)
+    ]
+    if not records.synsets:
+        raise KeyError("Synset")
+    return records
+
+
+def _child(element: Element, name: str) -> Element:
+    found = element.find(name)
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else open(path, "rb")
+
+
+# WordNet's own database files, as Princeton and NLTK's data have them, read into records.
+#
+# Source: Fellbaum, WordNet, 1998, ``wndb(5WN)``. They are read here and not through NLTK, whose reader takes
+# seconds each time, and since version 3.10 refuses folders that are not among its own.
+
+_FILES: Mapping[str, str] = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
+DATABASE_FILES = tuple(
+    name for file in _FILES.values() for name in (f"data.{file}", f"index.{file}", f"{file}.exc")
+)
+"""What of the database is read."""
+
+_ABOVE = ("@", "@i")  # is a kind of, is an instance of
+_MARK = re.compile(r"\([a-z]+\)$")  # where an adjective may stand: galore(ip)
+_VERSION = re.compile(r"WordNet (\d[\d.]*\+?) Copyright", re.IGNORECASE)
+
+
+def read_database(read: Callable[[str], bytes]) -> Records:
+    """All of WordNet; synsets are named as NLTK names them, ``dog.n.01``."""
+    records = Records()
+    for letter, file in _FILES.items():
+        senses = {lemma: offsets for lemma, offsets in _index(read(f"index.{file}").decode())}
+        data = read(f"data.{file}").decode()
+        if version := _VERSION.search(data[:4096]):
+            records.title = f"WordNet {version[1]}"
+        synsets = {offset: (kind, words, above) for offset, kind, words, above in _data(data)}
+        names = {}
+        for offset, (kind, words, _) in synsets.items():
+            first = words[0].lower()
+            names[offset] = f"{first}.{kind}.{senses[first].index(offset) + 1:02d}"
+        part = PARTS[letter]
+        for offset, (_, words, above) in synsets.items():
+            records.synsets.append(
+                Synset(names[offset], part, [_plain(word) for word in words], [names[one] for one in above])
+            )
+        for lemma, offsets in senses.items():
+            records.entries.append(Entry(_plain(lemma), part, [names[offset] for offset in offsets]))
+        for line in read(f"{file}.exc").decode().splitlines():
+            form, *lemmas = map(_plain, line.split())
+            records.entries += [Entry(lemma, part, (), (form,)) for lemma in lemmas]  # in the line's order
+    return records
+
+
+def _plain(word: str) -> str:
+    return word.replace("_", " ")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """All but the licence at the top, whose lines begin with two blanks."""
+    return (line for line in text.splitlines() if line and not line.startswith(" "))
+
+
+def _index(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Lemma and the offsets of its synsets: ``dog n 2 1 @ 2 1 02084071 10114209``."""
+    for line in _lines(text):
+        lemma, _, count, *rest = line.split()
+        yield lemma, rest[-int(count) :]
+
+
+def _data(text: str) -> Iterator[tuple[str, str, list[str], list[str]]]:
+    """Offset, kind, words, and offsets above: ``02084071 05 n 01 dog 0 001 @ 02083346 n 0000 | a member of …``."""
+    for line in _lines(text):
+        offset, _, kind, count, *rest = line.partition("|")[0].split()
+        fields = iter(rest)
+        words = [_MARK.sub("", word) for word, _ in _tuples(fields, 2, int(count, 16))]
+        pointers = _tuples(fields, 4, int(next(fields, "")))
+        yield offset, kind, words, [pointer[1] for pointer in pointers if pointer[0] in _ABOVE]
+
+
+def _tuples(fields: Iterator[str], width: int, count: int) -> list[tuple[str, ...]]:
+    taken = list(islice(fields, width * count))
+    if len(taken) != width * count:
+        raise ValueError(f"a synset's line ends after {taken}")
+    return list(zip(*[iter(taken)] * width, strict=True))
+
+
+# Open English WordNet as JSON: its release, and a compact form of it.
+#
+# Source: McCrae et al., English WordNet 2020, Multimodal Wordnets Workshop, 2020; https://en-word.net.
+
+SYNSETS, LEMMAS = "oewn_synsets.jsonl.gz", "oewn_lemmas.jsonl.gz"
+
+_TITLE = "Open English WordNet"
+
+
+def read_json_lines(lemmas: Path, synsets: Path) -> Records:
+    """The compact form: a line per lemma (``l``, and synsets by part of speech in ``s``) and per synset
+    (``id``, part of speech ``p``, members ``m``, hypernyms ``h``); it has no irregular forms.
+    """
+    records = Records(_TITLE)
+    for value in _values(synsets):
+        records.synsets.append(Synset(value["id"], PARTS[value["p"]], value["m"], value.get("h", ())))
+    for value in _values(lemmas):
+        for letter, names in value["s"].items():
+            records.entries.append(Entry(value["l"], PARTS[letter], names))
+    return records
+
+
+def _values(path: Path) -> Iterator[Any]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from in_blocks(map(json.loads, lines), f"reading {path.name}", "lines")
+
+
+def read_json_release(paths: Sequence[Path]) -> Records:
+    """The release: entries by lemma and part of speech in ``entries-*.json``, synsets in the other files."""
+    records = Records(_TITLE)
+    for path in track(paths, f"reading {_TITLE}", unit="files"):
+        content = json.loads(path.read_bytes())
+        if path.name.startswith("entries-"):
+            for lemma, by_part in content.items():
+                for (
+                    letters,
+                    entry,
+                ) in by_part.items():  # n, or n-1 and n-2 of two words that are written alike
+                    names = [sense["synset"] for sense in entry["sense"]]
+                    records.entries.append(Entry(lemma, PARTS[letters[0]], names, entry.get("form", ())))
+        elif not path.name.startswith("frames"):
+            for name, synset in content.items():
+                above = [other for relation in ABOVE for other in synset.get(relation, ())]
+                records.synsets.append(Synset(name, PARTS[synset["partOfSpeech"]], synset["members"], above))
+    return records
+
 
 WORDNET = "corpora/wordnet"
 """Princeton's WordNet in NLTK's data."""
@@ -49,12 +230,7 @@ class WordNetFiles:
         return fingerprint(self.form, *((file.name, fingerprint_file(file)) for file in self.files))
 
     def read(self) -> Records:
-        """All of it.
-
-        Raises:
-            StorageError: a file is damaged.
-            DataError: it is not of that form.
-        """
+        """All of it."""
         try:
             return FORMS[self.form](self)
         except (OSError, EOFError, zlib.error, ValueError, ParseError) as error:
@@ -66,11 +242,7 @@ class WordNetFiles:
 
 
 def wordnet_files(path: Path | str) -> WordNetFiles:
-    """Find a WordNet in a folder (one of NLTK data, too), or take the file that it is.
-
-    Raises:
-        UsageError: there is none there.
-    """
+    """Find a WordNet in a folder (one of NLTK data, too), or take the file that it is."""
     path = Path(path)
     inner = find_resource([path], WORDNET) or path
     if inner.suffix == ".zip" and _holds_database(inner):

@@ -10,8 +10,6 @@ from typing import NamedTuple, TypeVar
 from diptych.core.progress import task
 from diptych.data.language.contract import PartOfSpeech
 
-__all__ = ["ABOVE", "PARTS", "Entry", "Records", "Synset", "in_blocks"]
-
 T = TypeVar("T")
 
 _BLOCK = 4096

@@ -12,11 +12,45 @@ import numpy as np
 
 from diptych.core.errors import DataError, StorageError
 from diptych.data.language.contract import PartOfSpeech
-from diptych.data.language.hierarchy import depths, inverted
 from diptych.data.language.wordnet_records import Records
 from diptych.data.string_table import StringTable, write_strings
 
-__all__ = ["PART_ORDER", "WordNetTables"]
+
+def depths(above: Sequence[Sequence[int]]) -> np.ndarray:
+    """The shortest and the longest way from each thing to a root, in steps.
+
+    Returns:
+        (n, 2) int32. A way that comes back to where it was is not gone further, so that a cycle, which no
+        hierarchy should have, ends like a root.
+    """
+    found: list[tuple[int, int] | None] = [None] * len(above)
+    for start in range(len(above)):
+        if found[start] is not None:
+            continue
+        path, on_path = [start], {start}  # not recursive: a chain may be longer than Python's stack
+        while path:
+            thing = path[-1]
+            open_ones = [other for other in above[thing] if found[other] is None and other not in on_path]
+            if open_ones:
+                path.append(open_ones[0])
+                on_path.add(open_ones[0])
+                continue
+            ways = [way for other in above[thing] if (way := found[other]) is not None]
+            found[thing] = (
+                (1 + min(low for low, _ in ways), 1 + max(high for _, high in ways)) if ways else (0, 0)
+            )
+            on_path.discard(path.pop())
+    return np.asarray(found, dtype=np.int32).reshape(len(above), 2)
+
+
+def inverted(above: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each thing those directly below it, in their order."""
+    below: list[list[int]] = [[] for _ in above]
+    for thing, others in enumerate(above):
+        for other in others:
+            below[other].append(thing)
+    return below
+
 
 PART_ORDER: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
 """The order in which the senses of a lemma of several parts of speech come, as in WordNet."""
@@ -78,11 +112,7 @@ class WordNetTables:
 
     @classmethod
     def of(cls, records: Records) -> Self:
-        """From what a file holds.
-
-        Raises:
-            DataError: a synset occurs twice, or one is named that is not there.
-        """
+        """From what a file holds."""
         names = [synset.name for synset in records.synsets]
         number = {name: row for row, name in enumerate(names)}
         if len(number) != len(names):
@@ -125,11 +155,7 @@ class WordNetTables:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: something is missing or damaged.
-        """
+        """Read what :meth:`save` wrote."""
         texts = {name: StringTable(folder / name)[:] for name in _TEXTS}
         try:
             with np.load(folder / _ARRAYS, allow_pickle=False) as file:

@@ -13,8 +13,6 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["Word", "is_word", "words_of"]
-
 
 class Word(NamedTuple):
     """A word, or a mark of punctuation, and its place: ``text[start:end]``."""
@@ -25,12 +23,7 @@ class Word(NamedTuple):
 
 
 def words_of(text: str, *, marks: bool = False) -> list[Word]:
-    """The words of ``text`` in order.
-
-    Args:
-        text: any.
-        marks: with every other character that is not a blank, each by itself: what a tagger reads.
-    """
+    """The words of ``text`` in order."""
     return [
         Word(found.group(), found.start(), found.end())
         for found in _pattern().finditer(text)

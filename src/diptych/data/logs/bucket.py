@@ -19,8 +19,6 @@ from diptych.data.logs.schema import COLUMNS, SECOND
 from diptych.data.logs.sql import literal
 from diptych.data.logs.stage import KEPT, files_of
 
-__all__ = ["BucketCounts", "arrow_schema", "write_bucket"]
-
 _ROW_GROUP = 122_880
 _DAY, _HOUR = 86_400 * SECOND, 3_600 * SECOND
 _THURSDAY = 3  # 1970-01-01 was one, and 0 is Monday
@@ -81,11 +79,7 @@ def write_bucket(
     zone: str,
     target: Path,
 ) -> BucketCounts:
-    """Clean the events of a bucket and write them to ``target``, which is not made where none is left.
-
-    Raises:
-        StorageError: the disk or the memory is full.
-    """
+    """Clean the events of a bucket and write them to ``target``, which is not made where none is left."""
     counts = BucketCounts(dropped={rule.name: 0 for rule in rules})
     if not staged:
         return counts

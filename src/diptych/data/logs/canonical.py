@@ -10,8 +10,6 @@ from diptych.data.logs.schema import COLUMNS, UNKNOWN
 from diptych.data.logs.sql import choose, literal
 from diptych.data.logs.words import DEVICE_WORDS
 
-__all__ = ["COMPARED", "MARKS", "STAGED", "VISITOR_CLIENT", "canonical_query"]
-
 VISITOR_CLIENT = "visitor:"
 """A visitor without a client is a client of this name and the visitor's."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from diptych.core.errors import UsageError
 
-__all__ = ["Cleaning", "Period"]
-
 
 @dataclass(frozen=True)
 class Cleaning:
@@ -24,9 +22,6 @@ class Cleaning:
         bots: keep events whose user agent is a bot's.
         duplicates: keep events that are equal in all columns.
         most_events: of one client; those who have more are dropped whole. None for no limit.
-
-    Raises:
-        UsageError: a number that cannot be.
     """
 
     since: str | None = None
@@ -60,9 +55,6 @@ class Period:
     Attributes:
         since_us: the first that is kept, or None.
         until_us: the first that is no longer kept, or None.
-
-    Raises:
-        UsageError: the end is not after the beginning.
     """
 
     since_us: int | None = None

@@ -12,8 +12,6 @@ from diptych.data.logs.schema import SECOND
 from diptych.data.logs.sql import literal
 from diptych.data.logs.stage import files_of
 
-__all__ = ["LogCounts", "count_log"]
-
 _FIRST = date(1970, 1, 1)
 
 
@@ -45,13 +43,7 @@ class LogCounts:
 
 
 def count_log(database: Database, files: Sequence[Path], times_in: str) -> LogCounts:
-    """Count the events of files, of which there is at least one, each with at least one event.
-
-    Args:
-        database: that reads them.
-        files: of events.
-        times_in: zone of times that named none.
-    """
+    """Count the events of files, of which there is at least one, each with at least one event."""
     table = files_of(files)
     grouped = database.rows(
         f"""SELECT local_day, action, device, channel, count(*), count(*) FILTER (is_purchase), min(t_us), max(t_us)

@@ -20,8 +20,6 @@ from diptych.data.logs.sql import literal
 from diptych.data.logs.words import MISSING_WORDS
 from diptych.data.logs.zones import check_zone
 
-__all__ = ["Database", "open_database"]
-
 _POLL = 0.1  # seconds
 _WHOLE = 100.0  # per cent
 _MEMORY = "2GB"  # enough for a bucket; a bucket with one very busy client is spilled
@@ -81,12 +79,7 @@ class Database:
                 yield held
 
     def run(self, sql: str, bar: Task, steps: int, what: str) -> None:
-        """Run a long statement, and advance ``bar`` by ``steps`` while it does; can be interrupted.
-
-        Raises:
-            DataError: ``what`` it reads cannot be read.
-            StorageError: the disk or the memory is full.
-        """
+        """Run a long statement, and advance ``bar`` by ``steps`` while it does; can be interrupted."""
         failed: list[BaseException] = []
 
         def work() -> None:
@@ -124,19 +117,7 @@ def open_database(
     memory_limit: str | None,
     threads: int | None,
 ) -> Iterator[Database]:
-    """Open a database that reads ``files`` and ``folder`` and writes into ``folder`` only.
-
-    Args:
-        files: that may be read.
-        folder: that may be read and written.
-        times_in: zone of times that name none.
-        memory_limit: ``"2GB"`` when not given; what needs more is spilled.
-        threads: as many as there are processors when not given.
-
-    Raises:
-        MissingExtraError: DuckDB is not installed.
-        UsageError: a zone or limit that does not exist.
-    """
+    """Open a database that reads ``files`` and ``folder`` and writes into ``folder`` only."""
     duckdb = require("duckdb", "commerce", "importing a log")
     connection, spill = duckdb.connect(), folder / "spill"
     try:

@@ -10,8 +10,6 @@ from diptych.core.registry import Registry
 from diptych.data.logs.rows import Row
 from diptych.data.logs.source_files import SourceFile
 
-__all__ = ["LOG_FORMATS", "Given", "LogFormat"]
-
 
 @dataclass(frozen=True)
 class Given:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +15,196 @@ from diptych.core.files import atomic_folder, check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.progress import track
 from diptych.data.logs.bucket import BucketCounts, write_bucket
-from diptych.data.logs.choose import Chosen, choose_format
+from diptych.data.logs.canonical import MARKS
 from diptych.data.logs.cleaning import Cleaning, Period
 from diptych.data.logs.counts import LogCounts, count_log
 from diptych.data.logs.database import Database, open_database
+from diptych.data.logs.declaration import LOG_FORMATS, LogFormat
 from diptych.data.logs.log import EVENTS, FORMAT, MARKER, Log
 from diptych.data.logs.mapping import ColumnMapping
-from diptych.data.logs.notes import log_notes
 from diptych.data.logs.rules import BucketRule, RowRule, asked_rules
-from diptych.data.logs.source_files import SourceFile, check_whole
+from diptych.data.logs.schema import UNKNOWN
+from diptych.data.logs.source_files import SourceFile, check_whole, files_in, look_at
 from diptych.data.logs.stage import Staged, stage
 from diptych.data.logs.times import check_time_format
 from diptych.data.logs.words import printable
 from diptych.data.logs.zones import check_zone, moment
 
-__all__ = ["MOST_BUCKETS", "ingest"]
+_RARE_DAY = 1e-4  # share of events at which the first or last days look like clocks that are wrong
+_FAR = 7  # days without events, after which few events are far from the others
+_FEW = 0.05
+_BUSY = 0.01  # share of events of one client
+_BUSY_EVENTS = 1000
+_OLD = 1990
+_SHOWN = 5
+
+
+def log_notes(counts: LogCounts, people: BucketCounts, marks: Mapping[str, int]) -> list[str]:
+    """What is odd, in a fixed order."""
+    return [
+        *_days(counts.days),
+        *_clocks(counts),
+        *_rows(marks),
+        *_people(counts, people),
+        *_words(counts, people.events),
+    ]
+
+
+def _days(days: Mapping[date, int]) -> Iterator[str]:
+    empty = [day for day, events in days.items() if not events]
+    if empty:
+        shown = ", ".join(map(str, empty[:_SHOWN])) + (", …" if len(empty) > _SHOWN else "")
+        yield f"{len(empty):,} of {len(days):,} days have no event: {shown}"
+    ordered = list(days.items())
+    total = sum(days.values())
+    for which, edge in (("first", ordered), ("last", ordered[::-1])):
+        odd = _edge(edge, total)
+        if odd:
+            events = sum(n for _, n in odd)
+            until, from_day = max(day for day, _ in odd) + timedelta(days=1), min(day for day, _ in odd)
+            way_out = f"--since {until}" if which == "first" else f"--until {from_day}"
+            span = f"{from_day}" if len(odd) == 1 else f"{from_day} to {until - timedelta(days=1)}"
+            yield f"the {which} days ({span}) hold only {events:,} of {total:,} events: wrong clocks? {way_out}"
+    if min(days).year < _OLD:
+        yield f"events lie in {min(days).year}: check the format of times (--time-format)"
+
+
+def _clocks(counts: LogCounts) -> Iterator[str]:
+    if counts.repeated:
+        yield (
+            f"{counts.repeated:,} events lie in an hour that the clocks of --times-in repeat: where the log names no "
+            "zone, the later one was taken"
+        )
+
+
+def _edge(days: list[tuple[date, int]], total: int) -> list[tuple[date, int]]:
+    """The days at one end that hold next to nothing, or little and far from the others."""
+    odd, seen, gap = 0, 0, 0
+    for place, (_, events) in enumerate(days):
+        if events:
+            if place and gap >= _FAR and seen <= _FEW * total:
+                odd = place
+            gap = 0
+        else:
+            gap += 1
+        seen += events
+        if seen < _RARE_DAY * total:
+            odd = place + 1
+        elif seen > _FEW * total:
+            break
+    return [one for one in days[:odd] if one[1]]
+
+
+def _rows(marks: Mapping[str, int]) -> Iterator[str]:
+    for name, (_, says) in MARKS.items():
+        if marks.get(name):
+            yield f"{marks[name]:,} {says}"
+
+
+def _people(counts: LogCounts, people: BucketCounts) -> Iterator[str]:
+    if people.shared:
+        yield f"{people.shared:,} of {people.clients:,} clients have several visitors: shared browsers?"
+    share = people.busiest / people.events
+    if people.busiest >= _BUSY_EVENTS and share >= _BUSY and people.clients > 1:
+        yield f"one client has {people.busiest:,} events, {share:.1%} of all: a bot? --most-events drops such clients"
+    if not counts.visitors:
+        yield "no visitor is known: every session will be anonymous"
+
+
+def _words(counts: LogCounts, events: int) -> Iterator[str]:
+    unknown = counts.devices.get(UNKNOWN, 0)
+    if unknown == events:
+        yield "no device is known: statistics of devices will have one group, and features of devices say nothing"
+    elif unknown:
+        yield f"the device of {unknown:,} events ({unknown / events:.1%}) is unknown"
+    if counts.channels.get(UNKNOWN, 0) == events:
+        yield "no channel is known"
+    if not counts.purchases:
+        yield "a log without a purchase: statistics of classes will be empty; nothing can be trained"
+
+
+_SESSIONS = ("Administrative", "ProductRelated", "PageValues", "Revenue")
+"""Columns of UCI's Online Shoppers Purchasing Intention: a row is a session."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is read.
+
+    Attributes:
+        format: the format of all files.
+        files: of events, in the order of their names, which is the order of arrival.
+        left_out: names of files that hold no events.
+        zone: that the log says its days are in.
+    """
+
+    format: LogFormat
+    files: tuple[SourceFile, ...]
+    left_out: tuple[str, ...] = ()
+    zone: str | None = None
+
+
+def choose_format(
+    sources: Sequence[Path], name: str | None = None, mapping: ColumnMapping | None = None
+) -> Chosen:
+    """Find the format of files or folders."""
+    if mapping is not None and name not in (None, "columns"):
+        raise UsageError(f"format {name!r} takes no columns", "leave out the format, or the columns")
+    if len(sources) == 1 and mapping is None:
+        for one in LOG_FORMATS if name is None else [LOG_FORMATS.get(name)]:
+            marked = one.files(sources[0]) if one.files is not None else None
+            if marked is not None:
+                zone = one.zone(sources[0]) if one.zone is not None else None
+                return Chosen(one, _looked_at(marked, sources[0]), zone=zone)
+    paths = [path for source in sources for path in (files_in(source) if source.is_dir() else [source])]
+    for path, times in Counter(path.resolve() for path in paths).items():
+        if times > 1:
+            raise UsageError(f"{path} is given {times} times", "its events would be, too: name it once")
+    if mapping is not None:
+        own = replace(LOG_FORMATS.get("columns"), given=mapping.given)
+        return Chosen(own, _looked_at(paths, sources[0]))
+    chosen = None if name is None else LOG_FORMATS.get(name)
+    files = _looked_at(paths, sources[0])
+    for file in files:
+        if file.has(*_SESSIONS):
+            raise UsageError(
+                f"{file.name} is a table of sessions (UCI), not of events; mind that its column PageValues is "
+                "computed from purchases",
+                f"diptych intent features {file.path} --out FEATURES",
+            )
+    if chosen is None:
+        chosen = _recognised(files)
+    events = tuple(file for file in files if file.stem not in chosen.others)
+    if not events:
+        raise DataError(
+            f"there are no events in {', '.join(file.name for file in files)}", "give other files"
+        )
+    left_out = tuple(file.name for file in files if file not in events)
+    return Chosen(chosen, events, left_out)
+
+
+def _looked_at(paths: Sequence[Path], source: Path) -> tuple[SourceFile, ...]:
+    if not paths:
+        raise DataError(f"{source} has no file of events", "give the files themselves")
+    return tuple(look_at(path) for path in sorted(paths, key=lambda path: (path.name, str(path))))
+
+
+def _recognised(files: Sequence[SourceFile]) -> LogFormat:
+    """The least general format that recognises all files but those that it knows to hold no events."""
+    best: tuple[int, SourceFile | None] = (0, None)
+    for one in sorted(LOG_FORMATS, key=lambda one: one.general):
+        unknown = [file for file in files if file.stem not in one.others and not one.recognises(file)]
+        if not unknown and any(one.recognises(file) for file in files):
+            return one
+        if len(unknown) < len(files):
+            best = (len(unknown), unknown[0])
+    strange = best[1] or files[0]
+    raise UsageError(
+        f"no log format recognises {strange.name}, with columns {', '.join(strange.first)}",
+        "name its columns: --column time=COLUMN --column client=COLUMN …, or a format: "
+        f"--format {', '.join(LOG_FORMATS.names())}",
+    )
+
 
 MOST_BUCKETS = 256
 _NAMED = 3  # of what was dropped, in an error
@@ -48,29 +225,7 @@ def ingest(
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> Log:
-    """Import a raw log.
-
-    Args:
-        source: a file or a folder of them, or several; they are read in the order of their names.
-        folder: where the log goes; a log that is there is replaced.
-        format: a name of ``LOG_FORMATS``; recognised when not given.
-        mapping: which of a user's own columns holds what.
-        zone: of local days and hours; as the log says it, else UTC, when not given.
-        times_in: zone of times that name none.
-        cleaning: which events are dropped.
-        name: what reports call the log; as its source is called when not given.
-        buckets: files of events by client; by the number of rows when not given. The events do not depend on it.
-        memory_limit: of the database, ``"2GB"`` when not given; what needs more is spilled to the disk.
-        threads: of the database; the result does not depend on them.
-
-    Returns:
-        The log; ``about["rules"]`` has what every rule dropped and ``about["notes"]`` where to look.
-
-    Raises:
-        UsageError: something that cannot be: a format, a column, a zone, a rule, a folder with other things.
-        DataError: a file is missing or damaged, or no event is left.
-        StorageError: the disk or the memory is full; what was there before is whole.
-    """
+    """Import a raw log."""
     sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
     folder, cleaning = Path(folder), cleaning or Cleaning()
     if not sources:

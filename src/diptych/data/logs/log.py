@@ -21,8 +21,6 @@ from typing import Any
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import read_json
 
-__all__ = ["EVENTS", "FORMAT", "MARKER", "Log"]
-
 MARKER = "log.json"
 EVENTS = "events"
 FORMAT = 1
@@ -42,12 +40,7 @@ class Log:
 
     @classmethod
     def open(cls, folder: Path | str) -> Log:
-        """Open a folder that an import has written.
-
-        Raises:
-            DataError: no folder of events.
-            StorageError: of another version.
-        """
+        """Open a folder that an import has written."""
         folder = Path(folder)
         if not (folder / MARKER).is_file():
             raise DataError(

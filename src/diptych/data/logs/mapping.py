@@ -14,8 +14,6 @@ from diptych.data.logs.source_files import SourceFile
 from diptych.data.logs.sql import choose, literal, literals
 from diptych.data.logs.words import ACTION_WORDS, YES_WORDS
 
-__all__ = ["TARGETS", "ColumnMapping"]
-
 TARGETS: Mapping[str, str] = {
     "time": "when, required",
     "client": "the browser, a cookie; it or visitor is required",
@@ -54,9 +52,6 @@ class ColumnMapping:
         constants: target → the value of all events.
         time_format: a name of ``TIME_FORMATS``, or a format of ``strptime``.
         missing: identifiers that mean nobody, besides the usual ones such as ``null``.
-
-    Raises:
-        UsageError: an unknown target, or no column for the time or for who it was.
     """
 
     columns: Mapping[str, str]
@@ -87,11 +82,7 @@ class ColumnMapping:
             raise UsageError("values of purchase are listed under yes", "[values.purchase] yes = [...]")
 
     def given(self, file: SourceFile) -> Given:
-        """What the rows of a file say.
-
-        Raises:
-            UsageError: a column that is not there; no column for the time or for who it was.
-        """
+        """What the rows of a file say."""
         row = self._row(file)
         texts = {target: row[column] for target, column in self.columns.items() if target != "time"}
         texts |= {target: literal(value) for target, value in self.constants.items()}
@@ -128,11 +119,7 @@ class ColumnMapping:
         return row
 
     def with_columns(self, options: Iterable[str]) -> ColumnMapping:
-        """The same with further columns, each written ``target=column``.
-
-        Raises:
-            UsageError: not written so, an unknown target, or one target twice.
-        """
+        """The same with further columns, each written ``target=column``."""
         more: dict[str, str] = {}
         for target, column in map(_pair, options):
             if more.setdefault(target, column) != column:

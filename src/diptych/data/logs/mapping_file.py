@@ -28,15 +28,9 @@ from typing import Any
 from diptych.core.errors import UsageError
 from diptych.data.logs.mapping import ColumnMapping
 
-__all__ = ["read_mapping"]
-
 
 def read_mapping(path: Path) -> ColumnMapping:
-    """Read a mapping from a TOML file.
-
-    Raises:
-        UsageError: the file is not there or no TOML, or holds something else than a mapping.
-    """
+    """Read a mapping from a TOML file."""
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -15,16 +15,9 @@ from diptych.data.logs.source_files import SourceFile
 from diptych.data.logs.sql import identifier, literal, literals
 from diptych.data.logs.times import read_time, typed_time
 
-__all__ = ["REJECTED", "Row"]
-
 
 class Row:
-    """The row of a file in SQL: what a format takes from it is what is read.
-
-    Args:
-        file: the file.
-        header: whether the first line of text holds names; without, columns are called 1, 2, …
-    """
+    """The row of a file in SQL: what a format takes from it is what is read."""
 
     def __init__(self, file: SourceFile, header: bool = True) -> None:
         self.file = file
@@ -35,20 +28,12 @@ class Row:
         self._typed: dict[str, str] = {}
 
     def __getitem__(self, column: str) -> str:
-        """SQL of a column's text, without blanks at its ends, NULL where it is empty.
-
-        Raises:
-            UsageError: there is no such column, or more than one.
-        """
+        """SQL of a column's text, without blanks at its ends, NULL where it is empty."""
         self._check(column)
         return self._taken.setdefault(column, f"text_{len(self._taken)}")
 
     def time(self, column: str, time_format: str = "auto") -> str:
-        """SQL of a column's microseconds since 1970 UTC, NULL where it is no time.
-
-        Raises:
-            UsageError: there is no such column, or an unknown format.
-        """
+        """SQL of a column's microseconds since 1970 UTC, NULL where it is no time."""
         if column not in self.file.timed:
             return read_time(self[column], time_format)
         self._check(column)

@@ -10,19 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = [
-    "ACTIONS",
-    "COLUMNS",
-    "LENGTH_ACTIONS",
-    "OTHER_CHANNEL",
-    "SECOND",
-    "THESIS_CHANNELS",
-    "THESIS_DEVICES",
-    "UNKNOWN",
-    "Column",
-    "column_types",
-]
-
 SECOND = 1_000_000
 """Microseconds."""
 

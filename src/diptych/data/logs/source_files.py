@@ -18,8 +18,6 @@ from typing import Any, Literal
 from diptych.core.errors import DataError, DiptychError
 from diptych.core.extras import require
 
-__all__ = ["ENDINGS", "SourceFile", "check_whole", "files_in", "look_at"]
-
 ENDINGS = (".csv", ".tsv", ".dat", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 """Of the files that are taken from a folder, also with ``.gz``."""
 
@@ -84,11 +82,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def look_at(path: Path) -> SourceFile:
-    """Find out what a file is.
-
-    Raises:
-        DataError: it is not there, empty, damaged, or of no kind that can be read.
-    """
+    """Find out what a file is."""
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise DataError(
@@ -123,11 +117,7 @@ def look_at(path: Path) -> SourceFile:
 
 
 def check_whole(file: SourceFile) -> None:
-    """See that a gzipped file is whole; the database would read what there is of it and say nothing.
-
-    Raises:
-        DataError: it ends too early, or its check sum is wrong.
-    """
+    """See that a gzipped file is whole; the database would read what there is of it and say nothing."""
     if not file.gzipped:
         return
     try:

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 
 from diptych.core.errors import UsageError
 
-__all__ = ["choose", "identifier", "literal", "literals"]
-
 
 def identifier(name: str) -> str:
     """A name in double quotes."""
@@ -28,13 +26,7 @@ def literals(texts: Iterable[str]) -> str:
 
 
 def choose(value: str, words: Mapping[str, Iterable[str]], otherwise: str = "NULL") -> str:
-    """What a value means: the key of ``words`` under which it is listed, in whatever capitals.
-
-    Args:
-        value: SQL of a text.
-        words: meaning → the words for it; of a word that is listed twice the first meaning counts.
-        otherwise: SQL of what a value means that is nowhere listed.
-    """
+    """What a value means: the key of ``words`` under which it is listed, in whatever capitals."""
     # One by one: for a list of many words DuckDB would plan a join.
     meanings = {word.lower(): meaning for meaning, said in [*words.items()][::-1] for word in said}
     cases = [f"WHEN {literal(word)} THEN {literal(meaning)}" for word, meaning in meanings.items()]

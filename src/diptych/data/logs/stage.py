@@ -20,8 +20,6 @@ from diptych.data.logs.rules import UNREADABLE_ROW, RowRule
 from diptych.data.logs.source_files import SourceFile
 from diptych.data.logs.sql import literal, literals
 
-__all__ = ["KEPT", "Staged", "files_of", "stage"]
-
 KEPT = (*STAGED, "address", "is_twin")
 """Columns of rows that wait for the second pass."""
 
@@ -62,13 +60,7 @@ def stage(
     buckets: int,
     folder: Path,
 ) -> Staged:
-    """Read files, drop rows by rules, and write the others to their buckets in ``folder``.
-
-    Raises:
-        UsageError: a column that is not there.
-        DataError: a file is damaged.
-        StorageError: the disk is full.
-    """
+    """Read files, drop rows by rules, and write the others to their buckets in ``folder``."""
     staged = Staged(folder)
     sizes = [1 + file.size // _MB for file in files]
     with task("reading", total=sum(sizes), unit="MB") as bar:

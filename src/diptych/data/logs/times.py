@@ -16,8 +16,6 @@ from diptych.data.logs.sql import literal
 if TYPE_CHECKING:
     from diptych.data.logs.database import Database
 
-__all__ = ["EARLIEST", "LATEST", "TIME_FORMATS", "check_time_format", "read_time", "typed_time"]
-
 EARLIEST = 86_400 * SECOND
 """Times are later than the first day of 1970: a clock that shows it has been reset."""
 
@@ -38,11 +36,7 @@ _MILLI, _MICRO, _NANO = "1e11", "1e14", "1e17"
 
 
 def read_time(text: str, time_format: str = "auto") -> str:
-    """SQL of microseconds since 1970 UTC, from SQL of a text; NULL where it is no time.
-
-    Raises:
-        UsageError: an unknown format.
-    """
+    """SQL of microseconds since 1970 UTC, from SQL of a text; NULL where it is no time."""
     if time_format == "iso":
         return f"iso_us({text})"
     factors = {"unix": "1e6", "unix-ms": "1e3", "unix-us": "1e0"}
@@ -69,11 +63,7 @@ def typed_time(column: str) -> str:
 
 
 def check_time_format(database: Database, time_format: str) -> None:
-    """See that a format is one.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """See that a format is one."""
     try:
         database.rows(f"SELECT {read_time(literal(''), time_format)}")
     except StorageError as error:

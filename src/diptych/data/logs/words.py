@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from diptych.data.logs.schema import UNKNOWN
 
-__all__ = ["ACTION_WORDS", "BOT_WORDS", "DEVICE_WORDS", "MISSING_WORDS", "NO_BOT", "YES_WORDS", "printable"]
-
 MISSING_WORDS = (
     "null",
     "NULL",

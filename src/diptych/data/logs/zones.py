@@ -11,15 +11,9 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.data.logs.database import Database
 
-__all__ = ["check_zone", "moment"]
-
 
 def check_zone(database: Database, name: str) -> None:
-    """See that a zone exists, with its name in the usual capitals.
-
-    Raises:
-        UsageError: it does not; the hint has the nearest names.
-    """
+    """See that a zone exists, with its name in the usual capitals."""
     names = [row[0] for row in database.rows("SELECT name FROM pg_timezone_names()")]
     if name in names:
         return
@@ -31,11 +25,7 @@ def check_zone(database: Database, name: str) -> None:
 
 
 def moment(database: Database, text: str, zone: str) -> int:
-    """Microseconds of an ISO 8601 date or time; one that names no zone is in ``zone``.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Microseconds of an ISO 8601 date or time; one that names no zone is in ``zone``."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

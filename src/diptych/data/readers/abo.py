@@ -25,8 +25,6 @@ from diptych.data.lines import numbered_lines
 from diptych.data.product_listings import FIELDS, Listing, listings_of
 from diptych.data.readers.declaration import READERS, Reader
 
-__all__ = ["read_abo"]
-
 _ORDER = "description,bullets,name"
 _PLACES = ("", "abo-listings", "abo-images-small")
 
@@ -86,30 +84,7 @@ def read_abo(
     missing: Literal["error", "skip", "none"] = "error",
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read listings as one picture and one caption each.
-
-    Args:
-        path: the folder that holds ``listings/`` and ``images/``, or the archives' folders with them.
-        images: the folder of pictures, when it is not ``images/small``.
-        caption: fields in order of preference: ``description`` (the product description), ``bullets``
-            (all bullet points, one after the other) and ``name``. The first that a listing has in the
-            language is its caption; one field alone means no other will do.
-        language: a language (``en`` is also ``en_GB`` and ``en_IN``, whichever comes first in the
-            listing) or a language with its country.
-        split_file: lines of item id and split; items it does not name are left out and counted.
-        validation: share assigned to ``val`` where there is no split file. It goes by a hash of the main
-            picture, so that listings with the same picture are never in two splits.
-        test: share assigned to ``test``.
-        duplicates: an item listed again (by another shop or country) is left out and counted, or an error.
-        missing: main pictures that ``images.csv.gz`` does not name are an error, or their listings are left out and
-            counted, or with ``none`` kept without a picture, as are then listings that have no main picture at all.
-        skip_bad_captions: leave out listings whose caption has no letter, and count them.
-
-    Raises:
-        UsageError: an option is something else.
-        DataError: a file is missing or not as it should be; the message names its line.
-        CaptionError: a caption without letters; the message names its line.
-    """
+    """Read listings as one picture and one caption each."""
     order = [part.strip() for part in caption.split(",")]
     for what, value, known in (
         ("duplicates", duplicates, ("first", "error")),

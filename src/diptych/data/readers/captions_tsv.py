@@ -29,8 +29,6 @@ from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.stored import Stored, StoredWriter, stored
 
-__all__ = ["read_captions_tsv"]
-
 _VERSION = 1
 _ENDINGS = (".tsv", ".tsv.gz")
 
@@ -95,34 +93,7 @@ def read_captions_tsv(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read tables of captions and addresses with what was fetched of their pictures.
-
-    Args:
-        path: a table (.tsv, .csv, also gzipped), or a folder of .tsv files.
-        images: the folder of pictures, or of a folder ``train``, ``val`` … for each table; ``images/``
-            beside the table, else the table's own folder, when not given.
-        image_column: column with each picture's file, below the folder; recognised by its name.
-        caption_column: column of captions; recognised by its name.
-        quotes: whether fields may be in quotation marks; in CSV files they may, in TSV files not.
-        first_number: the number of the first line's picture, where pictures are called by numbers.
-        missing: lines without a picture are an error, or left out and counted.
-        split: the split of all; as the file's name says it (``Train_GCC-training.tsv``) when not given.
-        validation: share of pictures in ``val`` where no name says a split, by a hash of the file's name.
-        test: share of pictures in ``test`` where no name says a split.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        centric: what the pictures show, ``"scene"`` or ``"object"``.
-
-    Returns:
-        A Collection whose ids are the pictures' files; ids, captions, splits and records (line and
-        address) are columns. Lines of one picture that follow each other are its captions.
-
-    Raises:
-        UsageError: a column that does not exist, or an option is something else.
-        DataError: pictures are missing or belong to no line, or a line is not as it should be.
-        ImageError: a file that leads out of the folder.
-        CaptionError: an empty caption; the message names its line.
-        StorageError: the cache folder cannot be written.
-    """
+    """Read tables of captions and addresses with what was fetched of their pictures."""
     if missing not in ("error", "skip"):
         raise UsageError(f"missing is {missing!r}", "error or skip")
     check_shares(validation, test)

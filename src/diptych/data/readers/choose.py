@@ -9,8 +9,6 @@ from diptych.core.errors import DataError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers.declaration import READERS
 
-__all__ = ["read_collection"]
-
 
 def read_collection(path: Path | str, reader: str | None = None, **options: Any) -> Collection:
     """Read a dataset.

@@ -22,8 +22,6 @@ from diptych.data.loading import read_ahead
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
 
-__all__ = ["read_cub"]
-
 _FOLDER = "CUB_200_2011"
 _LISTS = ("images.txt", "classes.txt", "image_class_labels.txt", "train_test_split.txt")
 _TEXTS = ("text_c10", "cvpr2016_cub/text_c10", "birds/text_c10", "text")
@@ -125,26 +123,7 @@ def read_cub(
     max_captions: int | None = None,
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read CUB-200-2011 with captions.
-
-    Args:
-        path: ``CUB_200_2011``, or the folder that holds it.
-        images: the folder of pictures by class; ``images/`` of ``CUB_200_2011`` when not given.
-        captions: the folder of captions by class; ``text_c10`` or ``cvpr2016_cub/text_c10`` in
-            ``CUB_200_2011`` or beside it when not given.
-        split_file: a CSV or TSV file with a column of file names and one of splits, in place of
-            ``train_test_split.txt``.
-        max_captions: keep the first so many captions of each image.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-
-    Returns:
-        A Collection whose records hold ``class`` and ``species``, object-centric.
-
-    Raises:
-        UsageError: ``split_file`` without such columns.
-        DataError: a list or folder that is missing, lists that disagree, images without captions.
-        CaptionError: an empty caption; the message names it.
-    """
+    """Read CUB-200-2011 with captions."""
     root = _root(Path(path))
     names = _numbered(root / "images.txt")
     for name in names.values():

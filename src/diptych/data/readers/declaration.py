@@ -9,8 +9,6 @@ from pathlib import Path
 from diptych.core.registry import Registry
 from diptych.data.collection import Collection
 
-__all__ = ["READERS", "Reader"]
-
 
 @dataclass(frozen=True)
 class Reader:

@@ -22,8 +22,6 @@ from diptych.data.lines import numbered_lines
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering
 
-__all__ = ["read_fashion200k"]
-
 _CATEGORIES = ("dress", "jacket", "pants", "skirt", "top")
 _SPLITS = ("train", "test")
 _ENDING = "_detect_all.txt"
@@ -89,26 +87,7 @@ def read_fashion200k(
     encoding: str = "utf-8",
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read the official files of labels.
-
-    Args:
-        path: the folder that holds ``labels/`` and ``women/``.
-        images: the folder that holds ``women/``, when it is another.
-        pictures: every picture, or the ``first`` of each product in the order of the files.
-        validation: share of the training products assigned to ``val``, by a hash of the product; the
-            official files have no such split.
-        encoding: of the files of labels.
-        skip_bad_captions: leave out empty descriptions, and count them, instead of failing.
-
-    Returns:
-        A Collection whose pictures each have their product's description as a caption of their own: the
-        same text of another picture does not count as a picture's caption.
-
-    Raises:
-        UsageError: ``pictures`` or ``validation`` is something else.
-        DataError: files of labels or the folder of pictures are missing, or a line is not as it should be.
-        CaptionError: an empty description; the message names its line.
-    """
+    """Read the official files of labels."""
     if pictures not in _PICTURES:
         raise UsageError(f"pictures is {pictures!r}", f"one of {', '.join(_PICTURES)}")
     check_shares(validation, 0.0)

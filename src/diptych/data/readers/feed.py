@@ -23,8 +23,6 @@ from diptych.data.product_pictures import check_missing, picture_folder
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.taxonomy import SEPARATOR, read_taxonomy
 
-__all__ = ["read_feed"]
-
 _ATTRIBUTES = ("brand", "color", "colour", "size", "material", "pattern", "gender", "age_group")
 _COLUMNS = {"product_type": "product_type", "google": "google_product_category"}
 _OWN = {"id", "title", "attributes", "picture_address", "category_path", "category_paths", "product"}
@@ -141,27 +139,8 @@ def read_feed(
     """Read a product feed as products with a title, attributes and category paths.
 
     Args:
-        path: the feed, plain or gzipped, or the folder that holds it and nothing of its like.
-        images: the folder of pictures, named as :func:`~diptych.data.products.picture_name` says; ``images/`` beside
-            the feed when not given.
-        categories: the column that says where a product belongs, ``product_type`` or ``google``
-            (``google_product_category``); product types when not given, the other where there are none.
-        taxonomy: the file that says the paths of category ids.
-        separator: between the names of a product type.
-        keep: further columns that records keep, separated by commas, e.g. ``price,link``.
-        missing: products without a picture are kept without one, are an error, or are left out.
         duplicates: a product's id in a second row is an error, the row is left out, or its category paths join the
             first's.
-        validation: share of the products assigned to ``val``, by a hash of their ``item_group_id``, else their id.
-        test: share assigned to ``test``.
-        delimiter: of a table, comma, tab, semicolon or bar; recognised from the header when not given.
-        quotes: whether fields of a table may stand in double quotes; ``false`` takes them as they are (``24" TV``).
-        encoding: of a table.
-        skip_bad_lines: leave out rows with more or fewer fields than the header, and count them, instead of failing.
-
-    Raises:
-        UsageError: an option is something else, or columns are missing.
-        DataError: the feed cannot be read, or a row is not as it should be; the message names its line.
     """
     if categories not in (None, *_COLUMNS):
         raise UsageError(f"categories is {categories!r}", f"one of {', '.join(_COLUMNS)}")

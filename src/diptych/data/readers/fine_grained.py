@@ -18,8 +18,6 @@ from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
 from diptych.data.readers.karpathy import karpathy_files, read_karpathy
 
-__all__ = ["read_fine_grained"]
-
 _ENDING = "_FG_ann.json"
 _NAMES = {"MSCOCO": "coco-fg", "Flickr30K": "flickr30k-fg"}
 
@@ -58,21 +56,7 @@ def read_fine_grained(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read fine-grained captions as the split ``test``.
-
-    Args:
-        path: ``MSCOCO_FG_ann.json``, ``Flickr30K_FG_ann.json`` (or ``.json.gz``), or a folder with one of them.
-        images: the folder of pictures; ``images/`` beside the file when not given.
-        karpathy: Karpathy's JSON of the same dataset; images and sentences then have his ids and order.
-        ending: what the pictures' file names end in; not used with ``karpathy``.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        centric: what the pictures show, ``"scene"`` or ``"object"``; known of these datasets.
-
-    Raises:
-        UsageError: another ``centric``.
-        DataError: not such a file, a picture or sentence that Karpathy's JSON does not have.
-        CaptionError: an empty caption; the message names it.
-    """
+    """Read fine-grained captions as the split ``test``."""
     file = _find(Path(path))
     document = _load(file)
     folder = first_folder(images, (file.parent / "images",), "--images") or file.parent

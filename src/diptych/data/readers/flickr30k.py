@@ -20,8 +20,6 @@ from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
 from diptych.data.readers.karpathy import karpathy_files
 
-__all__ = ["read_flickr30k"]
-
 _TOKENS = ("results_20130124.token", "Flickr8k.token.txt", "results.csv", "flickr30k_images/results.csv")
 _IMAGES = (
     *("flickr30k-images", "flickr30k_images/flickr30k_images", "flickr30k_images"),
@@ -113,22 +111,7 @@ def read_flickr30k(
     max_captions: int | None = None,
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read Flickr30k or Flickr8k in their authors' form.
-
-    Args:
-        path: the file of tokens, or its folder.
-        images: the folder of pictures; ``flickr30k-images`` or its like beside the file when not given.
-        splits: the folder with the lists of splits; ``flickr30k_entities`` or the file's own folder when
-            not given. Images that no list names are left out and counted; without any lists every image
-            is in the split ``all``.
-        max_captions: keep the first so many captions of each image.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-
-    Raises:
-        DataError: no such file or folder, a line that is none, an image in two splits, listed images
-            without captions.
-        CaptionError: an empty caption; the message names it.
-    """
+    """Read Flickr30k or Flickr8k in their authors' form."""
     file = _find_tokens(Path(path))
     base = file.parent
     texts: dict[str, list[tuple[str, str]]] = {}

@@ -13,15 +13,9 @@ from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
 
-__all__ = ["Gathering", "first_folder"]
-
 
 class Gathering:
-    """A collection in the making; pictures are files below one folder.
-
-    Args:
-        skip_bad_captions: leave out captions that cannot be used, and count them, instead of failing.
-    """
+    """A collection in the making; pictures are files below one folder."""
 
     def __init__(self, skip_bad_captions: bool) -> None:
         self._skip = skip_bad_captions
@@ -42,19 +36,7 @@ class Gathering:
         ids: Iterable[str] | None = None,
         said_in: str = "",
     ) -> None:
-        """One image with its captions.
-
-        Args:
-            name: the picture's file below the folder, and the image's id.
-            split: its split.
-            texts: its captions, as they were found.
-            record: what else is known of it.
-            ids: the captions' ids; the name with ``#0``, ``#1``, … when not given.
-            said_in: where the captions were found, for errors.
-
-        Raises:
-            CaptionError: a caption that cannot be used; the message names it.
-        """
+        """One image with its captions."""
         row = len(self._names)
         self._names.append(name)
         self._splits.append(split)
@@ -98,11 +80,7 @@ class Gathering:
 
 
 def first_folder(given: Path | str | None, candidates: Iterable[Path], flag: str) -> Path | None:
-    """The folder that was given, else the first of the candidates that is there; None where none is.
-
-    Raises:
-        DataError: the given one is not there.
-    """
+    """The folder that was given, else the first of the candidates that is there; None where none is."""
     if given is not None:
         folder = Path(given)
         if not folder.is_dir():

@@ -24,8 +24,6 @@ from diptych.data.readers.declaration import READERS, Reader
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["read_huggingface"]
-
 _CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentences", "sentence", "answer")
 
 
@@ -93,23 +91,7 @@ def read_huggingface(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read a Hugging Face dataset from a ``save_to_disk`` folder or by hub name.
-
-    Args:
-        path: the folder, or a hub name such as ``nlphuji/flickr30k``.
-        image_column: the column of pictures; the first of type Image when not given.
-        caption_column: the column of captions; recognised when not given.
-        split_column: a column of split names, where the table's own splits are not the real ones
-            (``nlphuji/flickr30k`` keeps Karpathy's in ``split``).
-        config: the hub configuration's name.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
-
-    Raises:
-        MissingExtraError: ``datasets`` is not installed.
-        UsageError: a column that does not exist, or another ``centric``.
-        CaptionError: an empty caption; the message names its row.
-    """
+    """Read a Hugging Face dataset from a ``save_to_disk`` folder or by hub name."""
     datasets = require("datasets", "datasets", "reading Hugging Face datasets")
     tables = _tables(Path(path), config)
     ids: list[str] = []

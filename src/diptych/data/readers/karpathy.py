@@ -24,8 +24,6 @@ from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.regions import RegionSource, open_regions, region_rows
 
-__all__ = ["karpathy_files", "read_karpathy"]
-
 _OWN_KEYS = {"filename", "filepath", "split", "sentences", "sentids"}
 _OWN_SENTENCE_KEYS = {"raw", "sentid", "imgid", "tokens"}
 _HUGGING_FACE = {"dataset_info.json", "dataset_dict.json"}
@@ -79,25 +77,7 @@ def read_karpathy(
     region_ids: Path | str | None = None,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read a Karpathy-style JSON file, or the folder that holds one.
-
-    Args:
-        path: ``dataset_*.json`` (or ``.json.gz``), or its folder.
-        images: the folder of pictures; ``images/`` beside the JSON when not given.
-        restval: whether COCO's ``restval`` images belong to ``train``.
-        max_captions: keep the first so many captions of each image (published COCO tables use 5).
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        regions: an .npy file of region features that stand for the pictures; see
-            :mod:`diptych.data.regions`.
-        region_ids: a text file with the image of each row of ``regions``; they are in the order of the
-            JSON when not given.
-        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
-
-    Raises:
-        UsageError: ``region_ids`` without ``regions``, or another ``centric``.
-        DataError: features that do not fit the images, not JSON, not Karpathy's, an image without file name or split.
-        CaptionError: an empty caption; the message names it.
-    """
+    """Read a Karpathy-style JSON file, or the folder that holds one."""
     file = _json_file(Path(path))
     document = _load(file)
     folder = _image_folder(file, images)

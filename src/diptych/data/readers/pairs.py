@@ -22,8 +22,6 @@ from diptych.data.images import FolderSource
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 
-__all__ = ["read_pairs"]
-
 _IMAGE_COLUMNS = ("image", "filename", "file_name", "image_path", "filepath", "path")
 _CAPTION_COLUMNS = ("caption", "text", "sentence", "title", "description")
 _SUFFIXES = (".csv", ".tsv", ".jsonl")
@@ -90,24 +88,7 @@ def read_pairs(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read a folder of pictures with a CSV, TSV or JSONL file of captions.
-
-    Args:
-        path: the file, or the folder that holds it.
-        images: the folder of pictures; ``images/`` beside the file, else the file's own folder.
-        image_column: column of file names; recognised when not given.
-        caption_column: column of captions; recognised when not given.
-        split_column: column of split names; without it, images are assigned by a hash of their name.
-        validation: share of images assigned to ``val`` when there is no split column.
-        test: share of images assigned to ``test`` when there is no split column.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
-
-    Raises:
-        UsageError: a column that does not exist, or another ``centric``.
-        DataError: no rows, or rows of one image in different splits.
-        CaptionError: an empty caption; the message names its line.
-    """
+    """Read a folder of pictures with a CSV, TSV or JSONL file of captions."""
     check_shares(validation, test)
     file = _find_file(Path(path))
     folder = Path(images) if images is not None else file.parent / "images"

@@ -19,8 +19,6 @@ from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.regions import RegionSource, open_regions
 
-__all__ = ["read_precomp"]
-
 _NAMES = {"dev": "val"}
 _ORDER = ("train", "dev", "test")
 _COPIES = 5
@@ -58,21 +56,7 @@ def _captions(file: Path) -> list[str]:
 def read_precomp(
     path: Path | str, skip_bad_captions: bool = False, centric: Centric | None = None
 ) -> Collection:
-    """Read a folder of precomputed features.
-
-    Args:
-        path: the folder.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
-
-    Returns:
-        A Collection whose images are region features; ids are ``SPLIT-ROW``.
-
-    Raises:
-        UsageError: another ``centric``.
-        DataError: no such files, features of another shape, or captions that are no multiple of images.
-        CaptionError: an empty caption; the message names its line.
-    """
+    """Read a folder of precomputed features."""
     folder = Path(path)
     names = _splits(folder)
     if not names:

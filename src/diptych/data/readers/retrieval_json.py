@@ -22,8 +22,6 @@ from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
 from diptych.data.readers.karpathy import karpathy_files
 
-__all__ = ["read_retrieval_json"]
-
 _SPLITS = {"train": "train", "val": "val", "valid": "val", "dev": "val", "test": "test"}
 _PART = re.compile(r"(^|[_.-])(train|valid|val|dev|test)(?=$|[_.-])")
 _OWN_KEYS = {"image", "caption"}
@@ -149,25 +147,7 @@ def read_retrieval_json(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read lists of pictures and captions: one file, or the files of a dataset's splits in a folder.
-
-    Args:
-        path: the file or the folder.
-        images: the folder that the lists' file names begin at; ``images/`` beside the lists, else their own
-            folder, when not given.
-        dataset: whose lists to read, of several in the folder: what their names share without the split.
-        split: the split of a single file whose name does not say it.
-        remove_prefix: what to take off the beginning of every file name, where lists hold whole paths.
-        max_captions: keep the first so many captions of each image.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        centric: what the pictures show, ``"scene"`` or ``"object"``; known of well-known datasets.
-
-    Raises:
-        UsageError: several datasets in the folder, no split in the file's name, another ``centric``.
-        DataError: not such a list, an entry without image or caption, a picture in two splits.
-        ImageError: a file name that leads outside the folder.
-        CaptionError: an empty caption; the message names it.
-    """
+    """Read lists of pictures and captions: one file, or the files of a dataset's splits in a folder."""
     path = Path(path)
     name, files = _chosen(path, dataset, split)
     found: dict[str, _Image] = {}

@@ -24,8 +24,6 @@ from diptych.data.shards.files import holds_shards, is_pattern
 from diptych.data.shards.source import PLACES
 from diptych.data.stored import StoredWriter, stored
 
-__all__ = ["read_webdataset"]
-
 _VERSION = 1
 
 
@@ -60,29 +58,8 @@ def read_webdataset(
     """Read shards of a folder, or of a pattern such as ``shards/train-{000..012}.tar``.
 
     Args:
-        path: the folder (with folders in it), one shard, or a pattern with braces or stars.
         caption: where captions are, in ``txt`` or ``json`` files; in the first, else in the second, when
             not given.
-        caption_key: the key of captions in JSON files, a text or a list of texts.
-        caption_lines: whether every line of a ``txt`` file is a caption.
-        picture: ending of the pictures; any known one when not given.
-        split: the split of all; as names of shards or folders say it when not given.
-        validation: share of samples in ``val`` where no name says a split, by a hash of their id.
-        test: share of samples in ``test`` where no name says a split.
-        missing: samples without picture or caption are an error, or left out and counted.
-        truncated: shards that are cut off are an error, or used up to there and counted.
-        skip_bad_captions: leave out empty captions, and count them, instead of failing.
-        centric: what the pictures show, ``"scene"`` or ``"object"``.
-
-    Returns:
-        A Collection with ids ``SHARD/KEY``; its ids, captions, splits and records are columns.
-
-    Raises:
-        UsageError: an option is something else.
-        DataError: shards are missing, compressed, damaged or cut off, a name in one leads out of it, a
-            key is there twice, or a sample is not as it should be; the message names shard and byte.
-        CaptionError: an empty caption; the message names its sample.
-        StorageError: the cache folder cannot be written.
     """
     path = Path(path)
     options = IndexOptions(

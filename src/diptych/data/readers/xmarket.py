@@ -24,8 +24,6 @@ from diptych.data.product_pictures import check_missing, picture_folder
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.xmarket_records import ATTRIBUTES, attributes_in, largest_picture, path_in
 
-__all__ = ["read_xmarket"]
-
 _NAMES = re.compile(r"metadata_([a-z]{2})_([^.]+)\.json(?:\.gz)?")
 _ATTRIBUTES = "overview,details"
 
@@ -100,28 +98,7 @@ def read_xmarket(
     test: float = 0.15,
     skip_bad_lines: bool = False,
 ) -> Collection:
-    """Read files of metadata as products with a title, attributes and a category path.
-
-    Args:
-        path: a file, or the folder of several.
-        images: the folder of pictures, named as :func:`~diptych.data.products.picture_name` says; ``images/`` beside
-            the files when not given.
-        market: two letters, where the folder has several markets.
-        categories: names of files to read, separated by commas; all when not given.
-        attributes: what are attributes, separated by commas: ``overview`` (``overviewFeatures``: brand, colour, …),
-            ``details`` (``productDetails``) and ``features`` (sentences), or ``all``. Which ones the thesis took is
-            not said.
-        missing: products without a picture are kept without one, are an error, or are left out.
-        duplicates: what becomes of a product that is listed again, say in another file of the market: its category
-            paths join those of the first line, it is left out, or it is an error.
-        validation: share of the products assigned to ``val``, by a hash of their id.
-        test: share assigned to ``test``.
-        skip_bad_lines: leave out lines that hold no product, and count them, instead of failing.
-
-    Raises:
-        UsageError: an option is something else, or the folder has several markets and none was chosen.
-        DataError: a line is no product, or a picture is missing where that is an error.
-    """
+    """Read files of metadata as products with a title, attributes and a category path."""
     wanted = (
         list(ATTRIBUTES) if attributes == "all" else [part.strip() for part in str(attributes).split(",")]
     )

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["PAINTERS", "paint_background", "smooth_noise"]
-
 Array = np.ndarray
 
 

@@ -25,8 +25,6 @@ from diptych.data.scenes.words import (
     SIZE_WORDS,
 )
 
-__all__ = ["Caption", "plan_topics", "write_caption", "write_captions"]
-
 _WITHHELD = 2
 _MOST_TOPICS = 3
 _REPEATED = 0.4
@@ -49,11 +47,7 @@ class Caption:
 
 
 def write_captions(facts: Mapping[str, str], chance: random.Random, k: int = 5) -> list[Caption]:
-    """Write ``k`` captions of the scene with these facts.
-
-    Raises:
-        UsageError: k is less than 1.
-    """
+    """Write ``k`` captions of the scene with these facts."""
     captions = []
     for topics in plan_topics(facts, chance, k):
         states = (*SHARED, *(key for topic in topics for key in TOPICS[topic]))

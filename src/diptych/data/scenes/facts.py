@@ -12,28 +12,6 @@ from dataclasses import dataclass
 
 from diptych.core.errors import DataError
 
-__all__ = [
-    "BACKGROUNDS",
-    "COLOURS",
-    "COUNTS",
-    "DESCRIBABLE",
-    "FACT_VALUES",
-    "FRAMES",
-    "LIGHTS",
-    "MATERIALS",
-    "NEVER_DESCRIBED",
-    "PLACES",
-    "RELATIONS",
-    "ROLES",
-    "SHAPES",
-    "SHARED",
-    "SIZES",
-    "TINTS",
-    "TOPICS",
-    "Described",
-    "described",
-]
-
 SHAPES = (
     "circle", "square", "triangle", "star", "heart", "cross",
     "ring", "crescent", "arrow", "flower", "drop", "hexagon",
@@ -112,15 +90,7 @@ class Described:
 
 
 def described(facts: Mapping[str, str], states: Sequence[Collection[str]]) -> Described:
-    """Sort the keys of one image by who states them.
-
-    Args:
-        facts: key -> value, as in ``Collection.records[i]["facts"]``.
-        states: per caption the keys it states, as in ``Collection.caption_records[j]["states"]``.
-
-    Raises:
-        DataError: a caption states a key that is no fact of this image.
-    """
+    """Sort the keys of one image by who states them."""
     for position, stated in enumerate(states):
         if strange := sorted(set(stated) - set(facts)):
             raise DataError(

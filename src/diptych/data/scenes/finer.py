@@ -16,25 +16,13 @@ from diptych.data.collection import Collection
 from diptych.data.scenes.captions import write_caption
 from diptych.data.scenes.facts import TOPICS
 
-__all__ = ["finer"]
-
 
 def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collection:
     """The same scenes with captions that state more facts.
 
     Args:
-        collection: scenes.
-        topics: how many further topics each caption states; fewer where its scene has no more.
         seed: of what is added and how it is worded. A caption is a function of (seed, its id, its facts), so it
             is the same in the whole collection, in a split and in any order.
-
-    Returns:
-        A collection with the same images, ids and splits; ``caption_records[j]["states"]`` lists all keys that
-        the new caption j states, those of the old one first.
-
-    Raises:
-        UsageError: fewer than one topic is asked for.
-        DataError: the collection's facts are not known: it is not one of scenes.
     """
     if topics < 1:
         raise UsageError(f"{topics} further topics per caption were asked for", "give topics=1 or more")

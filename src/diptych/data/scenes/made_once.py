@@ -14,8 +14,6 @@ from typing import Any
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json
 
-__all__ = ["HEADER", "Wanted", "found", "header_of", "refuse_strange", "sizes_hold"]
-
 HEADER = "dataset.json"
 
 
@@ -63,11 +61,7 @@ def sizes_hold(folder: Path, sizes: Iterable[tuple[str, int]]) -> bool:
 
 
 def refuse_strange(folder: Path, wanted: Wanted) -> None:
-    """Let nothing be replaced but an empty folder or a damaged copy of what is wanted.
-
-    Raises:
-        UsageError: it is a file, holds other files, or the same dataset of other parameters.
-    """
+    """Let nothing be replaced but an empty folder or a damaged copy of what is wanted."""
     if not folder.exists():
         return
     if not folder.is_dir():

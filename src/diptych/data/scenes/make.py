@@ -16,13 +16,78 @@ from diptych.core.errors import UsageError
 from diptych.core.files import atomic_folder, cache_root, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
-from diptych.data.scenes.chunks import Chunk, make_chunks
+from diptych.data.scenes.captions import write_captions
+from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.made_once import HEADER, Wanted, found, refuse_strange
-from diptych.data.scenes.processes import available_cores
-from diptych.data.scenes.world import OBJECTS, SPLITS
+from diptych.data.scenes.processes import answer_lines, available_cores, in_order
+from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
 
-__all__ = ["DATASET_FILE", "VERSION", "make_scenes"]
+_PROGRAM = "from diptych.data.scenes.make import serve; serve()"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Scenes ``start`` to ``stop`` of one split, of a dataset with ``before`` scenes ahead of the split.
+
+    ``folder`` holds a folder for the split; the pictures go there. ``objects`` are the least and the most
+    objects of a scene.
+    """
+
+    seed: int
+    k: int
+    size: int
+    split: str
+    start: int
+    stop: int
+    before: int
+    folder: str
+    objects: tuple[int, int] = OBJECTS
+
+
+def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
+    """Draw the scenes of one chunk and describe them: one entry of ``dataset.json`` per scene."""
+    images = []
+    for index in range(chunk.start, chunk.stop):
+        name = (chunk.seed, chunk.split, index)
+        world = world_of(*name, chunk.objects)
+        facts = world.facts()
+        filename = f"{chunk.split}/{index:06}.png"
+        picture = draw_world(world, generator(*name, "picture"), chunk.size)
+        # noise does not compress: level 1 is about as small as level 9 here, and several times faster
+        picture.save(Path(chunk.folder, filename), "PNG", compress_level=1)
+        image = chunk.before + index
+        sentences = [
+            {
+                "raw": caption.text,
+                "sentid": image * chunk.k + number,
+                "imgid": image,
+                "states": list(caption.states),
+            }
+            for number, caption in enumerate(write_captions(facts, generator(*name, "captions"), chunk.k))
+        ]
+        images.append(
+            {
+                "filename": filename,
+                "imgid": image,
+                "split": chunk.split,
+                "sentids": [sentence["sentid"] for sentence in sentences],
+                "facts": facts,
+                "sentences": sentences,
+            }
+        )
+    return images
+
+
+def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
+    """Make chunks, in this process (``workers`` = 1) or in others, and yield their entries in order."""
+    return in_order(make_chunk, chunks, workers, _PROGRAM)
+
+
+def serve() -> None:
+    """What another process runs: a chunk per line of standard input, a line of entries for each."""
+    answer_lines(lambda given: make_chunk(Chunk(**given)))
+
 
 VERSION = 1
 """Raised whenever the same seed would give other pictures or captions; part of the cache's key."""
@@ -101,24 +166,7 @@ def make_scenes(
     """Make a dataset of scenes, or find the one made earlier: PNG files and ``dataset.json``.
 
     Args:
-        folder: where to; None is the cache, under a name that stands for all parameters.
-        n_train: scenes to train on. No two splits share a world.
-        n_val: scenes to choose by.
-        n_test: scenes to report on.
-        seed: the same seed gives the same pictures and captions, whatever ``workers`` is.
-        k: captions per image.
         size: side of the square pictures, in pixels.
-        objects: how many a picture shows, 1 to 4, or the least and the most of them. With 1, pictures are
-            object-centric: captions describe the one object and where it is.
-        workers: processes; None takes every available core, or this process alone for few scenes.
-
-    Returns:
-        The folder, whole: ``dataset.json`` in Karpathy's layout, with the facts of every image and
-        the keys of the facts that every sentence states, and ``train/000000.png`` and so on.
-
-    Raises:
-        UsageError: counts, k, size or objects are out of range, or ``folder`` holds something else.
-        StorageError: it could not be written; nothing half-made is left under its name.
     """
     parameters = _Parameters(n_train, n_val, n_test, seed, k, size, _range_of(objects))
     parameters.check()
@@ -155,11 +203,7 @@ def make_scenes(
 
 
 def _range_of(objects: int | Sequence[int]) -> tuple[int, int]:
-    """The least and the most objects of a scene.
-
-    Raises:
-        UsageError: neither a number nor two.
-    """
+    """The least and the most objects of a scene."""
     both = (objects, objects) if isinstance(objects, int) else tuple(objects)
     if len(both) != 2:
         raise UsageError(

@@ -24,8 +24,6 @@ from diptych.core.errors import DiptychError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["answer_lines", "ask", "available_cores", "in_order", "start", "stop"]
-
 Job = TypeVar("Job", bound="DataclassInstance")
 Made = list[dict[str, Any]]
 
@@ -36,18 +34,7 @@ def available_cores() -> int:
 
 
 def in_order(do: Callable[[Job], Made], jobs: Sequence[Job], workers: int, program: str) -> Iterator[Made]:
-    """Do jobs, in this process (``workers`` = 1) or in others, and yield what they made in order.
-
-    Args:
-        do: a job to a list of objects that JSON can hold.
-        jobs: dataclasses whose fields JSON can hold.
-        workers: how many processes.
-        program: what they run, in Python: it calls :func:`answer_lines`.
-
-    Raises:
-        OSError: something could not be written, here or there.
-        DiptychError: another process ended without an answer.
-    """
+    """Do jobs, in this process (``workers`` = 1) or in others, and yield what they made in order."""
     workers = min(workers, len(jobs))
     if workers <= 1:
         yield from map(do, jobs)
@@ -95,12 +82,7 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 
 def ask(process: subprocess.Popen[str], job: DataclassInstance) -> Made:
-    """What a process makes of a job.
-
-    Raises:
-        OSError: it could not be written there.
-        DiptychError: the process ended without an answer.
-    """
+    """What a process makes of a job."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

@@ -15,27 +15,9 @@ from diptych.data.scenes.finer import finer as with_finer_captions
 from diptych.data.scenes.make import DATASET_FILE, VERSION, make_scenes
 from diptych.data.scenes.world import OBJECTS
 
-__all__ = ["read_scenes", "scenes"]
-
 
 def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
-    """Read what :func:`make_scenes` made.
-
-    Args:
-        folder: with its ``dataset.json``.
-        finer: how many further topics every caption states (:func:`diptych.data.scenes.finer.finer`); 0 leaves
-            captions as they were made.
-
-    Returns:
-        A Collection with splits train, val and test; ``records[i]["facts"]`` maps each fact key of
-        image i to its value, ``caption_records[j]["states"]`` lists the keys that caption j states.
-        Pictures of one object each are object-centric.
-
-    Raises:
-        UsageError: ``finer`` is no such number.
-        StorageError: there is no ``dataset.json``, or it is not JSON.
-        DataError: it holds no scenes, or scenes of another version.
-    """
+    """Read what :func:`make_scenes` made."""
     if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
         raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
     path = Path(folder) / DATASET_FILE

@@ -7,18 +7,6 @@ read back from its text.
 
 from __future__ import annotations
 
-__all__ = [
-    "BACKGROUND_PHRASES",
-    "COLOUR_WORDS",
-    "COUNT_WORDS",
-    "MATERIAL_WORDS",
-    "PLACE_PHRASES",
-    "RELATION_INVERSE",
-    "RELATION_PHRASES",
-    "SHAPE_WORDS",
-    "SIZE_WORDS",
-]
-
 Words = dict[str, tuple[str, ...]]
 
 SHAPE_WORDS: Words = {

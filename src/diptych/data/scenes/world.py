@@ -30,19 +30,6 @@ from diptych.data.scenes.facts import (
     TINTS,
 )
 
-__all__ = [
-    "OBJECTS",
-    "SPLITS",
-    "SceneObject",
-    "World",
-    "generator",
-    "home_split",
-    "place",
-    "relation",
-    "sample_world",
-    "world_of",
-]
-
 SPLITS = ("train", "val", "test")
 
 OBJECTS = (2, 4)
@@ -135,9 +122,6 @@ def world_of(seed: int, split: str, index: int, objects: tuple[int, int] = OBJEC
     """World ``index`` of ``split``: the first of its generator's worlds whose home is that split.
 
     ``objects`` is as for :func:`sample_world`.
-
-    Raises:
-        UnknownNameError: there is no such split.
     """
     if split not in SPLITS:
         raise UnknownNameError("split of scenes", split, SPLITS)

@@ -13,8 +13,6 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.data.assigned import SPLIT_WORDS
 
-__all__ = ["MAX_SHARDS", "Shard", "find_shards", "holds_shards", "is_pattern"]
-
 MAX_SHARDS = 1_000_000
 """Patterns that stand for more files are refused."""
 
@@ -82,12 +80,7 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def find_shards(path: Path) -> list[Shard]:
-    """The shards below a folder, of a pattern, or a single one, in the order of their names.
-
-    Raises:
-        UsageError: a pattern that stands for too many files.
-        DataError: none, one that is missing, or compressed ones.
-    """
+    """The shards below a folder, of a pattern, or a single one, in the order of their names."""
     if path.is_dir():
         ends = (_ENDING, *_COMPRESSED)
         files = sorted(file for file in path.rglob("[!.]*") if file.name.endswith(ends) and not file.is_dir())

@@ -17,8 +17,6 @@ from diptych.data.shards.samples import Sample, samples_of
 from diptych.data.shards.source import MAX_TEXT_BYTES, json_object
 from diptych.data.stored import StoredWriter
 
-__all__ = ["IndexOptions", "Indexer"]
-
 
 @dataclass(frozen=True)
 class IndexOptions:
@@ -36,11 +34,7 @@ class IndexOptions:
     skip_bad_captions: bool
 
     def check(self) -> None:
-        """See that they are options.
-
-        Raises:
-            UsageError: one is something else.
-        """
+        """See that they are options."""
         for what, value, known in (
             ("caption", self.caption, (None, "txt", "json")),
             ("missing", self.missing, ("error", "skip")),
@@ -52,12 +46,7 @@ class IndexOptions:
 
 
 class Indexer:
-    """Goes through shards and writes where everything is.
-
-    Args:
-        options: what counts, and what is left out.
-        writer: takes the samples, and in the end the notes.
-    """
+    """Goes through shards and writes where everything is."""
 
     def __init__(self, options: IndexOptions, writer: StoredWriter) -> None:
         self._options, self._writer = options, writer
@@ -65,11 +54,7 @@ class Indexer:
         self._first = ""
 
     def shard(self, number: int, shard: Shard, split: str | None) -> None:
-        """Write a shard's samples.
-
-        Raises:
-            DataError: it cannot be read, is cut off, or a sample is not as it should be.
-        """
+        """Write a shard's samples."""
         options = self._options
         with _opened(shard.path) as handle:
             members = Members(shard.path, handle)
@@ -145,11 +130,7 @@ class Indexer:
         return [line for line in text.splitlines() if line.strip()] if self._options.caption_lines else [text]
 
     def finish(self, n_shards: int) -> None:
-        """Say what was left out, or refuse.
-
-        Raises:
-            DataError: samples without picture or caption, or none with both.
-        """
+        """Say what was left out, or refuse."""
         counts, n_samples = self._counts, self._writer.n_images
         no_picture, no_caption = counts["picture"], counts["caption"]
         if (no_picture or no_caption) and self._options.missing == "error":

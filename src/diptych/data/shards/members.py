@@ -15,8 +15,6 @@ from typing import BinaryIO, NamedTuple
 from diptych.core.errors import DataError
 from diptych.data.images import check_inside
 
-__all__ = ["Member", "Members"]
-
 _BLOCK = tarfile.BLOCKSIZE
 _ZEROS = bytes(_BLOCK)
 _DATA = frozenset(tarfile.REGULAR_TYPES) - {tarfile.GNUTYPE_SPARSE}
@@ -51,10 +49,6 @@ class _Damaged(Exception):
 class Members:
     """The files of one shard, in order; go through it once.
 
-    Args:
-        path: the shard.
-        handle: the shard, open for reading; it may be read from elsewhere between two members.
-
     Attributes:
         ignored: links, devices and sparse files passed over so far.
         cut: what is wrong where the shard ends too early or is damaged; None for a whole shard. Members
@@ -68,11 +62,7 @@ class Members:
         self._size = handle.seek(0, 2)
 
     def __iter__(self) -> Iterator[Member]:
-        """Members as they come.
-
-        Raises:
-            DataError: the file is no tar file at all, or a member's name leads out of it.
-        """
+        """Members as they come."""
         at = 0
         longer: dict[str, str] = {}
         while True:

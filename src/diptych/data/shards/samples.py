@@ -14,8 +14,6 @@ from diptych.core.errors import DataError
 from diptych.data.images import PICTURE_ENDINGS
 from diptych.data.shards.members import Member, Members
 
-__all__ = ["TEXT_ENDINGS", "Sample", "samples_of"]
-
 TEXT_ENDINGS = frozenset({"txt", "json", "cls"})
 """Endings of the texts of a sample: its captions, whatever else is known of it, its class."""
 
@@ -35,11 +33,7 @@ class Sample:
     parts: dict[str, Member] = field(default_factory=dict)
 
     def picture(self, ending: str | None = None) -> Member | None:
-        """The picture, or the one of that ending; None where there is none.
-
-        Raises:
-            DataError: there are several, and no ending is given.
-        """
+        """The picture, or the one of that ending; None where there is none."""
         if ending is not None:
             return self.parts.get(ending)
         found = sorted(PICTURE_ENDINGS & self.parts.keys())
@@ -52,16 +46,7 @@ class Sample:
 
 
 def samples_of(path: Path, members: Members, picture: str | None = None) -> Iterator[Sample]:
-    """The samples of a shard; of one that is cut off, those that are surely whole.
-
-    Args:
-        path: the shard, for messages.
-        members: its files.
-        picture: ending of pictures, where they have one of their own (``seg.png``).
-
-    Raises:
-        DataError: two files of one name in a sample.
-    """
+    """The samples of a shard; of one that is cut off, those that are surely whole."""
     endings = (PICTURE_ENDINGS if picture is None else {picture}) | TEXT_ENDINGS
     current: Sample | None = None
     for member in members:

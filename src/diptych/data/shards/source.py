@@ -18,8 +18,6 @@ from diptych.data.shards.files import Shard
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["MAX_TEXT_BYTES", "PLACES", "ShardRecords", "ShardSource", "json_object"]
-
 MAX_TEXT_BYTES = 1 << 20
 """Texts of a sample that are longer (1 MiB) are refused before they are read."""
 
@@ -28,11 +26,7 @@ PLACES = 7
 
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:
-    """The object that a sample's JSON file holds.
-
-    Raises:
-        DataError: it is not JSON, or no object.
-    """
+    """The object that a sample's JSON file holds."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -43,12 +37,7 @@ def json_object(content: bytes, where: str) -> dict[str, Any]:
 
 
 class ShardSource:
-    """Pictures in shards, read by position; shards are opened for every one, so that any number will do.
-
-    Args:
-        shards: the tar files.
-        places: rows of :data:`PLACES` numbers.
-    """
+    """Pictures in shards, read by position; shards are opened for every one, so that any number will do."""
 
     def __init__(self, shards: Sequence[Shard], places: NumberTable) -> None:
         self._shards, self._places = shards, places
@@ -67,11 +56,7 @@ class ShardSource:
             raise ImageError(error.message, "fetch the shard again, then read the dataset again") from None
 
     def read(self, row: int) -> Image:
-        """The picture of source row ``row``, upright, RGB.
-
-        Raises:
-            ImageError: the shard is gone or shorter, or the picture is damaged or too large.
-        """
+        """The picture of source row ``row``, upright, RGB."""
         return decode_image(*self._bytes(row))
 
     def content(self, row: int) -> str:
@@ -80,13 +65,7 @@ class ShardSource:
 
 
 class ShardRecords(Column[Mapping[str, Any]]):
-    """What a sample's JSON and class files say, read when asked for; ``shard`` is where it is from.
-
-    Args:
-        shards: the tar files.
-        places: rows of :data:`PLACES` numbers.
-        leave_out: the key of the JSON object that holds the captions.
-    """
+    """What a sample's JSON and class files say, read when asked for; ``shard`` is where it is from."""
 
     def __init__(self, shards: Sequence[Shard], places: NumberTable, leave_out: str) -> None:
         super().__init__(len(places))

@@ -10,8 +10,6 @@ from diptych.core.errors import UsageError
 from diptych.data.lines import numbered_lines
 from diptych.data.taxonomy.declaration import TAXONOMIES, Beginning, Taxonomy, TaxonomyFormat
 
-__all__ = ["read_taxonomy", "recognised_format"]
-
 _LINES = 20
 
 
@@ -26,27 +24,12 @@ def _recognised(beginning: Beginning) -> TaxonomyFormat | None:
 
 
 def recognised_format(path: Path | str) -> TaxonomyFormat | None:
-    """The format that recognises a file by its first lines; None where none does.
-
-    Raises:
-        DataError: the file is missing, or its beginning cannot be read as UTF-8.
-    """
+    """The format that recognises a file by its first lines; None where none does."""
     return _recognised(_beginning(Path(path), "utf-8"))
 
 
 def read_taxonomy(path: Path | str, format: str | None = None, **options: Any) -> Taxonomy:
-    """Read a file of categories, plain or gzipped.
-
-    Args:
-        path: the file.
-        format: its format's name; recognised from its first lines when not given.
-        options: the format's own options, e.g. ``orphans="root"``; those of text files have ``encoding``.
-
-    Raises:
-        UsageError: no format recognises the file, or an option is not one of the format's.
-        DataError: the file is missing, damaged, in another encoding, or not as its format says; the message names
-            the line.
-    """
+    """Read a file of categories, plain or gzipped."""
     path = Path(path)
     given = {key: str(value) for key, value in options.items() if value is not None}
     if format is None:

@@ -9,8 +9,6 @@ from pathlib import Path
 from diptych.core.registry import Registry
 from diptych.data.taxonomy.tree import CategoryTree
 
-__all__ = ["TAXONOMIES", "Beginning", "Taxonomy", "TaxonomyFormat"]
-
 
 @dataclass(frozen=True)
 class Taxonomy:

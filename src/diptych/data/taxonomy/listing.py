@@ -10,8 +10,6 @@ from diptych.data.products import plain_text
 from diptych.data.taxonomy.declaration import Taxonomy
 from diptych.data.taxonomy.tree import MAX_LEVELS, SEPARATOR, CategoryTree, Path
 
-__all__ = ["PathListing", "language_of", "names_of", "stem_of"]
-
 _LANGUAGE = re.compile(r"(?<![A-Za-z])([a-z]{2}[-_][A-Z]{2})(?![A-Za-z])")
 
 
@@ -27,16 +25,7 @@ def stem_of(file: File) -> str:
 
 
 def names_of(text: str, where: str, separator: str = SEPARATOR) -> Path:
-    """The names of a path, each one line of plain text.
-
-    Args:
-        text: the path; names may hold commas, ampersands, and the separator's character without the blanks.
-        where: the file and line, for errors.
-        separator: between the names.
-
-    Raises:
-        DataError: a level without a name, or more levels than a tree may have.
-    """
+    """The names of a path, each one line of plain text."""
     levels = text.count(separator) + 1
     if levels > MAX_LEVELS:
         raise DataError(f"{where} has {levels:,} levels, more than {MAX_LEVELS}", "check the separator")
@@ -49,11 +38,7 @@ def names_of(text: str, where: str, separator: str = SEPARATOR) -> Path:
 
 
 class PathListing:
-    """A tree in the making, of paths with or without codes.
-
-    Args:
-        file: where the paths are listed, for errors and notes.
-    """
+    """A tree in the making, of paths with or without codes."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -70,11 +55,7 @@ class PathListing:
         return f"{self._file.name}, line {line}"
 
     def add(self, line: int, path: Path, code: str = "") -> None:
-        """One category; the same one again is counted.
-
-        Raises:
-            DataError: a code of two paths, or a path with two codes.
-        """
+        """One category; the same one again is counted."""
         if code:
             known = self._path_of.setdefault(code, path)
             if known != path:
@@ -97,11 +78,7 @@ class PathListing:
         return self._path_of.get(code)
 
     def taxonomy(self, name: str, version: str = "", language: str | None = None) -> Taxonomy:
-        """What was listed, ancestors included.
-
-        Raises:
-            DataError: nothing was.
-        """
+        """What was listed, ancestors included."""
         if not self._lines:
             raise DataError(f"{self._file} lists no categories", "fetch it again, or name another file")
         tree = CategoryTree(self._lines, self._code_of)

@@ -9,8 +9,6 @@ import numpy as np
 
 from diptych.data.taxonomy.tree import CategoryTree
 
-__all__ = ["Level", "TreeShape", "shape_of"]
-
 
 @dataclass(frozen=True)
 class Level:

@@ -14,8 +14,6 @@ import numpy as np
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint_lists
 
-__all__ = ["MAX_LEVELS", "SEPARATOR", "CategoryTree", "Path"]
-
 MAX_LEVELS = 50
 """Deeper paths are refused: no tree of a shop has so many levels, and a node holds the names of all above it."""
 
@@ -26,15 +24,7 @@ Path = tuple[str, ...]
 
 
 class CategoryTree:
-    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first.
-
-    Args:
-        paths: of nodes; every ancestor becomes a node too. A path given twice counts once.
-        codes: the taxonomy's own id of some paths.
-
-    Raises:
-        DataError: an empty path, a path with an empty name, or one of more than :data:`MAX_LEVELS` names.
-    """
+    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first."""
 
     def __init__(self, paths: Iterable[Sequence[str]], codes: Mapping[Path, str] | None = None) -> None:
         nodes: set[Path] = set()
@@ -61,11 +51,7 @@ class CategoryTree:
         return path in self._number
 
     def node(self, path: Sequence[str]) -> int:
-        """The number of the node with this path.
-
-        Raises:
-            DataError: there is none; the message says how far the path goes.
-        """
+        """The number of the node with this path."""
         wanted = tuple(path)
         if wanted not in self._number:
             known = wanted

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from diptych.encoders.official.encoder import OfficialEncoder
 
-__all__ = ["AlbefEncoder"]
-
 
 class AlbefEncoder(OfficialEncoder):
     """ALBEF (Li et al., NeurIPS 2021) from a checkpoint of its authors.

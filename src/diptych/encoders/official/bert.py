@@ -11,8 +11,6 @@ from pydantic import BaseModel, ConfigDict
 from diptych.core.errors import StorageError, UsageError
 from diptych.encoders.official.weights import Weights, agreed, canonical, given_heads, not_cut_off
 
-__all__ = ["TextConfig", "text_config", "text_half"]
-
 _ALIASES = {
     "vocabulary": ("vocab_size",),
     "width": ("hidden_size",),
@@ -66,17 +64,7 @@ class TextConfig(BaseModel):
 
 
 def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
-    """The sizes that the weights and ``given`` say.
-
-    Args:
-        weights: the text encoder's.
-        given: a configuration of BERT, as the published code or transformers write it.
-
-    Raises:
-        StorageError: a weight is missing, or the layers with cross-attention are not the last ones.
-        MismatchError: configuration and weights differ.
-        UsageError: heads that nothing tells, another text encoder than BERT, or other position embeddings.
-    """
+    """The sizes that the weights and ``given`` say."""
     said = canonical(given, _ALIASES, "text encoder's configuration", _NO_EFFECT)
     if said.get("kind", "bert") != "bert":
         raise UsageError(f"a text encoder of type {said['kind']!r}", "BERT alone is known")

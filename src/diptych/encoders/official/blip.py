@@ -24,8 +24,6 @@ from diptych.encoders.official.layouts import FOLLOWING, LAYOUTS, Stage, listed,
 from diptych.encoders.official.vit import vit_config
 from diptych.encoders.official.weights import Renaming, Weights, given_heads, not_cut_off, usable
 
-__all__ = ["blip_state_from_official", "open_official_blip"]
-
 _PRE_TRAINING = "pretraining:"
 _PRE_TRAINED_SIZE = 384
 _BASE = 768  # width of the published text encoder
@@ -60,21 +58,8 @@ def blip_state_from_official(
     Momentum copies, queues and the temperature are left out; positions are interpolated when the pictures
     are of another size than the checkpoint's.
 
-    Args:
-        state: weights by their published names.
-        vision: the image encoder's configuration where no shape tells (``num_heads``).
-        text: the text encoder's (``num_attention_heads``).
-        image_size: side of the pictures; the checkpoint's own when not said, 384 for pre-training.
-        stage: what the checkpoint has to be.
-        source: what to call it in errors.
-
     Returns:
         Keyword arguments of ``BlipConfig``; float32 weights by transformers' names.
-
-    Raises:
-        MismatchError: a checkpoint of another model or stage, or a configuration of another.
-        StorageError: weights that are missing, too many, or of strange shapes.
-        UsageError: heads that nothing tells, or an impossible size.
     """
     kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
     default = _PRE_TRAINED_SIZE if stage == "pre-training" else None
@@ -149,22 +134,7 @@ def open_official_blip(
     tokenizer: Any = None,
     device: str | None = None,
 ) -> BlipEncoder:
-    """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so.
-
-    Args:
-        source: a checkpoint of BLIP's authors.
-        config: what is said of the checkpoint, or a JSON file with it; the config.json beside it, where
-            there is one, when not said.
-        vision, text: of its two encoders alone; see :func:`blip_state_from_official`.
-        image_size: side of the pictures; as the configuration says, else the checkpoint's own, and 384 for
-            pre-training, when not said.
-        tokenizer: one of transformers, a folder or a name; the files beside the checkpoint, else
-            bert-base-uncased, when not said.
-        device: the GPU where there is one, else the CPU, when not said.
-
-    Raises:
-        UsageError, MismatchError, StorageError: see :func:`blip_state_from_official`.
-    """
+    """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
     stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
     found = read_checkpoint(Path(str(source).removeprefix(_PRE_TRAINING)))
     said = configured(found.config() if config is None else {}, config, vision, text)

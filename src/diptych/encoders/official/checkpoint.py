@@ -19,8 +19,6 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json
 from diptych.encoders.tensors import load_tensors
 
-__all__ = ["SUFFIXES", "Checkpoint", "find_checkpoint", "read_checkpoint"]
-
 SUFFIXES = (".safetensors", ".th", ".pth", ".pt", ".bin")
 """What checkpoint files are called."""
 
@@ -54,11 +52,7 @@ class Checkpoint:
     folder: Path | None = None
 
     def config(self) -> dict[str, Any]:
-        """The ``config.json`` beside the file; empty where there is none.
-
-        Raises:
-            StorageError: it is not a JSON object.
-        """
+        """The ``config.json`` beside the file; empty where there is none."""
         file = self.folder / "config.json" if self.folder is not None else None
         if file is None or not file.is_file():
             return {}
@@ -69,12 +63,7 @@ class Checkpoint:
 
 
 def find_checkpoint(source: str | Path) -> Path:
-    """The checkpoint file that ``source`` is, or the only one in the folder that it is.
-
-    Raises:
-        UsageError: there is no such file or folder.
-        StorageError: a folder that holds none, or several.
-    """
+    """The checkpoint file that ``source`` is, or the only one in the folder that it is."""
     path = Path(source).expanduser()
     if path.is_file():
         return path
@@ -98,10 +87,6 @@ def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
 
     Only tensors and plain values are read from a file of PyTorch (``weights_only=True``); a file that
     wants code to be run is refused.
-
-    Raises:
-        UsageError: there is no such file.
-        StorageError: it is damaged, holds code, or no weights.
     """
     if isinstance(source, Mapping):
         return Checkpoint(_weights(source, "the weights given"), "weights in memory")
@@ -148,12 +133,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
 
 
 def _is_archive(file: Path) -> bool:
-    """Whether ``file`` is an archive, as PyTorch writes since 1.6; else it is a pickle, or nothing of PyTorch's.
-
-    Raises:
-        StorageError: neither; or an archive with packed entries, which PyTorch never writes and which may
-            unfold to any size.
-    """
+    """Whether ``file`` is an archive, as PyTorch writes since 1.6; else it is a pickle, or nothing of PyTorch's."""
     with file.open("rb") as opened:
         begin = opened.read(16)
     if not begin.startswith((b"PK", b"\x80")):

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import read_json
 
-__all__ = ["Configuration", "Given", "configured", "read_configuration"]
-
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
 """A configuration as somebody gives it: its content, or a JSON file with it."""
 
@@ -39,18 +37,7 @@ class Configuration:
 def configured(
     beside: Mapping[str, Any], config: Given = None, vision: Given = None, text: Given = None
 ) -> Configuration:
-    """What is said of a checkpoint.
-
-    Args:
-        beside: the content of the file beside it.
-        config: given instead of it.
-        vision, text: given instead of what those say of the two encoders: all of it, for one thing goes by
-            several names.
-
-    Raises:
-        StorageError: a file is missing, or holds no JSON object.
-        UsageError: neither a mapping nor a file's name, or two sizes of pictures that differ.
-    """
+    """What is said of a checkpoint."""
     given = _content(config, "configuration")
     said = read_configuration(beside if given is None else given)
     seen = _content(vision, "image encoder's configuration")
@@ -85,9 +72,6 @@ def read_configuration(content: Mapping[str, Any]) -> Configuration:
     itself or under ``config``; the encoders' own configurations under ``vit``, ``swin``, ``vision``,
     ``vision_config`` and ``bert_config``, ``text``, ``text_config`` (a path there says nothing and is passed
     over); and BERT's own file alone.
-
-    Raises:
-        UsageError: two sizes of pictures that differ.
     """
     if "num_attention_heads" in content and "hidden_size" in content:
         return Configuration(text=dict(content))

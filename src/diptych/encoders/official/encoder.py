@@ -7,22 +7,114 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from pydantic import ValidationError
 
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import read_json, write_json
 from diptych.data.overlay import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE
 from diptych.encoders.foreign import saved_settings, tokenizer_content
 from diptych.encoders.matching import not_two_towers
-from diptych.encoders.official.checkpoint import read_checkpoint
-from diptych.encoders.official.configuration import Given, configured
+from diptych.encoders.official.bert import TextConfig
+from diptych.encoders.official.checkpoint import Checkpoint, read_checkpoint
+from diptych.encoders.official.configuration import Configuration, Given, configured
 from diptych.encoders.official.inputs import Squashed, find_tokenizer
-from diptych.encoders.official.layouts import LAYOUTS, Stage
-from diptych.encoders.official.model import MatchingConfig, MatchingModel, described
-from diptych.encoders.official.opening import from_weights, open_saved, save_model
+from diptych.encoders.official.layouts import LAYOUTS, Layout, Stage, retrieval_weights
+from diptych.encoders.official.model import (
+    MatchingConfig,
+    MatchingModel,
+    built,
+    described,
+    filled,
+    loaded,
+    model_config_of,
+)
 from diptych.encoders.official.prepared import PreparedEncoder
+from diptych.encoders.official.weights import agreed
 from diptych.encoders.pretrained_towers import PretrainedTowers
+from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
 
-__all__ = ["OfficialEncoder"]
+_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
+
+_PRE_TRAINED_SIZE = 384
+"""For which pictures weights of pre-training are fitted unless another size is asked for: the published
+retrieval recipes' own."""
+
+
+def from_weights(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    stage: Stage,
+    *,
+    said: Configuration,
+    image_size: int | None,
+    text_limit: int | None,
+    published_limit: int,
+) -> tuple[MatchingModel, MatchingConfig]:
+    """Build the model that a checkpoint holds, its tables fitted to the pictures asked for.
+
+    Sizes are taken from the weights, and what ``said`` says of them is only compared.
+    """
+    source = checkpoint.name
+    if stage not in ("fine-tuned", "pre-training"):
+        raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
+    if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
+        raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more")
+    state = retrieval_weights(checkpoint.state, layout, stage, source)
+    fields = model_config_of(
+        state,
+        layout,
+        source,
+        vision=said.vision,
+        text=said.text,
+        image_size=image_size,
+        default_size=_PRE_TRAINED_SIZE if stage == "pre-training" else None,
+    )
+    agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
+    limit = _limit(text_limit if text_limit is not None else said.text_limit, published_limit, fields["text"])
+    config = MatchingConfig(**fields, stage=stage, checkpoint=source, text_limit=limit)
+    model = built(config)
+    model.load_state_dict(filled(model, state, layout, source), strict=True)
+    return model, config
+
+
+def _limit(asked: int | None, published: int, text: TextConfig) -> int:
+    """Tokens a text is cut to: as asked, else as published where the model has so many positions."""
+    if asked is None:
+        return min(published, text.positions)
+    if not isinstance(asked, int) or not 2 < asked <= text.positions:
+        raise UsageError(
+            f"texts of {asked!r} tokens for a text encoder of {text.positions} positions",
+            f"choose 3 to {text.positions}",
+        )
+    return asked
+
+
+def save_model(model: MatchingModel, config: MatchingConfig, layout: Layout, folder: Path) -> None:
+    """Write weights and configuration into ``folder``."""
+    save_tensors(model.state_dict(), folder / _WEIGHTS)
+    write_json(folder / _CONFIG, {"family": layout.family, **config.model_dump(mode="json")})
+
+
+def open_saved(folder: Path, layout: Layout) -> tuple[MatchingModel, MatchingConfig]:
+    """Read what :func:`save_model` wrote."""
+    content = read_json(folder / _CONFIG)
+    family = content.pop("family", None) if isinstance(content, dict) else None
+    if family != layout.family:
+        raise MismatchError(
+            f"{folder} holds {family or 'no known'} weights, not {layout.family}",
+            f"load it with {family}:FOLDER" if family else "save the encoder again",
+        )
+    try:
+        config = MatchingConfig(**content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise StorageError(f"{folder / _CONFIG}: {where}: {first['msg']}", "save the encoder again") from None
+    weights = load_tensors(folder / _WEIGHTS, "save the encoder again")
+    return loaded(built(config), weights, str(folder)), config
+
 
 _PRE_TRAINING = "pretraining:"
 
@@ -32,16 +124,6 @@ class OfficialEncoder(PreparedEncoder):
 
     Rows are the contrastive projections of the image encoder's first token and of the text half's. The
     matching head reads a text's states through the fusion half, which looks at all tokens of the picture.
-
-    Args:
-        model: encoders, fusion and heads.
-        config: what it was built with.
-        name: what reports call it.
-        tokenizer: one of transformers; or a folder or name to find it by, when texts are first encoded.
-        beside: the checkpoint's folder, which may hold the tokenizer.
-        device: see :func:`diptych.encoders.pretrained.pick_device`.
-        characters: characters a text is cut to before it is cleaned; None cuts none.
-        prefix: what stands before every text.
     """
 
     published_limit: ClassVar[int]
@@ -81,37 +163,7 @@ class OfficialEncoder(PreparedEncoder):
         name: str | None = None,
         device: str | None = None,
     ) -> Self:
-        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name.
-
-        Args:
-            checkpoint: ``.th``, ``.pth``, ``.pt`` or ``.bin`` (read with ``weights_only=True``), or
-                ``.safetensors``; the weights by themselves or under ``model`` or ``state_dict``. Momentum
-                copies and queues are passed over.
-            config: what is said of the checkpoint: the published recipe (``image_res``, ``embed_dim``,
-                ``max_tokens``) with the encoders' configurations under ``vision_config`` (``vit``, ``swin``)
-                and ``text_config`` (``bert_config``), or a JSON file with it; the config.json beside the
-                checkpoint, where there is one, when not said.
-            vision: the image encoder's configuration alone, in the names of the published code (``img_size`` or
-                ``image_res``, ``patch_size``, ``embed_dim``, ``depth`` or ``depths``, ``num_heads``,
-                ``window_size``) or of transformers. Sizes are told by the weights and only compared; what
-                no shape tells is the number of heads of a ViT (one of every 64 columns when not said),
-                ``layer_norm_eps`` and ``hidden_act``.
-            text: the text encoder's alone, as BERT's config.json (``num_attention_heads``, ``hidden_act``, …).
-            image_size: side of the pictures; the position tables are interpolated to it. When not said:
-                as the configuration says, else what the weights were trained at, and 384 for pre-training.
-            stage: what the checkpoint has to be.
-            tokenizer: one of transformers, a folder or a name; the files beside the checkpoint, else
-                bert-base-uncased, when not said. It is looked for when a text is encoded.
-            text_limit: tokens a text is cut to; the published 30 (ALBEF) or 40 (X-VLM) when not said.
-            name: what reports call it; the file's name when not said.
-            device: the GPU where there is one, else the CPU, when not said.
-
-        Raises:
-            UsageError: no such file; a size or a number of heads that cannot be.
-            MismatchError: a checkpoint of another model or of the other stage, or a configuration that is
-                not its own.
-            StorageError: a damaged file, code in it, or weights that are missing or too many.
-        """
+        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name."""
         found = read_checkpoint(checkpoint)
         model, sizes = from_weights(
             found,
@@ -126,11 +178,7 @@ class OfficialEncoder(PreparedEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        """Load ``FILE``, ``FOLDER`` or, on purpose, ``pretraining:FILE``; or a folder that was saved.
-
-        Raises:
-            UsageError, MismatchError, StorageError: see :meth:`from_checkpoint`.
-        """
+        """Load ``FILE``, ``FOLDER`` or, on purpose, ``pretraining:FILE``; or a folder that was saved."""
         stage: Stage = "pre-training" if source.startswith(_PRE_TRAINING) else "fine-tuned"
         path = Path(source.removeprefix(_PRE_TRAINING)).expanduser()
         if (path / CONFIG_FILE).is_file():
@@ -152,11 +200,7 @@ class OfficialEncoder(PreparedEncoder):
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer, found when first asked for.
-
-        Raises:
-            UsageError, StorageError: see :func:`diptych.encoders.official.inputs.find_tokenizer`.
-        """
+        """The tokenizer, found when first asked for."""
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
             self._tokenizer = find_tokenizer(self._tokenizer, self._beside)
         return self._tokenizer
@@ -194,11 +238,7 @@ class OfficialEncoder(PreparedEncoder):
 
     @property
     def towers(self) -> PretrainedTowers:
-        """Refused.
-
-        Raises:
-            UsageError: always: the matching head reads the states of both sides, and would be left behind.
-        """
+        """Refused."""
         raise not_two_towers(self.name)
 
     @property

@@ -18,8 +18,6 @@ from diptych.encoders.huggingface_files import quiet
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["TOKENIZER", "Squashed", "find_tokenizer"]
-
 TOKENIZER = "bert-base-uncased"
 """The tokenizer of all published ALBEF and X-VLM checkpoints."""
 
@@ -40,11 +38,7 @@ class Squashed:
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """An RGB picture, with what is laid over it pasted after it is squashed.
-
-        Raises:
-            ImageError: the overlay does not fit.
-        """
+        """An RGB picture, with what is laid over it pasted after it is squashed."""
         from PIL import Image as pillow
 
         pixels = np.asarray(picture.resize((self.size, self.size), pillow.Resampling.BICUBIC))
@@ -68,17 +62,7 @@ class Squashed:
 
 
 def find_tokenizer(given: str | Path | None, beside: Path | None) -> Any:
-    """A tokenizer of transformers.
-
-    Args:
-        given: a folder, or a name on the hub; None for the files beside the checkpoint, else BERT's own
-            from the hub or its cache.
-        beside: the checkpoint's folder.
-
-    Raises:
-        UsageError: the hub cannot be reached, or does not know the name.
-        StorageError: the files are damaged, or hold no vocabulary.
-    """
+    """A tokenizer of transformers."""
     import transformers
 
     folder: Path | None = None

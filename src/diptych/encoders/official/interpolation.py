@@ -15,8 +15,6 @@ from torch.nn.functional import interpolate
 
 from diptych.core.errors import StorageError
 
-__all__ = ["position_table", "relative_bias_table"]
-
 
 def position_table(table: Tensor, side: int) -> Tensor:
     """ViT's position rows for a grid of ``side`` × ``side`` patches.
@@ -26,7 +24,6 @@ def position_table(table: Tensor, side: int) -> Tensor:
 
     Args:
         table: (1, 1 + n · n, width).
-        side: patches along an edge.
 
     Returns:
         (1, 1 + side · side, width); the table itself when the size is its own.
@@ -45,13 +42,6 @@ def relative_bias_table(table: Tensor, window: int) -> Tensor:
     The old biases are put at distances that grow geometrically, so that the nearest stay where they are
     and the outermost fall on the new edge; a cubic spline through them is read at whole distances (the
     form that X-VLM takes from BEiT). A table of fewer than four rows has a spline of lower order.
-
-    Args:
-        table: ((2 · old − 1)², heads).
-        window: patches along a window's edge.
-
-    Returns:
-        ((2 · window − 1)², heads); the table itself when the size is its own.
     """
     old = _square(len(table), "table of relative position biases", table)
     new = 2 * window - 1

@@ -17,18 +17,6 @@ from torch import Tensor
 
 from diptych.core.errors import MismatchError, StorageError
 
-__all__ = [
-    "FOLLOWING",
-    "LAYOUTS",
-    "Layout",
-    "Stage",
-    "advice",
-    "is_pre_training",
-    "listed",
-    "looks_like",
-    "retrieval_weights",
-]
-
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]
 """Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from."""
 
@@ -127,18 +115,7 @@ def listed(names: list[str], most: int = 3) -> str:
 def retrieval_weights(
     state: Mapping[str, Tensor], layout: Layout, stage: Stage, source: str
 ) -> dict[str, Tensor]:
-    """The weights that retrieval uses and what follows from them, by the names of a fine-tuned checkpoint.
-
-    Args:
-        state: all weights of the file.
-        layout: the model that it has to be of.
-        stage: what it has to be.
-        source: what to call it in errors.
-
-    Raises:
-        MismatchError: it is of another model, or of the other stage; says how to load it on purpose.
-        StorageError: whole parts are missing.
-    """
+    """The weights that retrieval uses and what follows from them, by the names of a fine-tuned checkpoint."""
     found = looks_like(state)
     if found != layout.family:
         what, fix = advice(found)

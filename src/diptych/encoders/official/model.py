@@ -3,23 +3,131 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers.activations import ACT2FN
 
 from diptych.core.errors import StorageError
 from diptych.encoders.official.bert import TextConfig, text_config, text_half
-from diptych.encoders.official.fusion import Fusion, matching_head
 from diptych.encoders.official.layouts import FOLLOWING, Layout, Stage, listed
 from diptych.encoders.official.swin import SwinConfig, SwinImages, swin_config
 from diptych.encoders.official.vit import VitConfig, VitImages, vit_config
 from diptych.encoders.official.weights import Weights, usable
 from diptych.encoders.text_cleaning import Cleaning
 
-__all__ = ["MatchingConfig", "MatchingModel", "built", "described", "filled", "loaded", "model_config_of"]
+# The half of BERT that reads a text and a picture together, and the matching head on top.
+#
+# Each layer is BERT's, with cross-attention to the picture's tokens between self-attention and feed-forward.
+# Transformers' own BERT cannot be used for it: with cross-attention it masks the text causally, and its keys
+# and values are as wide as the text, which X-VLM's pictures are not.
+#
+# Sources: Li et al., Align before Fuse, NeurIPS 2021, Section 3.1; Zeng et al., X-VLM, ICML 2022, Section 3.
+
+
+class _Attention(nn.Module):
+    """Attention with its output projection, residual and norm; the names are BERT's."""
+
+    def __init__(self, width: int, context_width: int, heads: int, eps: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.self = nn.ModuleDict(
+            {
+                "query": nn.Linear(width, width),
+                "key": nn.Linear(context_width, width),
+                "value": nn.Linear(context_width, width),
+            }
+        )
+        self.output = nn.ModuleDict(
+            {"dense": nn.Linear(width, width), "LayerNorm": nn.LayerNorm(width, eps=eps)}
+        )
+
+    def forward(self, states: Tensor, context: Tensor, rows: Tensor | None, mask: Tensor | None) -> Tensor:
+        """Attend from (n, t, width) states to (m, …) context; ``rows`` are (n,) which item each looks at."""
+
+        def split(name: str, values: Tensor) -> Tensor:
+            values = self.self[name](values)
+            return values.view(*values.shape[:2], self.heads, values.shape[2] // self.heads).transpose(1, 2)
+
+        query, key, value = split("query", states), split("key", context), split("value", context)
+        if rows is not None and len(context) == 1:
+            key, value = key.expand(len(states), -1, -1, -1), value.expand(len(states), -1, -1, -1)
+        elif rows is not None:
+            key, value = key[rows], value[rows]
+        read = scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
+        joined: Tensor = self.output["LayerNorm"](self.output["dense"](read) + states)
+        return joined
+
+
+class FusionLayer(nn.Module):
+    """One layer."""
+
+    def __init__(
+        self, width: int, image_width: int, heads: int, feed_forward: int, eps: float, activation: str
+    ) -> None:
+        super().__init__()
+        self.attention = _Attention(width, width, heads, eps)
+        self.crossattention = _Attention(width, image_width, heads, eps)
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, feed_forward)})
+        self.output = nn.ModuleDict(
+            {"dense": nn.Linear(feed_forward, width), "LayerNorm": nn.LayerNorm(width, eps=eps)}
+        )
+        self._activation: Callable[[Tensor], Tensor] = ACT2FN[activation]
+
+    def forward(self, texts: Tensor, mask: Tensor, images: Tensor, rows: Tensor) -> Tensor:
+        """As :meth:`Fusion.forward`, with (n, 1, 1, t) ``mask``."""
+        states = self.attention(texts, texts, None, mask)
+        states = self.crossattention(states, images, rows, None)
+        between = self._activation(self.intermediate["dense"](states))
+        joined: Tensor = self.output["LayerNorm"](self.output["dense"](between) + states)
+        return joined
+
+
+class Fusion(nn.Module):
+    """All layers."""
+
+    def __init__(
+        self,
+        depth: int,
+        width: int,
+        image_width: int,
+        heads: int,
+        feed_forward: int,
+        eps: float,
+        activation: str,
+    ) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(
+            FusionLayer(width, image_width, heads, feed_forward, eps, activation) for _ in range(depth)
+        )
+
+    def forward(self, texts: Tensor, mask: Tensor, images: Tensor, rows: Tensor) -> Tensor:
+        """Read pairs: text i with image ``rows[i]``.
+
+        Args:
+            texts: (n, t, width) states of the text half.
+            mask: (n, t) bool, which of them are tokens.
+            images: (m, tokens, image_width); keys and values of each are computed once.
+            rows: (n,) which image.
+
+        Returns:
+            (n, t, width) states.
+        """
+        keys = mask[:, None, None, :]
+        for layer in self.layer:
+            texts = layer(texts, keys, images, rows)
+        return texts
+
+
+def matching_head(kind: Literal["linear", "mlp"], width: int, between: int) -> nn.Module:
+    """Two scores of a fused state: "they do not belong together", "they do"."""
+    if kind == "linear":
+        return nn.Linear(width, 2)
+    return nn.Sequential(nn.Linear(width, between), nn.LayerNorm(between), nn.GELU(), nn.Linear(between, 2))
 
 
 class MatchingConfig(BaseModel):
@@ -52,11 +160,7 @@ class MatchingConfig(BaseModel):
 
 
 class MatchingModel(nn.Module):
-    """Both encoders and the fusion of what they give.
-
-    Args:
-        config: the sizes.
-    """
+    """Both encoders and the fusion of what they give."""
 
     def __init__(self, config: MatchingConfig) -> None:
         super().__init__()
@@ -102,19 +206,7 @@ def model_config_of(
     image_size: int | None,
     default_size: int | None,
 ) -> dict[str, Any]:
-    """The sizes of the model whose retrieval weights ``state`` are: the fields of :class:`MatchingConfig`.
-
-    Args:
-        state: by the names of a fine-tuned checkpoint, with tables that follow from sizes or without.
-        layout: whose names they are.
-        source: what to call the file in errors.
-        vision, text: configurations, for what shapes do not tell.
-        image_size: side of the pictures to take; see :func:`vit_config`.
-        default_size: where neither it nor ``vision`` says one; None for the checkpoint's own.
-
-    Raises:
-        StorageError, MismatchError, UsageError: see :func:`vit_config` and :func:`text_config`.
-    """
+    """The sizes of the model whose retrieval weights ``state`` are: the fields of :class:`MatchingConfig`."""
     everything = Weights(state, "", source)
     make = vit_config if layout.family == "albef" else swin_config
     seen, trained = make(Weights(state, layout.vision, source), vision, image_size, default_size)
@@ -158,17 +250,8 @@ def filled(
 ) -> dict[str, Tensor]:
     """The weights of ``model`` out of a checkpoint: each by its name, none missing, none left over.
 
-    Args:
-        model: whose weights are wanted.
-        state: retrieval weights, by the names of a fine-tuned checkpoint.
-        layout: whose names they are.
-        source: what to call the file in errors.
-
     Returns:
         float32 weights by the names of ``model``.
-
-    Raises:
-        StorageError: weights are missing, too many, of another shape or no finite numbers.
     """
     wanted = {name: (model.official_name(name, layout), value) for name, value in model.state_dict().items()}
     names = {theirs for (theirs, _), _ in wanted.values()}
@@ -198,11 +281,7 @@ def filled(
 
 
 def loaded(model: MatchingModel, weights: Mapping[str, Tensor], source: str) -> MatchingModel:
-    """``model`` with the weights that were saved of one like it.
-
-    Raises:
-        StorageError: weights are missing, too many, or of another shape.
-    """
+    """``model`` with the weights that were saved of one like it."""
     try:
         model.load_state_dict(weights, strict=True)
     except RuntimeError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,15 +13,106 @@ from torch.nn.utils.rnn import pad_sequence
 from diptych.core.errors import MismatchError
 from diptych.data.loading import batched
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.matching import MatchingEncoder, PairInputs
-from diptych.encoders.official.pairs import checked_scores, distinct_pictures, padded_states, pair_tensors
+from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.rows import unit_rows
 
 if TYPE_CHECKING:
     from diptych.encoders.official.model import MatchingConfig
 
-__all__ = ["PreparedEncoder"]
+
+_NAMES = {"images": {"states"}, "texts": {"states", "mask"}}
+
+
+def distinct_pictures(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pictures that ``states`` repeat one after the other, once each, and which of them each item is.
+
+    Pairs come picture by picture; what a picture costs the head is paid once for all its texts.
+
+    Args:
+        states: (n, tokens, width).
+
+    Returns:
+        (m, tokens, width) and (n,) int64 rows of it.
+    """
+    if len(states) > 1 and states.strides[0] == 0:  # numpy.broadcast_to
+        return states[:1], np.zeros(len(states), dtype=np.int64)
+    new = np.ones(len(states), dtype=bool)
+    for row in 1 + np.flatnonzero((states[1:, 0] == states[:-1, 0]).all(axis=1)):
+        new[row] = not np.array_equal(states[row], states[row - 1])
+    return (states if new.all() else states[new]), np.cumsum(new) - 1
+
+
+def pair_tensors(
+    images: PairInputs,
+    rows: np.ndarray,
+    texts: PairInputs,
+    widths: Mapping[str, int],
+    device: torch.device,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Image states, which of them each pair has, text states and text mask, on ``device``.
+
+    Args:
+        rows: (n,) which of them each pair has.
+    """
+    for side, inputs in (("images", images), ("texts", texts)):
+        if inputs.keys() != _NAMES[side]:
+            raise MismatchError(
+                f"inputs of {side} hold {', '.join(sorted(inputs)) or 'nothing'}, not "
+                f"{', '.join(sorted(_NAMES[side]))}",
+                "they are another encoder's, or the two sides are swapped",
+            )
+        shape = inputs["states"].shape
+        if len(shape) != 3 or shape[2] != widths[side]:
+            raise MismatchError(
+                f"states of {side} are of shape {shape}, not (n, states, {widths[side]})",
+                "they are another encoder's",
+            )
+    counts = [len(rows), len(texts["states"]), len(texts["mask"])]
+    if len(set(counts)) > 1:
+        raise MismatchError(
+            f"{counts[0]} images, {counts[1]} texts and {counts[2]} masks are no pairs",
+            "item i of the images is scored with item i of the texts: repeat the one that is alone",
+        )
+    outside = np.flatnonzero((rows < 0) | (rows >= len(images["states"])))
+    if len(outside):
+        raise MismatchError(
+            f"pair {outside[0]} has picture {rows[outside[0]]} of {len(images['states'])}",
+            "rows count the pictures from 0",
+        )
+    return (
+        _tensor(images["states"]).to(device),
+        _tensor(np.asarray(rows, dtype=np.int64)).to(device),
+        _tensor(texts["states"]).to(device),
+        _tensor(texts["mask"]).to(device, torch.bool),
+    )
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    # A tensor cannot say that its memory may not be written to.
+    usable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
+    return torch.from_numpy(array if usable else array.copy())
+
+
+def padded_states(states: Tensor, mask: Tensor, length: int) -> PairInputs:
+    """States of texts filled up to ``length`` with zeros, which nothing reads, and their mask.
+
+    Args:
+        states: (n, t, width).
+        mask: (n, t).
+    """
+    count, tokens, width = states.shape
+    filled = np.zeros((count, length, width), dtype=np.float32)
+    inside = np.zeros((count, length), dtype=bool)
+    inside[:, :tokens] = mask.bool().cpu().numpy()
+    filled[:, :tokens] = states.float().cpu().numpy()
+    filled[~inside] = 0.0
+    return {"states": filled, "mask": inside}
+
+
+def checked_scores(logits: np.ndarray) -> np.ndarray:
+    """(n,) float32 scores of "they belong together" out of (n, 2) logits."""
+    return finite_scores(np.ascontiguousarray(logits[:, 1]))
 
 
 class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
@@ -34,11 +125,7 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
     config: MatchingConfig
 
     def pixel_states(self, pixels: Tensor | np.ndarray) -> Tensor:
-        """(n, 3, size, size) prepared pictures → (n, tokens, width) states of the image encoder.
-
-        Raises:
-            MismatchError: pictures of another size.
-        """
+        """(n, 3, size, size) prepared pictures → (n, tokens, width) states of the image encoder."""
         pixels = torch.as_tensor(pixels).to(self.device, torch.float32)
         size = self.config.vision.image_size
         if pixels.ndim != 4 or pixels.shape[1:] != (3, size, size):
@@ -55,9 +142,6 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         Args:
             tokens: (n, t) ids.
             mask: (n, t), which of them are tokens and not filling; or (n,), how many.
-
-        Raises:
-            MismatchError: ids, positions or a mask that the model has no place for.
         """
         tokens, inside = self._checked(tokens, mask)
         states: Tensor = self.model.text(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
@@ -94,22 +178,12 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
 
     @torch.inference_mode()
     def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) prepared pictures → (n, d) float32 unit rows.
-
-        Raises:
-            MismatchError: pictures of another size.
-            NumericalError: a row is NaN or infinite; the message names its position.
-        """
+        """(n, 3, size, size) prepared pictures → (n, d) float32 unit rows."""
         return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
 
     @torch.inference_mode()
     def token_rows(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> np.ndarray:
-        """(n, t) token ids with their mask → (n, d) float32 unit rows.
-
-        Raises:
-            MismatchError: ids, positions or a mask that the model has no place for.
-            NumericalError: a row is NaN or infinite; the message names its position.
-        """
+        """(n, t) token ids with their mask → (n, d) float32 unit rows."""
         return unit_rows(self.token_features(tokens, mask).float().cpu().numpy(), "text", range(len(tokens)))
 
     @torch.inference_mode()
@@ -135,11 +209,7 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         return self.token_features(*self._padded(texts))
 
     def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
-        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32.
-
-        Raises:
-            ImageError: an item is no picture; the message names its position.
-        """
+        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32."""
         self.model.eval()
         found = [np.empty((0, self.model.image.tokens, self.model.image.width), dtype=np.float32)]
         done = 0
@@ -152,9 +222,6 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
         """What :meth:`match` reads of texts: ``states``, (n, limit, width) float32 of the text half, and
         ``mask``, (n, limit) bool.
-
-        Raises:
-            CaptionError: an item is not a text; the message names its position.
         """
         check_texts(texts)
         self.model.eval()
@@ -193,10 +260,6 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         """Score pairs; see :class:`~diptych.encoders.matching.MatchingEncoder`.
 
         A picture that several pairs in a row have is worked on once.
-
-        Raises:
-            MismatchError: inputs of another encoder, or sides of different length.
-            NumericalError: an output is NaN or infinite.
         """
         return checked_scores(self.matching_logits(images, texts))
 
@@ -204,15 +267,9 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         """Score image ``rows[i]`` with text i, without repeating the pictures' tokens.
 
         Args:
-            images: m pictures.
             rows: (n,) rows of them.
-            texts: n texts.
 
         Returns:
             (n,) float32, as of :meth:`match`.
-
-        Raises:
-            MismatchError: inputs of another encoder, or sides of different length.
-            NumericalError: an output is NaN or infinite.
         """
         return checked_scores(self.matching_logits(images, texts, rows))

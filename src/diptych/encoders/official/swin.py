@@ -14,8 +14,6 @@ from diptych.core.errors import UsageError
 from diptych.encoders.official.interpolation import relative_bias_table
 from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, not_cut_off
 
-__all__ = ["SwinConfig", "SwinImages", "swin_config"]
-
 _ALIASES = {
     "image_size": ("image_res", "img_size"),
     "patch_size": (),
@@ -68,11 +66,7 @@ class SwinConfig(BaseModel):
     activation: str = "gelu"
 
     def sides(self) -> list[int]:
-        """Patches along an edge, of each stage.
-
-        Raises:
-            UsageError: patches, windows or halves that do not fill the pictures.
-        """
+        """Patches along an edge, of each stage."""
         sides = [self.image_size // self.patch_size // 2**stage for stage in range(len(self.depths))]
         whole = self.patch_size * sides[-1] * 2 ** (len(sides) - 1) == self.image_size and sides[-1]
         if not whole or any(side % min(side, self.window) for side in sides):
@@ -93,17 +87,6 @@ def swin_config(
     The window grows with the pictures, as X-VLM's does (7 at 224 pixels, 12 at 384), unless ``given`` says
     another. For which pictures a checkpoint was made is told by its shift masks; without them, by its
     window filling the last stage.
-
-    Args:
-        weights: the image encoder's.
-        given: a configuration, in the published names or those of transformers.
-        image_size: side of the pictures to take; as given, else ``default``, else as trained when None.
-        default: see there.
-
-    Raises:
-        StorageError: a weight is missing or of a strange shape.
-        MismatchError: configuration and weights differ.
-        UsageError: pictures that windows do not fill.
     """
     said = canonical(given, _ALIASES, "image encoder's configuration", _NO_EFFECT)
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)

@@ -14,8 +14,6 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.encoders.official.interpolation import position_table
 from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, given_heads, not_cut_off
 
-__all__ = ["VitConfig", "VitImages", "vit_config"]
-
 _ALIASES = {
     "image_size": ("image_res", "img_size"),
     "patch_size": (),
@@ -64,19 +62,7 @@ class VitConfig(BaseModel):
 def vit_config(
     weights: Weights, given: Mapping[str, Any] | None, image_size: int | None, default: int | None
 ) -> tuple[VitConfig, int]:
-    """The sizes that the weights and ``given`` say, and for which pictures the weights were trained.
-
-    Args:
-        weights: the image encoder's.
-        given: a configuration, in the published names or those of transformers.
-        image_size: side of the pictures to take; as given, else ``default``, else as trained when None.
-        default: see there.
-
-    Raises:
-        StorageError: a weight is missing or of a strange shape.
-        MismatchError: configuration and weights differ.
-        UsageError: heads that nothing tells, or pictures that patches do not fill.
-    """
+    """The sizes that the weights and ``given`` say, and for which pictures the weights were trained."""
     said = canonical(given, _ALIASES, "image encoder's configuration", _NO_EFFECT)
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     rows = weights.shape("pos_embed", 3)[1] - 1

@@ -15,8 +15,6 @@ from transformers.activations import ACT2FN
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 
-__all__ = ["Renaming", "Weights", "agreed", "canonical", "given_heads", "not_cut_off", "usable"]
-
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
@@ -28,13 +26,7 @@ _WHOLE = frozenset(
 
 
 class Weights:
-    """The weights of one part of a checkpoint.
-
-    Args:
-        state: weights by name.
-        prefix: what the part's names begin with; left out of the names here.
-        source: what to call the file in errors.
-    """
+    """The weights of one part of a checkpoint."""
 
     def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
         self.state, self.prefix, self.source = state, prefix, source
@@ -43,11 +35,7 @@ class Weights:
         return self.prefix + name in self.state
 
     def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        """The shape of one weight.
-
-        Raises:
-            StorageError: it is not there, or of another number of dimensions.
-        """
+        """The shape of one weight."""
         value = self.state.get(self.prefix + name)
         if value is None or value.ndim != dimensions:
             what = f"lacks {self.prefix}{name}" if value is None else f"has {self.prefix}{name} of shape "
@@ -58,11 +46,7 @@ class Weights:
         return tuple(value.shape)
 
     def count(self, before: str) -> int:
-        """How many numbers follow ``before`` in the names.
-
-        Raises:
-            StorageError: none, or one between them is missing.
-        """
+        """How many numbers follow ``before`` in the names."""
         pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
         numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
         if not numbers or numbers != list(range(len(numbers))):
@@ -75,11 +59,7 @@ class Weights:
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:
-    """A weight as float32.
-
-    Raises:
-        StorageError: whole or complex numbers, a sparse tensor, or NaN or infinity among the numbers.
-    """
+    """A weight as float32."""
     if not value.is_floating_point() or value.layout != torch.strided:
         kind = f"{value.dtype}, {value.layout}".replace("torch.", "")
         raise StorageError(
@@ -99,17 +79,7 @@ def usable(value: Tensor, name: str, source: str) -> Tensor:
 def canonical(
     given: Mapping[str, Any] | None, aliases: Mapping[str, Iterable[str]], what: str, ignored: Iterable[str]
 ) -> dict[str, Any]:
-    """A configuration under one set of names; None stands for what is not said.
-
-    Args:
-        given: as somebody wrote it, in the names of the published code or of transformers.
-        aliases: our name → the names it goes by.
-        what: what to call it in messages.
-        ignored: names that change no row; others that are not known are logged.
-
-    Raises:
-        UsageError: two names of one thing with two values, or a value that cannot be.
-    """
+    """A configuration under one set of names; None stands for what is not said."""
     found: dict[str, Any] = {}
     left = {key for key, value in (given or {}).items() if value is not None} - set(ignored)
     for name, keys in aliases.items():
@@ -140,11 +110,7 @@ def _check_value(name: str, value: Any, said: str) -> None:
 
 
 def agreed(given: Mapping[str, Any], name: str, found: A, what: str) -> A:
-    """``found``, what the weights say, when the configuration says the same or nothing.
-
-    Raises:
-        MismatchError: the two differ.
-    """
+    """``found``, what the weights say, when the configuration says the same or nothing."""
     said = given.get(name)
     said = tuple(said) if isinstance(said, list) else said
     if said is not None and said != found:
@@ -156,11 +122,7 @@ def agreed(given: Mapping[str, Any], name: str, found: A, what: str) -> A:
 
 
 def not_cut_off(given: Mapping[str, Any], name: str, found: A, published: A, what: str, source: str) -> A:
-    """``found``, how many layers a file has, when that is what published ones have or a configuration speaks.
-
-    Raises:
-        StorageError: it is not, and no configuration says how many there are.
-    """
+    """``found``, how many layers a file has, when that is what published ones have or a configuration speaks."""
     if name in given or found == published:
         return found
     raise StorageError(
@@ -170,11 +132,7 @@ def not_cut_off(given: Mapping[str, Any], name: str, found: A, published: A, wha
 
 
 def given_heads(given: Mapping[str, Any], width: int, what: str) -> int:
-    """How many attention heads: as said, else one of every 64 columns, as BERT and ViT base have.
-
-    Raises:
-        UsageError: nothing is said of a width that is no multiple of 64, or a number that does not divide it.
-    """
+    """How many attention heads: as said, else one of every 64 columns, as BERT and ViT base have."""
     heads = given.get("heads")
     if heads is None and width % 64 == 0:
         return width // 64
@@ -205,11 +163,7 @@ class Renaming:
         self._rules = [(re.compile(pattern), name) for pattern, name in rules]
 
     def __call__(self, name: str) -> tuple[str, int | None]:
-        """Their name, and which third; None for all of it.
-
-        Raises:
-            MismatchError: no rule fits: transformers calls its weights otherwise than these rules know.
-        """
+        """Their name, and which third; None for all of it."""
         for pattern, theirs in self._rules:
             found = pattern.fullmatch(name)
             if found:

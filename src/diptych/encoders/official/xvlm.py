@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from diptych.encoders.official.encoder import OfficialEncoder
 
-__all__ = ["XvlmEncoder"]
-
 
 class XvlmEncoder(OfficialEncoder):
     """X-VLM (Zeng et al., ICML 2022) from a checkpoint of its authors.

@@ -21,15 +21,6 @@ from diptych.core.registry import Registry
 from diptych.encoders.rows import unit_rows
 from diptych.encoders.targets.options import TargetOptions
 
-__all__ = [
-    "BATCH_SIZE",
-    "TARGETS",
-    "TargetKind",
-    "TargetModel",
-    "make_target_model",
-    "open_target_model",
-]
-
 MARKER = "targets.json"
 _FORMAT = 1
 
@@ -72,9 +63,6 @@ class TargetModel(ABC):
         """(n, width) float32 unit rows, each distinct text computed once.
 
         A text that the model knows nothing of has a row of zeros; see the kind.
-
-        Raises:
-            NumericalError: a row is NaN or infinite; the message names the text.
         """
         place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         rows = np.empty((len(place), self.width), dtype=np.float32)
@@ -90,10 +78,6 @@ class TargetModel(ABC):
         """Positions in ``texts`` and their unit rows, batch by batch, long texts first.
 
         Texts of similar length share a batch, so that little of it is padding.
-
-        Raises:
-            UsageError: a batch size below 1.
-            NumericalError: a row is NaN or infinite.
         """
         if batch_size < 1:
             raise UsageError(f"batch size {batch_size}", "give one of at least 1")
@@ -104,12 +88,7 @@ class TargetModel(ABC):
             yield positions, unit_rows(self._rows(batch), "caption", np.array(batch))
 
     def save(self, folder: Path | str) -> Path:
-        """Write what :func:`open_target_model` needs; all or nothing.
-
-        Raises:
-            UsageError: the folder holds other things.
-            StorageError: the write failed.
-        """
+        """Write what :func:`open_target_model` needs; all or nothing."""
         folder = Path(folder)
         with atomic_folder(folder, MARKER) as temporary:
             settings = self._write(temporary)
@@ -141,27 +120,12 @@ TARGETS: Registry[TargetKind] = Registry("kind of target", "diptych.encoders.tar
 
 
 def make_target_model(options: TargetOptions, training_captions: Sequence[str]) -> TargetModel:
-    """The model that a recipe asks for.
-
-    Args:
-        options: the recipe's.
-        training_captions: what a kind that has to learn learns from; every caption of the split.
-
-    Raises:
-        UnknownNameError: no such kind.
-        MissingExtraError: its library is not installed.
-        UsageError: the kind cannot be made from this; the message says why.
-    """
+    """The model that a recipe asks for."""
     return TARGETS.get(options.kind).make(options, training_captions)
 
 
 def open_target_model(folder: Path | str) -> TargetModel:
-    """What :meth:`TargetModel.save` wrote.
-
-    Raises:
-        StorageError: the folder is not one, or is damaged.
-        MismatchError: the model that the folder refers to is no longer the one that was saved.
-    """
+    """What :meth:`TargetModel.save` wrote."""
     folder = Path(folder)
     recover_folder(folder)
     header = read_json(folder / MARKER)

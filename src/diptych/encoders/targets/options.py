@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["TargetOptions"]
-
 
 class TargetOptions(BaseModel):
     """Which model makes the vectors.

@@ -15,8 +15,6 @@ import numpy as np
 from diptych.encoders.keyed_rows import keyed_rows, text_keys
 from diptych.encoders.targets.contract import BATCH_SIZE, TargetModel
 
-__all__ = ["targets_of"]
-
 logger = logging.getLogger(__name__)
 
 _BLOCK_CAPTIONS = 2048
@@ -25,19 +23,7 @@ _BLOCK_CAPTIONS = 2048
 def targets_of(
     model: TargetModel, captions: Sequence[str], root: Path | str, batch_size: int = BATCH_SIZE
 ) -> np.ndarray:
-    """(n, width) float32 unit rows, one per caption, memory-mapped for reading.
-
-    Args:
-        model: makes the rows that are not there yet.
-        captions: in any order, with or without repetitions.
-        root: folder of stores.
-        batch_size: captions that the model takes at once.
-
-    Raises:
-        NumericalError: a row is NaN or infinite.
-        StorageError: a file of the store is damaged, or the disk is full; what was computed stays
-            and is used by the next try.
-    """
+    """(n, width) float32 unit rows, one per caption, memory-mapped for reading."""
     if not captions:
         return np.empty((0, model.width), dtype=np.float32)
 

@@ -14,8 +14,6 @@ from diptych.evaluation.measures.average_precision import summed_precision
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["AVERAGE_OF_HITS"]
-
 _CHUNK_NUMBERS = 1 << 20
 
 

@@ -12,8 +12,6 @@ from diptych.evaluation.measures.average_precision import precision_sum_at
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["AVERAGE_OF_POSITIVES"]
-
 
 def _average_of_positives(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     assert cutoff is not None

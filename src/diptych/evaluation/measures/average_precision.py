@@ -7,14 +7,6 @@ import numpy as np
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = [
-    "AVERAGE_PRECISION",
-    "AVERAGE_PRECISION_AT",
-    "AVERAGE_PRECISION_AT_R",
-    "precision_sum_at",
-    "summed_precision",
-]
-
 
 def summed_precision(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
     """Expected sum of precisions in each group; McSherry and Najork, ECIR 2008, in closed form.

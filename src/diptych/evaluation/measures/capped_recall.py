@@ -13,8 +13,6 @@ from diptych.evaluation.measures.precision import expected_hits
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["CAPPED_RECALL"]
-
 
 def _capped(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     assert cutoff is not None

@@ -18,8 +18,6 @@ from diptych.evaluation.discounted import discounted_gain, normalised_gain
 from diptych.evaluation.gain_measure import Gain, GainMeasure
 from diptych.evaluation.measuring import MEASURES
 
-__all__ = ["CLAMPED", "DCG_CM", "DCG_CM_PUBLISHED", "NDCG_CM", "ROUNDED"]
-
 _CITATION = "Hendriksen, Multimodal machine learning for information retrieval, 2025, Eq. 5.1 and 5.2"
 _DIGITS = 4
 

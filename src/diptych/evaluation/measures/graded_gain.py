@@ -13,8 +13,6 @@ from diptych.evaluation.discounted import normalised_gain
 from diptych.evaluation.gain_measure import Gain, GainMeasure
 from diptych.evaluation.measuring import MEASURES
 
-__all__ = ["EXPONENTIAL", "LINEAR", "NDCG", "NDCG_EXPONENTIAL"]
-
 
 def _linear(grade: np.ndarray) -> np.ndarray:
     return grade

@@ -7,8 +7,6 @@ import numpy as np
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["PRECISION", "R_PRECISION", "expected_hits"]
-
 
 def expected_hits(groups: TieGroups, cutoff: np.ndarray) -> np.ndarray:
     """Positives expected among the first ``cutoff[query]`` of each query."""

@@ -9,8 +9,6 @@ from diptych.evaluation.chances import expected_first_place, found_within
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["FLOOR_MEDIAN_RANK", "MEAN_RANK", "MEDIAN_RANK", "best_ranks"]
-
 
 def best_ranks(groups: TieGroups) -> np.ndarray:
     """(n_queries,) the rank of the best positive, expected where ties leave it open.

@@ -8,8 +8,6 @@ from diptych.evaluation.chances import found_within
 from diptych.evaluation.measuring import MEASURES, Measure, Sum
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["RECALL", "RSUM"]
-
 
 def _found(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     assert cutoff is not None

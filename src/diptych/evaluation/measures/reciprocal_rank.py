@@ -8,8 +8,6 @@ from diptych.evaluation.chances import expected_reciprocal
 from diptych.evaluation.measuring import MEASURES, Measure
 from diptych.evaluation.ties import TieGroups
 
-__all__ = ["RECIPROCAL_RANK", "RECIPROCAL_RANK_AT"]
-
 _CITATION = "Voorhees, TREC-8 question answering track report, 1999"
 
 

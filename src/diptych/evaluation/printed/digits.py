@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.printed.signs import Sign, signs
 from diptych.evaluation.printed.sizes import PossibleSizes, Size, possible_sizes
 from diptych.evaluation.printed.target import RULES, Printed, Target
-
-__all__ = ["ALL_CELLS", "DigitReport", "read_digits"]
 
 ALL_CELLS = "all recalls"
 """Recalls of both directions, where one number of queries has to make them all: one caption per image."""
@@ -80,13 +78,7 @@ def read_digits(
     galleries: Mapping[Direction, tuple[int, float, int]] | None = None,
     candidates: Iterable[int] | None = None,
 ) -> DigitReport:
-    """Read the digits of a target.
-
-    Args:
-        target: what was printed.
-        galleries: per direction, size of the gallery, positives per query and number of queries, where known.
-        candidates: numbers of queries to try; by default all that do not make every printable value.
-    """
+    """Read the digits of a target."""
     shares: dict[str, list[Printed]] = {ALL_CELLS: []}
     for direction in DIRECTIONS:
         shares[direction] = list(target.recalls(direction).values())

@@ -11,8 +11,6 @@ from typing import Any
 from diptych.core.errors import UsageError
 from diptych.evaluation.printed.target import MOST_DECIMALS, SUM_PARTS, Printed, Target
 
-__all__ = ["as_target", "cell_name", "parse_target"]
-
 _FORM = 'e.g. "i2t R@1=64.6", "t2i R@10=82.48", "i2t rsum=245.5" or "rsum=448.16"'
 _FORMS = 'e.g. {"i2t R@1": 64.6, "t2i R@10": 82.48}, {"i2t": [63.3, 91.1, 91.1]} or "i2t R@1=64.6"'
 
@@ -49,13 +47,6 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
         given: a Target; a mapping from cells to numbers, ``{"i2t R@1": 64.6, "t2i R@10": 67.64}``, or from
             directions to mappings or to R@1, R@5 and R@10, ``{"i2t": [64.6, 84.48, 84.5]}``; texts
             ``"i2t R@1=64.6"``. Shares are in per cent. Names as :func:`cell_name` understands them.
-        decimals: digits after the point of every cell; by default those of the recall with the most for all
-            recalls, and so on for every other measure.
-        label: where it was printed.
-
-    Raises:
-        UsageError: another form, a cell given twice, something that is no number.
-        UnknownNameError: a cell of a measure that does not exist.
     """
     if isinstance(given, Target):
         if decimals is None and not label:
@@ -82,9 +73,6 @@ def parse_target(texts: Iterable[str], decimals: int | None = None, label: str =
     A table prints all its recalls with the same decimals, while a log drops zeros at the end (84.5 beside
     84.48): all have those of the recall with the most, unless ``decimals`` says otherwise; so has every other
     measure.
-
-    Raises:
-        UsageError: a text of another form, or a cell given twice.
     """
     values: list[tuple[str, object]] = []
     for text in texts:

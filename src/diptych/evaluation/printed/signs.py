@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.printed.target import SUM_PARTS, Printed, Target
-
-__all__ = ["COMPARED", "LEAST_GAIN", "Sign", "Truncation", "signs", "truncation"]
 
 LEAST_GAIN = 0.21
 """Least (R@10 − R@5) / min(R@5, 100 − R@5) of :data:`COMPARED` full rankings in printed tables of image–text
@@ -81,12 +79,6 @@ def truncation(
 ) -> Truncation | None:
     """Judge whether R@10 − R@5 is that of a full ranking.
 
-    Args:
-        recalls: printed R@1, R@5 and R@10 by cut-off.
-        gallery: how many items are ranked for each query, where it is known.
-        positives: how many of them are relevant to a query.
-        queries: how many there are; with it, what chance gives has its sampling error.
-
     Returns:
         None where one of the three is missing, or they are so few hits or so near 100 % that nothing can be
         told.
@@ -119,13 +111,7 @@ def truncation(
 def signs(
     target: Target, galleries: Mapping[Direction, tuple[int, float, int]] | None = None
 ) -> tuple[Sign, ...]:
-    """All signs of a target.
-
-    Args:
-        target: what was printed.
-        galleries: per direction, size of the gallery, positives per query and number of queries, where
-            they are known.
-    """
+    """All signs of a target."""
     found: list[Sign] = []
     for direction in DIRECTIONS:
         recalls = target.recalls(direction)

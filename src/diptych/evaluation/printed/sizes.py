@@ -17,8 +17,6 @@ from diptych.core.errors import UsageError
 from diptych.evaluation.printed.known_sizes import KNOWN_SIZES, names_of
 from diptych.evaluation.printed.target import RULES, Printed
 
-__all__ = ["PossibleSizes", "Size", "chance_of_size", "possible_sizes"]
-
 
 @dataclass(frozen=True)
 class Size:
@@ -81,16 +79,7 @@ def chance_of_size(n: int | np.ndarray, values: Iterable[Printed]) -> np.ndarray
 def possible_sizes(
     values: Iterable[Printed], rule: str = "round", candidates: Iterable[int] = range(1, 30_001)
 ) -> PossibleSizes:
-    """Numbers of queries of which every value is a share, in per cent.
-
-    Args:
-        values: printed shares with their decimals.
-        rule: ``"round"`` (a half may go either way) or ``"truncate"``.
-        candidates: numbers of queries to try.
-
-    Raises:
-        UsageError: another rule, no value, a value above 100 %, or no candidate.
-    """
+    """Numbers of queries of which every value is a share, in per cent."""
     given = list(values)
     if rule not in RULES:
         raise UsageError(f"rule {rule!r} is none of {', '.join(RULES)}", "choose one of them")

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from diptych.core.errors import UsageError
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction
-from diptych.evaluation.measuring import GainMeasure, Measure, measure
-
-__all__ = ["MOST_DECIMALS", "RULES", "SUM_PARTS", "Printed", "Target", "cell_parts"]
+from diptych.evaluation.gain_measure import GainMeasure
+from diptych.evaluation.measuring import Measure, measure
+from diptych.evaluation.positives import DIRECTIONS, Direction
 
 RULES = ("round", "truncate")
 """What is done with the digits that are not printed."""
@@ -33,9 +32,6 @@ class Printed:
     Attributes:
         value: as printed.
         decimals: digits after the point, :data:`MOST_DECIMALS` at most.
-
-    Raises:
-        UsageError: more of them, or less than none.
     """
 
     value: float
@@ -71,12 +67,7 @@ class Printed:
 
 
 def cell_parts(name: str) -> tuple[Direction | None, str]:
-    """``"i2t R@1"`` as direction and measure; ``"rsum"``, the sum of both directions, has no direction.
-
-    Raises:
-        UsageError: no such cell; the message has the form.
-        UnknownNameError: no such measure.
-    """
+    """``"i2t R@1"`` as direction and measure; ``"rsum"``, the sum of both directions, has no direction."""
     first, _, rest = name.strip().partition(" ")
     direction: Direction | None = "i2t" if first == "i2t" else "t2i" if first == "t2i" else None
     kind = rest.strip() if direction else name.strip()
@@ -100,10 +91,6 @@ class Target:
         cells: by name: ``"i2t R@1"``, ``"t2i MRR"``, ``"i2t rsum"``, ``"rsum"``.
         label: where it was printed.
         runs: of how many runs each number is a mean.
-
-    Raises:
-        UsageError: no cell, or a share above 100 %.
-        UnknownNameError: a cell of a measure that does not exist.
     """
 
     cells: Mapping[str, Printed]

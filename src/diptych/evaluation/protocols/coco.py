@@ -6,8 +6,6 @@ from diptych.core.errors import DataError
 from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.partitioning import PARTITIONS, Partition
 
-__all__ = ["COCO_1K", "COCO_5K"]
-
 _IMAGES = 5_000
 _LEAST_TEXTS = 25_000  # 25,010 with all captions; 25,000 with the first five of each image
 _CITATION = "Karpathy and Fei-Fei, CVPR 2015; Faghri et al., VSE++, BMVC 2018"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.evaluation.partitioning import PARTITIONS, Partition
 
-__all__ = ["FOLDS", "FULL"]
-
 FULL = PARTITIONS.add(
     Partition(
         name="full",

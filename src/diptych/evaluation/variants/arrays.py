@@ -15,8 +15,6 @@ from diptych.evaluation.variants.explore import TOLERANCE, explore
 from diptych.evaluation.variants.given import already_cut, as_ground_truth, as_matching
 from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
 
-__all__ = ["explore_rows", "explore_scores"]
-
 GIVEN = "given"
 """What the test set is called."""
 

@@ -13,8 +13,6 @@ from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.scored import Scored
 from diptych.evaluation.variants.settings import Settings
 
-__all__ = ["AXES", "Axis", "Choice", "Inputs"]
-
 
 @dataclass(frozen=True, eq=False)
 class Inputs:

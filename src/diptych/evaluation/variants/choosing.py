@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from diptych.evaluation.ground_truth import Direction
-from diptych.evaluation.reranked import Candidates, Reranked
+from diptych.evaluation.candidates import Candidates
+from diptych.evaluation.positives import Direction
+from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants.settings import NotPossible
-
-__all__ = ["Rows", "best", "in_order", "kept", "listed"]
 
 Rows = slice | np.ndarray
 """Some rows: a slice where they are neighbours, which copies nothing."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.ground_truth import DIRECTIONS, GroundTruth
-from diptych.evaluation.reranked import UNSCORED, Candidates, Reranked
-
-__all__ = ["already_cut", "as_ground_truth", "as_matching"]
+from diptych.evaluation.candidates import Candidates
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.positives import DIRECTIONS
+from diptych.evaluation.reranked import UNSCORED, Reranked
 
 _FORMS = (
     "a GroundTruth, the image row of each text, a boolean matrix (images, texts), a mapping from image rows to "
@@ -19,16 +19,7 @@ _FORMS = (
 
 
 def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth, str]:
-    """Who belongs to whom, and what was assumed for it; empty where nothing was.
-
-    Args:
-        given: as :func:`diptych.evaluation.variants.explore_scores` takes it.
-        shape: images and texts.
-
-    Raises:
-        UsageError: another form, or no form where none can be assumed.
-        DataError: it is of other images and texts.
-    """
+    """Who belongs to whom, and what was assumed for it; empty where nothing was."""
     if len(shape) != 2:
         raise DataError(
             f"scores of shape {shape} are no matrix", "give (n_images, n_texts): a row for each image"
@@ -91,12 +82,7 @@ def already_cut(scores: np.ndarray) -> tuple[str, ...]:
 def as_matching(
     given: object, scores: np.ndarray, adds_contrastive: bool
 ) -> tuple[np.ndarray | None, Reranked | None]:
-    """Matching scores of everything, or of candidates; see ``explore_scores``.
-
-    Raises:
-        UsageError: another form, or one direction's matrix that is cut.
-        DataError: another shape, or queries with different numbers of candidates.
-    """
+    """Matching scores of everything, or of candidates; see ``explore_scores``."""
     if given is None:
         return None, None
     if isinstance(given, Reranked):

@@ -14,18 +14,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from diptych.evaluation.candidate_ranks import CandidateRanks
+from diptych.evaluation.candidates import Candidates
 from diptych.evaluation.first_stage import FirstStage, first_stages
-from diptych.evaluation.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.measuring import Measure, measure
 from diptych.evaluation.partitioning import partition
+from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
 from diptych.evaluation.ranks import Ranks, ranks_from_source
-from diptych.evaluation.reranked import Candidates
 from diptych.evaluation.ties import tie_groups
-from diptych.evaluation.variants.scored import Rows, Scored
+from diptych.evaluation.variants.choosing import Rows
+from diptych.evaluation.variants.scored import Scored
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
-
-__all__ = ["Recompute"]
 
 _RECALL = "R@"
 _KEPT = 6  # views whose candidates are kept
@@ -42,17 +42,7 @@ class _Part:
 
 
 class Recompute:
-    """Cells of variants.
-
-    Args:
-        sources: test sets by label.
-        cells: names of the cells that are wanted; recalls at 1, 5 and 10 are computed besides.
-        most: how many candidates any variant ranks at most, where it does not rank everything.
-        threads: workers of the rankings; all available cores by default.
-
-    Raises:
-        UnknownNameError: a cell of a measure that does not exist.
-    """
+    """Cells of variants."""
 
     def __init__(
         self, sources: Mapping[str, Scored], cells: Iterable[str], most: int, threads: int | None = None
@@ -75,11 +65,7 @@ class Recompute:
         self._refused: dict[Settings, NotPossible] = {}
 
     def cells(self, settings: Settings) -> dict[str, float]:
-        """The wanted cells, shares in per cent, with all their digits.
-
-        Raises:
-            NotPossible: these inputs cannot give the variant.
-        """
+        """The wanted cells, shares in per cent, with all their digits."""
         values = self._measured(replace(settings, rewrite=None, rule="round"))
         if settings.rewrite is not None:
             values = settings.rewrite.of(values)
@@ -94,11 +80,7 @@ class Recompute:
         return found
 
     def sizes(self, settings: Settings) -> dict[Direction, tuple[int, float, int]]:
-        """Per direction: size of one gallery, mean positives of a query, number of queries.
-
-        Raises:
-            NotPossible: these inputs cannot give the variant.
-        """
+        """Per direction: size of one gallery, mean positives of a query, number of queries."""
         parts = self._view(settings.view)
         found: dict[Direction, tuple[int, float, int]] = {}
         for name in DIRECTIONS:

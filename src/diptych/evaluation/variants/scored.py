@@ -13,15 +13,15 @@ import numpy as np
 
 from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.ground_truth import Direction, GroundTruth
+from diptych.evaluation.candidates import Candidates
+from diptych.evaluation.ground_truth import GroundTruth
+from diptych.evaluation.positives import Direction
 from diptych.evaluation.ranks import check_sizes
-from diptych.evaluation.reranked import Candidates, Reranked
+from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.similarities import similarity as similarity_of
 from diptych.evaluation.sources import GivenScores, ScoreSource
 from diptych.evaluation.variants.choosing import Rows, best, in_order, kept, listed
 from diptych.evaluation.variants.settings import NotPossible
-
-__all__ = ["MatrixScores", "RowScores", "Rows", "Scored"]
 
 
 class Scored(Protocol):
@@ -41,11 +41,7 @@ class Scored(Protocol):
     image_keys: np.ndarray
 
     def part(self, images: Rows, texts: Rows, matched: bool) -> ScoreSource:
-        """Scores of some images and texts; of the matching head where ``matched``.
-
-        Raises:
-            NotPossible: there are no matching scores of everything.
-        """
+        """Scores of some images and texts; of the matching head where ``matched``."""
 
     def candidates(
         self, direction: Direction, images: Rows, texts: Rows, k: int, matched: bool
@@ -54,9 +50,6 @@ class Scored(Protocol):
 
         Without ``matched`` the final score ranks as the contrastive score does. Fewer than ``k`` where the
         gallery is smaller, or where some query has no more stored matching scores in it.
-
-        Raises:
-            NotPossible: there are no matching scores.
         """
 
 
@@ -66,15 +59,6 @@ class RowScores:
     Args:
         images: (n, d) float32, possibly memory-mapped.
         texts: (m, d) float32.
-        truth: who belongs to whom.
-        similarity: by what rows are compared.
-        reranked: matching scores of each query's best candidates.
-        about: what the rows depend on.
-        image_ids: one per image; random captions are then those of ``Collection.random_captions``.
-
-    Raises:
-        DataError: sizes that disagree.
-        UnknownNameError: no such similarity.
     """
 
     def __init__(
@@ -118,17 +102,7 @@ class MatrixScores:
 
     Args:
         scores: (n_images, n_texts) contrastive scores.
-        truth: who belongs to whom.
         matching: (n_images, n_texts) scores of the matching head.
-        reranked: its scores of each query's best candidates instead.
-        adds_contrastive: whether the final score is matching + contrastive score, for ``matching``.
-        about: what the scores depend on.
-        image_ids: one per image; random captions are then those of ``Collection.random_captions``.
-
-    Raises:
-        DataError: another shape, or not numbers.
-        NumericalError: NaN or infinity.
-        UsageError: matching scores in both forms.
     """
 
     def __init__(

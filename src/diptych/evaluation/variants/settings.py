@@ -17,20 +17,6 @@ from diptych.core.errors import UsageError
 from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.ties import TieGroups
 
-__all__ = [
-    "LEAST_SHRUNK",
-    "Counting",
-    "Depth",
-    "Keep",
-    "NotPossible",
-    "Relevance",
-    "Renaming",
-    "Rewrite",
-    "Settings",
-    "Step",
-    "View",
-]
-
 LEAST_SHRUNK = 10
 """Candidates that are left at least, so that R@10 is that of a ranking."""
 

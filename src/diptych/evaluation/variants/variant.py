@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["NEAR", "Change", "Refusal", "SingleChange", "Variant"]
-
 NEAR = 0.1
 """Share of the tolerance within which a cell is near: what rounding and the order of ties leave."""
 

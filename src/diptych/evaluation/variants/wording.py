@@ -10,8 +10,6 @@ from diptych.evaluation.variants.variant import NEAR, Variant
 if TYPE_CHECKING:
     from diptych.evaluation.variants.exploration import Exploration
 
-__all__ = ["explain"]
-
 _DEEPEST = 10  # the last cut-off that tables print
 _NAMED = 3  # other explanations that are named
 _LUCKY = 0.2  # share of made-up targets from which on an explanation says little

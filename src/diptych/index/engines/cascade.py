@@ -13,15 +13,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
-from diptych.index.contract import Vectors
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
+from diptych.index.hooks import Vectors
 from diptych.index.segments import Found, Segment, batches, merged
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.vectors import count_rows
-
-__all__ = ["CASCADE", "CascadeIndex", "strongest_terms"]
 
 
 class CascadeIndex(InvertedIndex):
@@ -49,9 +47,6 @@ class CascadeIndex(InvertedIndex):
         Args:
             first: (q, width) what the first stage searches for, such as the captions' own terms; without it
                 the ``first_terms`` largest weights of each query.
-
-        Raises:
-            MismatchError: ``first`` has another number of rows than ``queries``.
         """
         resolved = self.engine().resolve_search(self.options, options)
         few = None if first is None else self._checked(first, None, "first-stage query")

@@ -12,18 +12,16 @@ from diptych.core.errors import UsageError
 from diptych.core.files import write_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.arrays import load_array, load_ids
-from diptych.index.contract import Vectors
 from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
+from diptych.index.hooks import Vectors
 from diptych.index.ids import IdTable
 from diptych.index.postings import Postings
 from diptych.index.segments import batches
 from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
-
-__all__ = ["IMPACTS", "ImpactsIndex"]
 
 
 class ImpactsIndex(SlotIndex):

@@ -26,8 +26,6 @@ from diptych.index.silence import silenced
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
-__all__ = ["ALGORITHMS", "PISA", "PisaIndex"]
-
 ALGORITHMS = ("block_max_maxscore", "block_max_wand", "maxscore", "ranked_or", "wand")
 """Ways to the same hits; ``block_max_wand`` is the library's default, ``maxscore`` usually its fastest."""
 

@@ -11,8 +11,6 @@ from diptych.index.qdrant_connection import CONNECTION_OPTIONS
 from diptych.index.qdrant_forms import DenseForm, SparseForm
 from diptych.index.qdrant_index import QdrantIndex
 
-__all__ = ["QDRANT", "QDRANT_SPARSE", "DenseQdrantIndex", "SparseQdrantIndex"]
-
 
 class DenseQdrantIndex(QdrantIndex):
     """Dense vectors; the server's graph may miss items, and its recall is measured against its exact search."""

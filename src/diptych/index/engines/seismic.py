@@ -22,8 +22,6 @@ from diptych.index.silence import silenced
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
-__all__ = ["SEISMIC", "SeismicIndex"]
-
 _FILE = "lists.index.seismic"
 _SMALL_VOCABULARY = 1 << 16  # terms that the library's usual index can number
 _HALF = float(np.finfo(np.float16).max)

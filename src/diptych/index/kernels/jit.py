@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 import numba
 from numba import types
 
-__all__ = ["forget_stale", "jit", "mapped"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

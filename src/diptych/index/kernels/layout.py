@@ -7,8 +7,6 @@ from numba import float32, float64, int32, int64, types, uint8, uint16
 
 from diptych.index.kernels.jit import jit, mapped
 
-__all__ = ["fill", "frequencies"]
-
 
 @jit(types.void, mapped(int64), mapped(int32), mapped(float32), int64[::1], float32[::1])
 def frequencies(
@@ -50,12 +48,7 @@ def fill(
     codes: np.ndarray,
     span: int,
 ) -> None:
-    """Write the codes ceil(weight / step - shift), from 1 to 255, of all documents where :mod:`scan` looks for them.
-
-    Args:
-        place_of: per term, from 0 its row of ``hubs``; -1: it is in no document; -2 - its list.
-        hubs, starts, offsets, documents, codes, span: see :func:`diptych.index.kernels.scan.scan`; hubs all 0.
-    """
+    """Write the codes ceil(weight / step - shift), from 1 to 255, of all documents where :mod:`scan` looks for them."""
     count = len(indptr) - 1
     block = hubs.shape[2]
     next_free = np.empty(offsets.shape[1], dtype=np.int64)

@@ -8,8 +8,6 @@ from numba import boolean, float32, float64, int32, int64, types, uint16, uint32
 from diptych.index.kernels.jit import jit, mapped
 from diptych.index.kernels.simd import ROUND
 
-__all__ = ["MOST_TERMS", "prepare"]
-
 MOST_TERMS = 16_000
 """Terms of a query that can be summed: more leave no room for their roundings."""
 
@@ -90,10 +88,6 @@ def prepare(
 
     A document can share a term and have the sum 0. With ``whole`` it cannot: every Q is at least 256. What that
     adds, up to 255 for a term, widens the window, so it is for queries that few documents answer.
-
-    Returns:
-        how many hub and how many list terms there are in all. ``certain`` says whether the sum 0 means that no
-        term is shared; queries with more terms than can be summed get none, and are not certain.
     """
     hubs = listed = 0
     for query in range(len(chosen)):

@@ -11,8 +11,6 @@ from diptych.index.kernels.jit import jit, mapped
 from diptych.index.kernels.select import ordered
 from diptych.index.kernels.simd import prefetch
 
-__all__ = ["best_of_all", "rescore"]
-
 _AHEAD = 8  # candidates
 
 

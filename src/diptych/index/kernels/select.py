@@ -7,8 +7,6 @@ from numba import float32, int64, types, uint16
 
 from diptych.index.kernels.jit import jit
 
-__all__ = ["kth_largest", "ordered"]
-
 
 @jit(uint16, uint16[::1], int64, int64)
 def kth_largest(values: np.ndarray, count: int, k: int) -> int:

@@ -14,8 +14,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["GROUP", "ROUND", "add_rows", "prefetch", "trailing_zeros"]
-
 GROUP = 256
 """Documents whose sums are held in registers."""
 
@@ -83,16 +81,9 @@ def add_rows(
     written. All arrays are given by their addresses. Totals must stay below 2^16.
 
     Args:
-        sums, totals: uint16, one per document.
-        masks: uint32, one per 32 documents: which totals are at least ``threshold``.
         block: uint8, the block's rows; in each 64 documents number 2i belongs to document i and number 2i + 1 to
             document 32 + i, so that the low and the high bytes of 16-bit numbers are documents in order.
         rows: int64, where each term's row begins in the block.
-        weights: uint16, the terms' weights.
-        rests: uint16, after each ``ROUND`` of terms the most that the remaining ones can add.
-        terms: how many there are.
-        threshold: uint16, at least 1.
-        groups: how many times 256 documents the block has.
     """
     addresses = [types.intp] * 7
     signature = types.void(*addresses, types.intp, types.uint16, types.intp)

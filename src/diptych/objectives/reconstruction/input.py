@@ -28,8 +28,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import UsageError
 
-__all__ = ["InputTargetDecoder", "TokenCompat", "TokenReduction", "token_reconstruction_loss"]
-
 TokenCompat = Literal["none", "time-axis"]
 TokenReduction = Literal["mean", "token-mean", "none"]
 

@@ -31,8 +31,6 @@ from torch import Tensor, nn
 
 from diptych.core.errors import NumericalError, StorageError, UsageError
 
-__all__ = ["LagrangeMultiplier"]
-
 
 class LagrangeMultiplier(nn.Module):
     """λ ≥ 0 of one constraint L_rec ≤ η.

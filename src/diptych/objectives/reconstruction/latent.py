@@ -20,8 +20,6 @@ from torch import Tensor, nn
 
 from diptych.core.errors import UsageError
 
-__all__ = ["LatentTargetDecoder", "cosine_reconstruction_loss"]
-
 _SHORTEST = 1e-12
 
 

@@ -12,8 +12,6 @@ from scipy.sparse import csr_array
 from diptych.core.errors import DataError, MismatchError
 from diptych.encoders.sparse_embeddings import canonical_rows
 
-__all__ = ["empty_share", "flops", "nonzeros"]
-
 
 def flops(texts: csr_array, images: csr_array) -> float:
     """The mean over all pairs of how many terms both rows have: what scoring one pair costs (Eq. 3.1).
@@ -23,10 +21,6 @@ def flops(texts: csr_array, images: csr_array) -> float:
     Args:
         texts: (n, |V|) sparse rows of captions.
         images: (m, |V|) sparse rows of pictures, over the same terms.
-
-    Raises:
-        DataError: there is no caption or no picture.
-        MismatchError: rows over different numbers of terms.
     """
     texts, images = canonical_rows(texts, "text"), canonical_rows(images, "image")
     if texts.shape[1] != images.shape[1]:
@@ -41,21 +35,13 @@ def flops(texts: csr_array, images: csr_array) -> float:
 
 
 def nonzeros(rows: csr_array) -> float:
-    """The mean number of terms of a row.
-
-    Raises:
-        DataError: there is no row.
-    """
+    """The mean number of terms of a row."""
     rows = _some(rows)
     return int(rows.nnz) / int(rows.shape[0])
 
 
 def empty_share(rows: csr_array) -> float:
-    """The share of rows without any term: as queries they find nothing, as items they are never found.
-
-    Raises:
-        DataError: there is no row.
-    """
+    """The share of rows without any term: as queries they find nothing, as items they are never found."""
     return float(np.mean(np.diff(_some(rows).indptr) == 0))
 
 

@@ -26,8 +26,6 @@ from diptych.core.progress import track
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.sparse.measures.static import CaptionWords, unit_rows
 
-__all__ = ["contained", "exact_at", "leading_terms", "semantic_at"]
-
 
 def leading_terms(
     rows: csr_array, k: int, *, left_out: Collection[int] = (), positive_only: bool = True
@@ -36,17 +34,9 @@ def leading_terms(
 
     Args:
         rows: (n, |V|) sparse rows of weights of at least 0.
-        k: how many.
-        left_out: columns that take no place.
-        positive_only: leave places empty that no term with a weight takes; otherwise the first columns
-            without weight take them.
 
     Returns:
         (n, k) int64 columns, -1 where a place is empty.
-
-    Raises:
-        UsageError: k below 1, or a column to be left out that there is not.
-        DataError: a weight below 0.
     """
     if k < 1:
         raise UsageError(f"k is {k}, it must be at least 1")
@@ -95,14 +85,9 @@ def exact_at(
     Args:
         rows: (n, |V|) sparse rows of captions.
         caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
-        k: how many terms are looked at; a row with fewer is still divided by k.
-        left_out, positive_only: as of :func:`leading_terms`.
 
     Returns:
         (n,) float64 in [0, 1].
-
-    Raises:
-        MismatchError: other captions or other terms than the rows'.
     """
     _check_same(rows, caption_terms)
     leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
@@ -125,16 +110,9 @@ def semantic_at(
     Args:
         rows: (n, |V|) sparse rows of captions.
         caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
-        vectors: (|V|, d) the terms' static embeddings, zeros where there is none: such a term adds 0.
-        k: how many terms are looked at; a row with fewer is still divided by k.
-        words: the captions' words and their embeddings; without them, the vectors of their terms.
-        left_out, positive_only: as of :func:`leading_terms`.
 
     Returns:
         (n,) float64, at most 1 and at least Exact@k where no cosine is below 0.
-
-    Raises:
-        MismatchError: other captions, other terms or other vectors than the rows'.
     """
     _check_same(rows, caption_terms)
     if len(vectors) != rows.shape[1]:

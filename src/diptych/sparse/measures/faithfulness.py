@@ -15,8 +15,6 @@ import numpy as np
 from diptych.core.errors import DataError, MismatchError
 from diptych.evaluation import Result
 
-__all__ = ["Faithfulness", "faithfulness", "overlap_at", "pearson", "rank_agreement"]
-
 
 @dataclass(frozen=True)
 class Faithfulness:
@@ -43,11 +41,7 @@ class Faithfulness:
 
 
 def pearson(first: np.ndarray, second: np.ndarray) -> float:
-    """Pearson's correlation of two lists of values; NaN where one of them is constant or empty.
-
-    Raises:
-        MismatchError: lists of different lengths.
-    """
+    """Pearson's correlation of two lists of values; NaN where one of them is constant or empty."""
     if first.shape != second.shape:
         raise MismatchError(f"{len(first)} values and {len(second)} values are not pairs")
     if not len(first) or np.ptp(first) == 0 or np.ptp(second) == 0:
@@ -112,16 +106,7 @@ def faithfulness(
     """Compare two evaluations of one test set, query by query.
 
     Args:
-        dense: of the dense rows, with values per query.
-        sparse: of the sparse rows made of them, on the same ground truth.
         dense_lists: (n_queries, k) best items by dense rows, and their scores.
-        sparse_lists: the same by sparse rows.
-        direction: whose queries: captions' (``t2i``, as published) or pictures' (``i2t``).
-        measures: those to correlate; queries that were not asked are left out.
-
-    Raises:
-        DataError: no query, or a measure that was not computed.
-        MismatchError: lists of other queries or lengths.
     """
     asked, correlations = 0, {}
     for name in measures:

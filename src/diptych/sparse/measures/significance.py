@@ -15,8 +15,6 @@ import numpy as np
 from diptych.core.errors import MismatchError, NumericalError, UsageError
 from diptych.evaluation.paired import shares_of, t_test
 
-__all__ = ["PairedTest", "paired_tests"]
-
 
 @dataclass(frozen=True)
 class PairedTest:
@@ -49,11 +47,6 @@ def paired_tests(
         pairs: by name, values of the same queries by two systems, (n,) each.
         cluster: (n,) whole numbers from 0, the picture of each caption; None: every caption by itself, as
             published.
-
-    Raises:
-        UsageError: nothing to test.
-        MismatchError: values or clusters of different numbers of queries.
-        NumericalError: a value is not finite.
     """
     if not pairs:
         raise UsageError("no values to test", "give at least one pair")

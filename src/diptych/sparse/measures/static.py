@@ -32,8 +32,6 @@ from diptych.sparse.wordpiece import CONTINUATION
 if TYPE_CHECKING:
     from diptych.sparse.vocabulary import TermVocabulary
 
-__all__ = ["CaptionWords", "StaticEmbedding", "unit_rows"]
-
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Rows of length 1 in float64; rows of zeros stay as they are."""
@@ -89,23 +87,14 @@ class StaticEmbedding:
 
     @classmethod
     def from_file(cls, path: Path | str) -> StaticEmbedding:
-        """Word vectors from an .npz with ``words`` and ``vectors``.
-
-        Raises:
-            StorageError: no such file, or not one of word vectors.
-        """
+        """Word vectors from an .npz with ``words`` and ``vectors``."""
         rows, vectors = read_word_vectors(path, "the path of the word vectors")
         digest = fingerprint_arrays({"vectors": vectors})
         return cls(f"word vectors {Path(path).name} {digest}", rows, vectors)
 
     @classmethod
     def from_model(cls, source: str) -> StaticEmbedding:
-        """The input embeddings of a BERT-like masked language model: a folder, or a hub name.
-
-        Raises:
-            UsageError: not such a model, or the hub cannot be reached.
-            StorageError: files are missing or damaged.
-        """
+        """The input embeddings of a BERT-like masked language model: a folder, or a hub name."""
         from diptych.sparse.masked_language_model import read_head
         from diptych.sparse.tokenizer_files import source_tokenizer
 
@@ -122,12 +111,7 @@ class StaticEmbedding:
         return cls.from_file(source) if is_file else cls.from_model(source)
 
     def of_terms(self, terms: Sequence[str], left_out: Collection[int] = ()) -> np.ndarray:
-        """(|V|, d) float32 vectors of a vocabulary; zeros for unknown, continuing and special terms.
-
-        Args:
-            terms: one per column.
-            left_out: columns of special terms.
-        """
+        """(|V|, d) float32 vectors of a vocabulary; zeros for unknown, continuing and special terms."""
         found = np.zeros((len(terms), self.vectors.shape[1]), dtype=np.float32)
         without = set(left_out)
         for column, term in enumerate(terms):
@@ -137,12 +121,7 @@ class StaticEmbedding:
         return found
 
     def of_word(self, word: str, pieces: Sequence[str]) -> np.ndarray | None:
-        """(d,) the vector of a word; None where the embedding has none.
-
-        Args:
-            word: as it is written.
-            pieces: the terms it was read as, ``##…`` for those that continue it.
-        """
+        """(d,) the vector of a word; None where the embedding has none."""
         if word in self.rows:
             own: np.ndarray = self.vectors[self.rows[word]]
             return own

@@ -24,19 +24,11 @@ from diptych.studies.published.tables import (
     published_tables,
 )
 
-__all__ = ["other_data", "published_row", "row_references", "target_of"]
-
 _EXAMPLE = "reproducibility:table-2.1:Repr. X-VLM, COCO"
 
 
 def published_row(reference: str) -> PublishedRow:
-    """The row that a reference names; upper and lower case are the same.
-
-    Raises:
-        UsageError: a part of a reference, with what could follow it, or a row that was printed for several
-            evaluations and none is named.
-        UnknownNameError: no such paper, table, row or evaluation; the message lists those there are.
-    """
+    """The row that a reference names; upper and lower case are the same."""
     parts = [part.strip() for part in reference.split(":", 2)]
     if not parts[0]:
         raise UsageError(
@@ -58,11 +50,7 @@ def published_row(reference: str) -> PublishedRow:
 
 
 def row_references(paper: str, table: str) -> list[tuple[str, PublishedRow]]:
-    """Every row of a table that prints a measure of retrieval, with its reference.
-
-    Raises:
-        UnknownNameError: no such paper or table.
-    """
+    """Every row of a table that prints a measure of retrieval, with its reference."""
     found = published_table(paper, table)
     names = [one.row for one in found.rows]
     return [
@@ -118,9 +106,6 @@ def target_of(row: PublishedRow) -> tuple[Target, tuple[str, ...]]:
     A table prints its recalls with the same decimals, and a file drops zeros at the end: all recalls have
     those of the recall with the most, and so on for every other measure. Precisions that a table prints as
     fractions of 1 beside recalls in per cent are given in per cent, as everything else.
-
-    Raises:
-        UsageError: no cell is a measure of retrieval.
     """
     values, left = {}, []
     for column, cell in row.cells.items():
@@ -143,12 +128,7 @@ def target_of(row: PublishedRow) -> tuple[Target, tuple[str, ...]]:
 
 
 def other_data(on: EvaluatedOn, given: Mapping[str, tuple[Mapping[str, Any], int]]) -> tuple[str, ...]:
-    """What has to be said where the data at hand are not those of the printed numbers.
-
-    Args:
-        on: what was printed.
-        given: of every test set at hand what it says of itself (``dataset``, ``split``) and its images.
-    """
+    """What has to be said where the data at hand are not those of the printed numbers."""
     printed = f"{on.dataset} {on.split} ({on.images:,} images)"
     others = {
         label: f"{about['dataset']} {about['split']} ({images:,} images)"

@@ -18,19 +18,6 @@ from typing import Any, Literal
 
 from diptych.core.errors import StorageError, UnknownNameError
 
-__all__ = [
-    "Cell",
-    "EvaluatedOn",
-    "Paper",
-    "PublishedRow",
-    "PublishedTable",
-    "either",
-    "extent_of",
-    "published_papers",
-    "published_table",
-    "published_tables",
-]
-
 TOLERANCE = 0.05
 """Relative distance within which a number counts as reproduced, unless a table says otherwise."""
 
@@ -248,22 +235,13 @@ def _document(paper: str) -> dict[str, Any]:
 
 
 def published_tables(paper: str) -> list[str]:
-    """Names of a paper's tables, in order.
-
-    Raises:
-        UnknownNameError: no such paper.
-    """
+    """Names of a paper's tables, in order."""
     return [table["name"] for table in _document(paper)["tables"]]
 
 
 @cache
 def published_table(paper: str, name: str) -> PublishedTable:
-    """A table of a paper.
-
-    Raises:
-        UnknownNameError: no such paper or table.
-        StorageError: a row of another length than the columns.
-    """
+    """A table of a paper."""
     document = _document(paper)
     tables = {table["name"]: table for table in document["tables"]}
     if name not in tables:

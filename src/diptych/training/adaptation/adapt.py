@@ -18,8 +18,6 @@ from diptych.training.adaptation.fit import Fitted, fit_linear
 from diptych.training.adaptation.options import AdaptationOptions, Method
 from diptych.training.adaptation.pairs import Captions, draw_pairs
 
-__all__ = ["adapt_linear"]
-
 _BATCH = 64
 
 
@@ -37,21 +35,6 @@ def adapt_linear(
 
     The pairs are encoded once; learning takes seconds on a processor. With no pairs the encoder's rows
     are what they were, to the bit.
-
-    Args:
-        encoder: what is adapted; its weights stay as they are.
-        collection: what pairs are drawn from; give the training split, never what is tested on.
-        pairs: how many pictures.
-        seed: of the draw; see :func:`~diptych.training.adaptation.pairs.draw_pairs`.
-        captions: ``one`` of each picture, drawn too, or ``all``.
-        method, strength: see :class:`~diptych.training.adaptation.options.AdaptationOptions`.
-
-    Raises:
-        UsageError: more pairs than there are, options that there are not, or an encoder that cannot be
-            adapted: of order embeddings, or rows without an encoder.
-        MismatchError: the encoder takes other things than the collection holds.
-        ImageError, CaptionError: a picture or caption that cannot be read.
-        NumericalError: a row is not finite.
     """
     check_adaptable(encoder)
     if encoder.takes != collection.holds:

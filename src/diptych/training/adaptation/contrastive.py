@@ -19,8 +19,6 @@ from diptych.encoders.linear_maps import LinearMap, LinearMaps
 from diptych.objectives.infonce import infonce
 from diptych.training.adaptation.span import Span
 
-__all__ = ["STRENGTHS", "USUAL_STRENGTH", "ContrastivePairs"]
-
 STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.001)
 """What λ is chosen from, the strongest pull first."""
 
@@ -54,11 +52,7 @@ class ContrastivePairs:
         return cls(span, rows[0], rows[1], torch.from_numpy(positives))
 
     def maps(self, strength: float) -> LinearMaps:
-        """The maps with a penalty of weight ``strength``.
-
-        Raises:
-            NumericalError: the descent left the finite numbers.
-        """
+        """The maps with a penalty of weight ``strength``."""
         width = self.images.shape[1]
         # What is learned is the difference from the identity.
         changes = [torch.zeros(width, width, dtype=torch.float64, requires_grad=True) for _ in range(2)]

@@ -28,8 +28,6 @@ from diptych.core.errors import DataError
 from diptych.encoders.linear_maps import LinearMap, LinearMaps
 from diptych.training.adaptation.span import Span
 
-__all__ = ["STRENGTHS", "USUAL_STRENGTH", "GaussianMoments"]
-
 STRENGTHS = (16384.0, 4096.0, 1024.0, 256.0, 64.0)
 """What κ is chosen from, the strongest pull first."""
 
@@ -75,11 +73,7 @@ class GaussianMoments:
 
     @classmethod
     def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> GaussianMoments:
-        """Those of (n, d) and (m, d) float64 rows; each picture counts once, however many texts it has.
-
-        Raises:
-            DataError: all rows are zero.
-        """
+        """Those of (n, d) and (m, d) float64 rows; each picture counts once, however many texts it has."""
         if not images.any() and not texts.any():
             raise DataError("every row is zero", "the encoder knows nothing of these pictures and texts")
         count = len(images)

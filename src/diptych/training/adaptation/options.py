@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["AdaptationOptions", "Method"]
-
 Method = Literal["gaussian", "infonce"]
 
 
@@ -20,7 +18,7 @@ class AdaptationOptions(BaseModel):
             pairs from the identity, with a penalty on leaving it.
         strength: of the pull towards the encoder as it is: the number of pairs that the prior is worth
             (``gaussian``), or the weight of the penalty (``infonce``). Chosen by the pairs when not
-            given: see :mod:`~diptych.training.adaptation.selection`.
+            given: see :mod:`~diptych.training.adaptation.fit`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -11,8 +11,6 @@ from diptych.core.draws import draw_below, draw_uniform
 from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 
-__all__ = ["Captions", "Pairs", "draw_pairs"]
-
 Captions = Literal["one", "all"]
 """Of each picture one caption, drawn too, or all it has."""
 
@@ -39,17 +37,7 @@ class Pairs:
 
 
 def draw_pairs(collection: Collection, pairs: int, seed: int = 0, captions: Captions = "one") -> Pairs:
-    """Draw pictures that have captions; those of fewer pairs of the same seed are among those of more.
-
-    Args:
-        collection: what is drawn from; take the training split first.
-        pairs: how many pictures.
-        seed: of the draw.
-        captions: how many captions each.
-
-    Raises:
-        UsageError: fewer than no pairs, more than there are, or another choice of captions.
-    """
+    """Draw pictures that have captions; those of fewer pairs of the same seed are among those of more."""
     if captions not in ("one", "all"):
         raise UsageError(f"captions {captions!r}", "'one' or 'all' of each picture's")
     able = np.flatnonzero(collection.captions_per_image > 0)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Span"]
-
 _RANK = 1e-9
 """Directions in which the rows extend less than this share of their longest are rounding errors."""
 

@@ -14,8 +14,6 @@ from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Direction, GroundTruth, Positives, similarity
 from diptych.evaluation.one_way import measure_queries
 
-__all__ = ["GALLERIES", "RANK", "RSUM", "Asking", "Part", "askings", "part_of"]
-
 GALLERIES = ("split", "all")
 """The pictures that captions ask for: those of the split that asks, or all of the collection."""
 
@@ -43,12 +41,7 @@ class Part:
 
 
 def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
-    """The split that asks, and the gallery it asks.
-
-    Raises:
-        UnknownNameError: there is no such split.
-        UsageError: a gallery that is not one of :data:`GALLERIES`, or nobody asks.
-    """
+    """The split that asks, and the gallery it asks."""
     if gallery not in GALLERIES:
         raise UsageError(f"gallery is {gallery!r}", f"one of {', '.join(GALLERIES)}")
     asking = collection if split is None else collection.split(split)
@@ -114,7 +107,6 @@ class Asking:
         """Values per query, and under :data:`RANK` the rank of its best positive.
 
         Args:
-            measures: names, :data:`RSUM` among them.
             rows: (q, d) rows of changed queries; the clean ones when not given.
             places: (q,) which queries they are.
             relevance: (q, e) rows of the changed queries by the relevance model; those of the clean
@@ -156,13 +148,7 @@ class Asking:
 def askings(
     part: Part, encoded: EncodedCollection, relevance: EncodedCollection | None = None
 ) -> dict[Direction, Asking]:
-    """Both directions of what was encoded.
-
-    Args:
-        part: what was encoded.
-        encoded: its rows.
-        relevance: its rows by a relevance model.
-    """
+    """Both directions of what was encoded."""
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
     images, texts = np.asarray(encoded.images.rows), np.asarray(encoded.texts.rows)
     relevant = None if relevance is None else (relevance.images.rows, relevance.texts.rows)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from diptych.training.stress.beside import BesideRow, StressComparison
 from diptych.training.stress.sayings import shown_difference
 
-__all__ = ["blind_to", "say_beside", "say_left_out", "shown_lost", "verdict_of"]
-
 _WHOSE = {"t2i": "captions", "i2t": "pictures"}
 
 

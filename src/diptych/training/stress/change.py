@@ -15,8 +15,6 @@ import numpy as np
 
 from diptych.core.errors import Interrupted
 
-__all__ = ["ROUNDING", "Change", "Stop", "check_stop", "same_rows"]
-
 ROUNDING = 2.0**-20
 """Rows of unit length that differ by no more than this in every number are the same row."""
 
@@ -55,10 +53,6 @@ def same_rows(rows: np.ndarray, clean: np.ndarray) -> np.ndarray:
 
 
 def check_stop(should_stop: Stop) -> None:
-    """Stop where that was asked for.
-
-    Raises:
-        Interrupted: it was.
-    """
+    """Stop where that was asked for."""
     if should_stop():
         raise Interrupted("stopped: every finished condition is kept", "the same command goes on")

@@ -23,8 +23,6 @@ from diptych.core.fingerprint import fingerprint_lists
 from diptych.evaluation import Direction
 from diptych.training.stress.asking import Asking
 
-__all__ = ["Clean"]
-
 _FORMAT = 1
 _FILE = "clean.npz"
 _FIX = "give the command of diptych stress once more: what is finished is kept"
@@ -53,13 +51,7 @@ class Clean:
         sides: Mapping[Direction, Asking],
         values: Mapping[Direction, Mapping[str, np.ndarray]],
     ) -> Clean:
-        """Those of a run.
-
-        Args:
-            key: of its result.
-            sides: both directions.
-            values: per direction and measure, of the clean queries.
-        """
+        """Those of a run."""
         return cls(
             key,
             {str(way): dict(given) for way, given in values.items()},
@@ -68,11 +60,7 @@ class Clean:
         )
 
     def save(self, folder: Path) -> None:
-        """Write it, all or nothing; the same content gives the same bytes.
-
-        Raises:
-            StorageError: the write failed.
-        """
+        """Write it, all or nothing; the same content gives the same bytes."""
         header = {
             "format": _FORMAT,
             "key": self.key,
@@ -97,15 +85,7 @@ class Clean:
 
     @classmethod
     def open(cls, folder: Path, key: str) -> Clean:
-        """Read what :meth:`save` wrote.
-
-        Args:
-            folder: of a stress run.
-            key: of its result.
-
-        Raises:
-            StorageError: it is missing, damaged, or belongs to another result.
-        """
+        """Read what :meth:`save` wrote."""
         path = folder / _FILE
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:

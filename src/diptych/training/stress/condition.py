@@ -26,8 +26,6 @@ import numpy as np
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, write_bytes
 
-__all__ = ["Condition"]
-
 _FORMAT = 1
 _ARRAYS = ("changed", "same", "rank", "preference", "worst", "worst_first")
 
@@ -82,15 +80,7 @@ class Condition:
         return cls.path(folder, perturbation, seed).with_suffix(".jsonl.gz")
 
     def save(self, folder: Path, texts: Mapping[str, str] | None = None) -> None:
-        """Write it, all or nothing.
-
-        Args:
-            folder: of conditions.
-            texts: id to text of the captions that were changed.
-
-        Raises:
-            StorageError: the write failed.
-        """
+        """Write it, all or nothing."""
         target = self.path(folder, self.perturbation, self.seed)
         if texts is not None:
             lines = "".join(
@@ -118,11 +108,7 @@ class Condition:
 
     @classmethod
     def open(cls, folder: Path, perturbation: str, seed: int) -> Condition:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: it is missing, damaged or of another version.
-        """
+        """Read what :meth:`save` wrote."""
         path = cls.path(folder, perturbation, seed)
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:

@@ -11,10 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.perturbations import Perturbation, PicturePerturbation, TextPerturbation
+from diptych.analysis.perturbations import (
+    Perturbation,
+    PicturePerturbation,
+    TextPerturbation,
+    perturb_captions,
+)
 from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.pictures import perturbed_pictures
-from diptych.core.errors import StorageError
+from diptych.core.errors import CaptionError, NumericalError, StorageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import Task, report_to, task
 from diptych.core.version import __version__
@@ -23,14 +28,135 @@ from diptych.data.language import Language
 from diptych.data.language.tagged import tag_captions
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation import Direction
-from diptych.training.stress.asking import Asking
-from diptych.training.stress.captions import changed_captions, encode_captions
-from diptych.training.stress.change import Change, Stop, check_stop
+from diptych.training.stress.asking import RANK, Asking
+from diptych.training.stress.change import Change, Stop, check_stop, same_rows
 from diptych.training.stress.condition import Condition
-from diptych.training.stress.measured import measured
 from diptych.training.stress.pictures import changed_pictures, encode_pictures, look_alike
 
-__all__ = ["Conditions", "direction_of"]
+WORST = 20
+"""Queries that a condition keeps as the worst hit."""
+
+
+def measured(
+    side: Asking,
+    clean: Mapping[str, np.ndarray],
+    measures: Sequence[str],
+    change: Change,
+    rows: np.ndarray,
+    relevant: np.ndarray | None,
+    *,
+    perturbation: str,
+    seed: int,
+    key: str,
+) -> Condition:
+    """Rank changed queries against the gallery; all others keep their clean values, bit for bit.
+
+    Args:
+        rows: (q, d) of those.
+        relevant: (q, e) of those by a relevance model that reads changed queries; else None.
+    """
+    places = change.places
+    alike = same_rows(rows, side.rows[places])
+    same = np.zeros(len(side), dtype=bool)
+    same[places[alike]] = True
+    rows = np.where(alike[:, None], side.rows[places], rows)
+    # The same row ranks the same; only a relevance model may still see another query.
+    again = np.ones(len(places), dtype=bool) if relevant is not None else ~alike
+    values = {name: given.copy() for name, given in clean.items()}
+    if again.any():
+        part = None if relevant is None else relevant[again]
+        for name, found in side.measured(measures, rows[again], places[again], part).items():
+            values[name][places[again]] = found
+    rank = values.pop(RANK)
+    preference = np.full(len(side), np.nan)
+    if side.direction == "t2i" and len(places):
+        before, after = (side.own_scores(given, places) for given in (side.rows[places], rows))
+        preference[places] = np.where(before == after, 0.5, before > after)
+    worst = _worst(clean[RANK], rank, side.cluster)
+    among = np.searchsorted(places, worst)  # a query that fell was changed, and places ascend
+    first = np.empty((len(worst), 2), dtype=np.int64)
+    if len(worst):
+        first[:, 0], first[:, 1] = side.best(side.rows[worst]), side.best(rows[among])
+    return Condition(
+        perturbation=perturbation,
+        seed=seed,
+        key=key,
+        content=change.content,
+        options=change.options,
+        reasons=change.reasons,
+        changed=change.changed,
+        same=same,
+        values=values,
+        rank=rank,
+        preference=preference,
+        worst=worst,
+        worst_first=first,
+        worst_texts=[change.texts[place] for place in among.tolist()] if change.texts else (),
+    )
+
+
+def _worst(clean: np.ndarray, rank: np.ndarray, cluster: np.ndarray) -> np.ndarray:
+    """Queries that fell by the greatest factor, at most one of a picture; of equal falls the first."""
+    fall = rank / clean
+    order = np.argsort(-fall, kind="stable")
+    order = order[fall[order] > 1]
+    _, first = np.unique(cluster[order], return_index=True)
+    found: np.ndarray = order[np.sort(first)][:WORST]
+    return found
+
+
+_BLOCK = 2048
+
+
+def changed_captions(
+    perturbation: TextPerturbation,
+    captions: Sequence[str],
+    ids: Sequence[str],
+    *,
+    seed: int,
+    options: Mapping[str, Any],
+    compat: str,
+    language: Language,
+    tags: Sequence[Sequence[str]] | None,
+) -> Change:
+    """What a perturbation makes of captions; arguments and errors as of
+    :func:`~diptych.analysis.perturbations.perturb_captions`."""
+    with report_to(None):
+        found = perturb_captions(
+            perturbation,
+            captions,
+            ids,
+            seed=seed,
+            options=options,
+            compat=compat,
+            language=language,
+            tags=tags if "tags" in perturbation.needs else None,
+        )
+    places = np.flatnonzero(found.changed).tolist()
+    texts = [found.texts[place] for place in places]
+    said = options_of(perturbation, options).model_dump(mode="json")
+    return Change(found.changed, fingerprint(places, texts), said, found.reasons, texts)
+
+
+def encode_captions(
+    encoder: DualEncoder, texts: Sequence[str], names: Sequence[str], bar: Task, should_stop: Stop
+) -> np.ndarray:
+    """(n, d) rows of texts, each distinct text encoded once."""
+    places: dict[str, int] = {}
+    which = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
+    distinct, counts = list(places), np.bincount(which, minlength=len(places))
+    rows = np.empty((len(distinct), encoder.width), dtype=np.float32)
+    for start in range(0, len(distinct), _BLOCK):
+        block = distinct[start : start + _BLOCK]
+        try:
+            rows[start : start + len(block)] = encoder.encode_texts(block)
+        except (CaptionError, NumericalError) as error:
+            first = names[int(np.argmax(which >= start))]
+            raise type(error)(f"changed captions from {first} on: {error.message}", error.fix) from None
+        bar.advance(int(counts[start : start + len(block)].sum()))
+        check_stop(should_stop)
+    return rows[which]
+
 
 _FORMAT = 1
 
@@ -107,11 +233,7 @@ class Conditions:
         return fingerprint(about)
 
     def of(self, perturbations: Sequence[Perturbation]) -> Iterator[tuple[Perturbation, list[Condition]]]:
-        """Every perturbation with its conditions, one per seed; what is missing is made.
-
-        Raises:
-            Interrupted: ``should_stop`` said so; every finished condition is kept.
-        """
+        """Every perturbation with its conditions, one per seed; what is missing is made."""
         for direction, some in groupby(perturbations, key=direction_of):
             yield from self._of_one_side(list(some), direction)
 

@@ -14,8 +14,6 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation import measure
 from diptych.training.stress.asking import RSUM
 
-__all__ = ["check_asked", "obstacle", "possible_of"]
-
 
 def obstacle(
     perturbation: Perturbation,
@@ -50,11 +48,7 @@ def check_asked(
     measures: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """See that what is asked for can be.
-
-    Raises:
-        UsageError, UnknownNameError: it cannot.
-    """
+    """See that what is asked for can be."""
     if not perturbations:
         raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:

@@ -21,8 +21,6 @@ from diptych.data.overlay import split_overlay
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.training.stress.change import Change, Stop, check_stop
 
-__all__ = ["changed_pictures", "encode_pictures", "look_alike"]
-
 _BATCH = 64
 _LOOKED_AT = 16
 
@@ -34,11 +32,7 @@ def look_alike(one: Collection, other: Collection) -> bool:
 
 
 def changed_pictures(perturbed: Collection, options: Mapping[str, Any]) -> Change:
-    """Which pictures of a perturbed view are changed; each is made once, none is encoded.
-
-    Raises:
-        ImageError: one cannot be read; the message names it.
-    """
+    """Which pictures of a perturbed view are changed; each is made once, none is encoded."""
     return _looked_at(perturbed, range(perturbed.n_images)).change(options)
 
 
@@ -47,20 +41,8 @@ def encode_pictures(
 ) -> tuple[Change, np.ndarray]:
     """Every picture of a perturbed view is made once; those that are changed are encoded.
 
-    Args:
-        encoder: makes the rows.
-        perturbed: the view.
-        options: of the perturbation.
-        bar: is advanced.
-        should_stop: asked after every batch.
-
     Returns:
         What was changed, and (q, d) rows of those.
-
-    Raises:
-        Interrupted: ``should_stop`` said so.
-        ImageError: a picture cannot be read or is not what the encoder takes; the message names it.
-        NumericalError: a row is not finite; likewise.
     """
     seen, blocks = _Seen(perturbed), []
     for names, items in _batches(encoder, perturbed, seen):

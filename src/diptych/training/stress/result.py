@@ -11,8 +11,6 @@ from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import read_json, write_json
 from diptych.training.stress.rows import Agreement, StressRow
 
-__all__ = ["FORMAT", "MARKER", "StressResult"]
-
 MARKER = "stress.json"
 """The file that marks a folder of a stress run."""
 
@@ -50,11 +48,7 @@ class StressResult:
     opened: bool = field(default=False, compare=False)
 
     def row(self, perturbation: str) -> StressRow:
-        """The row of a perturbation.
-
-        Raises:
-            UnknownNameError: it was not run.
-        """
+        """The row of a perturbation."""
         found = {row.name: row for row in self.rows}
         if perturbation not in found:
             raise UnknownNameError("perturbation of this run", perturbation, found)
@@ -71,11 +65,7 @@ class StressResult:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> StressResult:
-        """The inverse of :meth:`to_dict`, also after a way through JSON.
-
-        Raises:
-            StorageError: of another version, not finished, or something else.
-        """
+        """The inverse of :meth:`to_dict`, also after a way through JSON."""
         if given.get("format") != FORMAT:
             raise StorageError(
                 f"a stress run of format {given.get('format')}, this version reads format {FORMAT}",
@@ -100,11 +90,7 @@ class StressResult:
 
     @classmethod
     def open(cls, folder: Path | str) -> StressResult:
-        """Read what a stress run wrote.
-
-        Raises:
-            StorageError: the folder holds none, or one that is not finished or of another version.
-        """
+        """Read what a stress run wrote."""
         given = read_json(Path(folder) / MARKER)
         if not isinstance(given, dict):
             raise StorageError(

@@ -9,8 +9,6 @@ from typing import Any
 from diptych.core.errors import UnknownNameError
 from diptych.evaluation.drops import Drop
 
-__all__ = ["Agreement", "ChangedDrop", "Example", "LengthBin", "Preference", "StressRow"]
-
 
 @dataclass(frozen=True)
 class ChangedDrop:
@@ -154,22 +152,14 @@ class StressRow:
         return sum(self.same) / max(1, sum(self.changed))
 
     def drop(self, measure: str) -> Drop:
-        """What it costs in one measure.
-
-        Raises:
-            UnknownNameError: it was not measured.
-        """
+        """What it costs in one measure."""
         if measure not in self.drops:
             raise UnknownNameError("measure", measure, self.drops)
         return self.drops[measure]
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> StressRow:
-        """The inverse of :func:`dataclasses.asdict`, also after a way through JSON.
-
-        Raises:
-            KeyError, TypeError: something else was given.
-        """
+        """The inverse of :func:`dataclasses.asdict`, also after a way through JSON."""
         preference = given["preference"]
         return cls(
             **{

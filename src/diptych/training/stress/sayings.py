@@ -12,8 +12,6 @@ from diptych.training.stress.asking import RSUM
 from diptych.training.stress.result import StressResult
 from diptych.training.stress.rows import Preference, StressRow
 
-__all__ = ["NEARLY_ALL", "p_text", "say_preference", "say_row", "sayings", "shown", "shown_difference"]
-
 NEARLY_ALL = 0.9
 """Where this share of queries or more was changed, the drop over all of them is as good as that over those."""
 
@@ -27,13 +25,7 @@ def shown(name: str, value: float) -> str:
 
 
 def shown_difference(name: str, value: float, digits: int = 3) -> str:
-    """A difference of two values, signed, in the unit of :func:`shown`; ``0`` where it is exactly that.
-
-    Args:
-        name: of the measure.
-        value: the difference.
-        digits: decimals of gains.
-    """
+    """A difference of two values, signed, in the unit of :func:`shown`; ``0`` where it is exactly that."""
     if value == 0:
         return "0"
     kind = _kind(name)

@@ -24,7 +24,8 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import EncodedCollection, encode_collection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.drops import drops_line
 from diptych.training.lock import folder_lock
@@ -34,8 +35,6 @@ from diptych.training.stress.conditions import Conditions
 from diptych.training.stress.obstacles import check_asked, possible_of
 from diptych.training.stress.result import FORMAT, MARKER, StressResult
 from diptych.training.stress.summary import agreements, rows_of
-
-__all__ = ["DEFAULT_SEEDS", "STRESS_MEASURES", "stress"]
 
 STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
 """What is measured unless something else is asked for."""

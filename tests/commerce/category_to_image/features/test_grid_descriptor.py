@@ -12,10 +12,8 @@ from PIL import Image, ImageOps
 
 from diptych.commerce.category_to_image.features.pictures.grid_descriptor import (
     GRID_WIDTH,
-    describe_grid,
-)
-from diptych.commerce.category_to_image.features.pictures.page import (
     MAX_SIDE,
+    describe_grid,
     on_square_page,
     without_white_margins,
 )

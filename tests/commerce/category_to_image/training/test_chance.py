@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.commerce.category_to_image.training.adamw import AdamW
-from diptych.commerce.category_to_image.training.chance import StepDropout, batches_of, hidden_modalities
+from diptych.commerce.category_to_image.training.train import StepDropout, batches_of, hidden_modalities
 
 
 @given(st.integers(2, 60), st.integers(2, 20), st.integers(0, 5))

@@ -14,9 +14,9 @@ from feature_tables import small_features
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
 from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
+from diptych.commerce.purchase_intent.evaluation.evaluate import run_in_processes
 from diptych.commerce.purchase_intent.evaluation.plan import make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import Work
-from diptych.commerce.purchase_intent.evaluation.workers import run_in_processes
 from diptych.commerce.purchase_intent.features.fitted import fit_features
 from diptych.commerce.purchase_intent.features.storage import MARKER as FEATURES_MARKER
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.evaluation.importance import REPEATS, importance_of
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
+from diptych.commerce.purchase_intent.evaluation.unit import REPEATS, importance_of
 from diptych.commerce.purchase_intent.features.declaration import FEATURES
 from diptych.commerce.purchase_intent.models import fit_model
 

@@ -19,7 +19,7 @@ from diptych.commerce.purchase_intent.features import (
     open_features,
 )
 from diptych.commerce.purchase_intent.features import make as make_module
-from diptych.commerce.purchase_intent.features import pages as pages_module
+from diptych.commerce.purchase_intent.features import make as pages_module
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 

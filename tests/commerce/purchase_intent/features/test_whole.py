@@ -12,7 +12,7 @@ import pytest
 
 from diptych.commerce.purchase_intent.features import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.whole import make_whole_features, recognise_session_table
-from diptych.commerce.purchase_intent.features.whole.formats.uci import UCI_SHOPPERS
+from diptych.commerce.purchase_intent.features.whole.formats import UCI_SHOPPERS
 from diptych.core.errors import DataError, UnknownNameError
 
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "session_logs" / "uci_online_shoppers_intention.csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.scoring.effects import replaced
+from diptych.commerce.purchase_intent.scoring.cell import replaced
 
 
 def test_rows_of_a_small_case() -> None:

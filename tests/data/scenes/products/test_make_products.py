@@ -17,7 +17,7 @@ from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
 from diptych.data.scenes import make_product_scenes, product_scenes, read_product_scenes
 from diptych.data.scenes.products import PRODUCTS, VERSION, Effects, Telling
-from diptych.data.scenes.products import chunks as chunks_module
+from diptych.data.scenes.products import make as chunks_module
 from diptych.data.scenes.products import make as make_module
 from diptych.data.scenes.products.tree import grow
 

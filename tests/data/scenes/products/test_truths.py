@@ -18,14 +18,21 @@ from diptych.core.files import read_json
 from diptych.data.collection import Collection
 from diptych.data.products import paths_of
 from diptych.data.scenes.products import MODALITIES, PRODUCTS, TRUTH, Effects, Telling
-from diptych.data.scenes.products import observer as observer_module
-from diptych.data.scenes.products.chunks import Shop, line_of
+from diptych.data.scenes.products import truth as observer_module
 from diptych.data.scenes.products.facets import DEPARTMENTS, SAID
-from diptych.data.scenes.products.ideal import SUBSETS, log_likelihood, model_name, posterior
-from diptych.data.scenes.products.observer import MOST_SPECIFIC, Observer, shared_precision
+from diptych.data.scenes.products.make import Shop, line_of
 from diptych.data.scenes.products.product import Shares
 from diptych.data.scenes.products.tree import Leaf, ShopTree, grow
-from diptych.data.scenes.products.truth import Truth
+from diptych.data.scenes.products.truth import (
+    MOST_SPECIFIC,
+    SUBSETS,
+    Observer,
+    Truth,
+    log_likelihood,
+    model_name,
+    posterior,
+    shared_precision,
+)
 
 Lines = list[dict[str, Any]]
 SHOP = Shop(0, (2, 9), 32, 0.0, Shares(without_picture=0.05, without_title=0.05), Effects())

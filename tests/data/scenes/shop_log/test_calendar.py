@@ -14,7 +14,7 @@ from raw_shop_logs import raw_rows
 
 from diptych.data.scenes.shop_log import make_shop_log
 from diptych.data.scenes.shop_log.calendar import DAY, HOUR, Calendar
-from diptych.data.scenes.shop_log.stamps import stamps
+from diptych.data.scenes.shop_log.raw import stamps
 
 ZONES = ("Europe/Amsterdam", "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 CALENDARS = {zone: Calendar(zone, 400) for zone in ZONES}  # two changes of the clocks, or none

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = ["compared"]
-
 _IRREGULAR = {"good": ("better", "best"), "bad": ("worse", "worst"), "far": ("farther", "farthest")}
 _SYLLABLES = re.compile(r"[aeiouy]+")
 _DOUBLED = re.compile(r"[^aeiouy]*[aeiouy][bdgmnpt]")

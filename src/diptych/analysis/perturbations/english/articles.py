@@ -7,8 +7,6 @@ import unicodedata
 
 from diptych.analysis.perturbations.english.word_lists import listed
 
-__all__ = ["article_before"]
-
 # Letters whose names begin with a vowel, for words that are spelled out: an SUV, an X-ray, a U-turn.
 _SPOKEN = "aefhilmnorsx"
 _SPELLED = listed("atm atv fbi hd hiv lcd led mp3 mri nba nfl rv suv ufo usb")

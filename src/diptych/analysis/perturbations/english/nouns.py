@@ -11,8 +11,6 @@ from functools import lru_cache
 
 from diptych.analysis.perturbations.english.word_lists import listed
 
-__all__ = ["PLURAL_ONLY", "UNCOUNTED", "plural", "singular"]
-
 PLURAL_ONLY = listed(
     "acrobatics aerobics athletics binoculars clothes dungarees earphones electronics eyeglasses fatigues glasses "
     "goggles graphics groceries gymnastics headphones indoors innards jeans khakis leggings outdoors outskirts "

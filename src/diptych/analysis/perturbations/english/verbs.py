@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.analysis.perturbations.english.word_lists import listed
 
-__all__ = ["for_many", "for_one"]
-
 _MANY = {"is": "are", "was": "were", "has": "have", "does": "do", "isn't": "aren't", "wasn't": "weren't"}
 _ONE = {many: one for one, many in _MANY.items()}
 _E = listed("aches caches canoes hoes shoes tiptoes toes")  # -ches and -oes of verbs that end in e

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["listed"]
-
 
 def listed(text: str) -> frozenset[str]:
     """The words of ``text``, which blanks part."""

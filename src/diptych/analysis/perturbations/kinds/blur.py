@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from diptych.core.draws import Draws
 
-__all__ = ["BLUR", "BlurOptions"]
-
 
 class BlurOptions(SeverityOptions):
     """How far out of focus.

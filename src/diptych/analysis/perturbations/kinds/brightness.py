@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from diptych.core.draws import Draws
 
-__all__ = ["BRIGHTNESS", "BrightnessOptions"]
-
 
 class BrightnessOptions(SeverityOptions):
     """How much light too much or too little.

@@ -33,8 +33,6 @@ from diptych.analysis.perturbations.published_typos import (
 )
 from diptych.core.draws import Draws
 
-__all__ = ["Slips", "SlipsToKeys"]
-
 _SOURCE = "thesis §5.4.1; published with the package typo 0.1.7"
 
 

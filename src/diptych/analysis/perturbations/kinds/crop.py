@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from diptych.core.draws import Draws
 
-__all__ = ["CROP", "CropOptions"]
-
 
 class CropOptions(SeverityOptions):
     """How much is kept.

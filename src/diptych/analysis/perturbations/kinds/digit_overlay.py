@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from diptych.core.draws import Draws
 
-__all__ = ["DIGIT_OVERLAY", "DigitOverlayOptions"]
-
 
 class DigitOverlayOptions(SeverityOptions):
     """How large the digits are.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from diptych.core.draws import Draws
 
-__all__ = ["JPEG", "JpegOptions"]
-
 _LONGEST = 65_500
 """The longest side that libjpeg writes."""
 

@@ -12,8 +12,6 @@ from diptych.analysis.perturbations.letters import in_case_of, with_changes
 from diptych.analysis.perturbations.published_typos import letter_change, published_form
 from diptych.core.draws import Draws
 
-__all__ = ["LetterChange"]
-
 
 class LetterChange(BaseModel):
     """How often.

@@ -138,14 +138,7 @@ class _Sentence:
     def _verb(
         self, phrase: NounPhrase, agreeing: Callable[[str], str], forms: tuple[str, ...], first: bool
     ) -> Change | None:
-        """What becomes of the verb that agrees with a phrase; None where that is not sure.
-
-        Args:
-            phrase: whose number changes.
-            agreeing: from the verb to the form that agrees with the other number.
-            forms: tags and words of verbs that agree with the number it has.
-            first: whether it is the caption's first, its subject where it has one.
-        """
+        """What becomes of the verb that agrees with a phrase; None where that is not sure."""
         cut = bisect_left(self.verbs, phrase.start)
         before, after = self.verbs[max(cut - 1, 0) : cut], self.verbs[cut : cut + 2]
         if before and self.words[before[0]] in BE and before[0] == phrase.start - 1:

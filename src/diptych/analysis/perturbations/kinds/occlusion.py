@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from diptych.core.draws import Draws
 
-__all__ = ["OCCLUSION", "OcclusionOptions"]
-
 _GREY = (128, 128, 128)
 
 

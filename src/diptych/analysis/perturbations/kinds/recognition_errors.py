@@ -26,8 +26,6 @@ from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPertur
 from diptych.analysis.perturbations.letters import with_changes
 from diptych.core.draws import Draws
 
-__all__ = ["CONFUSIONS", "RecognitionErrors"]
-
 CONFUSIONS = (
     *("rn m", "nn m", "cl d", "vv w", "VV W", "ri n", "li h", "ii u", "tl d"),
     *("l 1", "l I", "1 I", "i l", "O 0", "o 0", "O Q", "O D", "S 5", "B 8", "Z 2", "z 2", "g 9", "q 9"),

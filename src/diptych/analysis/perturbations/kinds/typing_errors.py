@@ -30,8 +30,6 @@ from diptych.analysis.perturbations.letters import Letter, in_case_of, letters_o
 from diptych.core.draws import Draws
 from diptych.data.language import Word
 
-__all__ = ["TypingErrors"]
-
 
 class TypingErrors(BaseModel):
     """How many errors, of which kinds and where.

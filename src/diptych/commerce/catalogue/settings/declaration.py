@@ -10,8 +10,6 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.registry import Registry
 
-__all__ = ["SETTINGS", "Setting"]
-
 
 @dataclass(frozen=True)
 class Setting:

@@ -8,8 +8,6 @@ from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.commerce.catalogue.settings.declaration import SETTINGS
 from diptych.core.draws import draw_uniform, keys_of
 
-__all__ = ["asking_nodes", "targets_of"]
-
 _PURPOSE = "category of a product"
 
 
@@ -17,15 +15,6 @@ def targets_of(catalogue: Catalogue, setting: str, seed: int = 0, epoch: int | N
     """(n,) int64: the node that ``setting`` pairs each product with, -1 for one without a category.
 
     A draw belongs to the seed, the epoch and the product's id: it is the same in a split and in any order.
-
-    Args:
-        catalogue: the products.
-        setting: its name.
-        seed: of the draws, where the setting draws.
-        epoch: draw anew for this epoch; None is the draw for evaluation, and for training without resampling.
-
-    Raises:
-        UnknownNameError: no such setting.
     """
     declared = SETTINGS.get(setting)
     if declared.draws:
@@ -37,9 +26,5 @@ def targets_of(catalogue: Catalogue, setting: str, seed: int = 0, epoch: int | N
 
 
 def asking_nodes(catalogue: Catalogue, setting: str) -> np.ndarray:
-    """The nodes, ascending, that ask under ``setting`` where a product is relevant to all on its paths.
-
-    Raises:
-        UnknownNameError: no such setting.
-    """
+    """The nodes, ascending, that ask under ``setting`` where a product is relevant to all on its paths."""
     return np.flatnonzero(SETTINGS.get(setting).asking(catalogue))

@@ -9,22 +9,9 @@ from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.commerce.catalogue.splits.declaration import SPLITS, SplitOptions
 from diptych.core.errors import UnknownNameError
 
-__all__ = ["assign_splits"]
-
 
 def assign_splits(catalogue: Catalogue, kind: str, **options: Any) -> Catalogue:
-    """The same products with the splits that ``kind`` gives them.
-
-    Args:
-        catalogue: all products, of all splits.
-        kind: a name of :data:`SPLITS`.
-        options: as :class:`SplitOptions` names them; only those that the kind takes.
-
-    Raises:
-        UnknownNameError: no such kind, or it takes no such option.
-        UsageError: an option's value is impossible.
-        DataError: the products cannot be split so; the message says why.
-    """
+    """The same products with the splits that ``kind`` gives them."""
     declared = SPLITS.get(kind)
     for name in options:
         if name not in declared.takes:

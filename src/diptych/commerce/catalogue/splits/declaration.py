@@ -11,8 +11,6 @@ from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 
-__all__ = ["SPLITS", "SplitKind", "SplitOptions", "Together"]
-
 Together = Literal["none", "title", "title-picture"]
 """Which products are one for the draw: none, those of one title, or those of one title and one picture's bytes."""
 
@@ -29,9 +27,6 @@ class SplitOptions:
         held_out: share of those categories.
         test: the split that asks for seen and unseen categories alike.
         moved_to: the split that the other products of held-out categories go to.
-
-    Raises:
-        UsageError: shares that do not add up, or an impossible value.
     """
 
     shares: Mapping[str, float] = field(default_factory=lambda: {"train": 0.8, "val": 0.1, "test": 0.1})

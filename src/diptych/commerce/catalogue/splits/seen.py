@@ -7,22 +7,11 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.commerce.catalogue.settings import targets_of
 
-__all__ = ["seen_nodes"]
-
 
 def seen_nodes(train: Catalogue, setting: str, seed: int = 0, *, epochs: int = 0) -> np.ndarray:
     """(nodes of the tree,) booleans: the categories that ``setting`` pairs some training product with.
 
     A category above or below a seen one is not seen by that: its own text was in no pair.
-
-    Args:
-        train: the training products.
-        setting: which category a product is paired with.
-        seed: of the setting's draws.
-        epochs: of a training that draws anew in every epoch: how many it had. 0 for one that drew once.
-
-    Raises:
-        UnknownNameError: no such setting.
     """
     seen = np.zeros(len(train.tree), dtype=bool)
     for epoch in range(epochs) if epochs else (None,):

@@ -11,8 +11,6 @@ from diptych.commerce.category_to_image.errors.kinship import KINSHIPS, kinship
 from diptych.core.errors import DataError
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["ErrorCounts", "count_errors", "pooled"]
-
 
 @dataclass(frozen=True)
 class ErrorCounts:
@@ -56,14 +54,10 @@ def count_errors(
     """Count.
 
     Args:
-        tree: the categories.
         asked: (q,) nodes c that asked.
         found: (q,) node c_p of each one's first product, -1 where no product was found.
         right: (q,) booleans; without it the first product is right where c_p is c, as in the thesis. By paths it may
             be right although its own category is another.
-
-    Raises:
-        DataError: arrays of different lengths, or one right without a product.
     """
     asked, found = np.asarray(asked, dtype=np.int64), np.asarray(found, dtype=np.int64)
     is_right = asked == found if right is None else np.asarray(right, dtype=bool)

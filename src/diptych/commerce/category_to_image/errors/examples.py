@@ -7,8 +7,6 @@ import numpy as np
 from diptych.commerce.category_to_image.errors.kinship import KINSHIPS, kinship
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["choose_examples"]
-
 
 def choose_examples(
     tree: CategoryTree,
@@ -26,13 +24,10 @@ def choose_examples(
     so that a rare kind is not hidden by a frequent one.
 
     Args:
-        tree: the categories.
         asked: (q,) nodes.
         found: (q,) node of each one's first product, -1 where there is none, which is never shown.
         right: (q,) booleans.
         score: (q,) of the first product.
-        number: how many rows at most.
-        wrong: whether wrong ones are wanted.
     """
     rows = np.flatnonzero((found >= 0) & (right != wrong))
     rows = rows[np.argsort(-score[rows], kind="stable")]

@@ -8,8 +8,6 @@ import numpy as np
 
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["KINSHIPS", "Kinship", "kinship"]
-
 Kinship = Literal["same", "ancestor", "descendant", "sibling", "same tree", "other tree"]
 KINSHIPS: tuple[Kinship, ...] = get_args(Kinship)
 """What the category that was found is to the one that asked; ``same tree`` is any further kin. Roots are of different

@@ -8,8 +8,6 @@ import numpy as np
 
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["SiblingPair", "confused_siblings"]
-
 
 @dataclass(frozen=True)
 class SiblingPair:
@@ -46,10 +44,8 @@ def confused_siblings(
     """Pairs of siblings by how many products are put into the wrong one of the two, most first.
 
     Args:
-        tree: the categories.
         truth: (n,) node of each product.
         guess: (n,) node that it was taken for, -1 for none.
-        most: how many pairs at most; all of them by default.
     """
     truth, guess = np.asarray(truth, dtype=np.int64), np.asarray(guess, dtype=np.int64)
     size = np.bincount(truth, minlength=len(tree))

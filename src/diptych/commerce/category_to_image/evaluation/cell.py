@@ -13,8 +13,6 @@ from diptych.core.arrays import read_arrays, write_arrays
 from diptych.core.errors import StorageError
 from diptych.evaluation.result import Result
 
-__all__ = ["CELLS", "Cell", "CellName"]
-
 CELLS = "cells"
 FIRST = 10
 """How many products of each category a cell keeps."""
@@ -59,11 +57,7 @@ class Cell:
     about: dict[str, Any]
 
     def save(self, file: Path, product_measures: tuple[str, ...]) -> None:
-        """Write it, wholly or not at all; of products only ``product_measures`` are kept per query.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Write it, wholly or not at all; of products only ``product_measures`` are kept per query."""
         values = {f"t2i {name}": given for name, given in self.result.per_query["t2i"].items()}
         values |= {f"i2t {name}": self.result.per_query["i2t"][name] for name in product_measures}
         write_arrays(
@@ -81,11 +75,7 @@ class Cell:
 
     @classmethod
     def open(cls, file: Path) -> Cell:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: it is not there, damaged or of another version.
-        """
+        """Read what :meth:`save` wrote."""
         names, text, first, scores, guess, seen = read_arrays(
             file, ("names", "json", "first", "scores", "guess", "seen")
         )

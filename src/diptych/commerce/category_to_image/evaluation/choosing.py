@@ -14,16 +14,6 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 
-__all__ = [
-    "all_models",
-    "chosen_models",
-    "chosen_settings",
-    "data_line",
-    "encoders_line",
-    "trainable_settings",
-    "usable_models",
-]
-
 SETTING_ORDER = ("all", "most-general", "most-specific")
 """As thesis Table 7.1 prints them; further ones follow."""
 
@@ -36,12 +26,7 @@ def all_models() -> tuple[str, ...]:
 
 
 def chosen_models(asked: Sequence[str] | None) -> list[str]:
-    """Models in the order of :func:`all_models`; all of them when None is asked for.
-
-    Raises:
-        UnknownNameError: one that there is not.
-        UsageError: an empty list.
-    """
+    """Models in the order of :func:`all_models`; all of them when None is asked for."""
     known = all_models()
     if asked is None:
         return list(known)
@@ -54,12 +39,7 @@ def chosen_models(asked: Sequence[str] | None) -> list[str]:
 
 
 def chosen_settings(asked: Sequence[str] | None) -> list[str]:
-    """Settings in the order of thesis Table 7.1; all of them when None is asked for.
-
-    Raises:
-        UnknownNameError: one that there is not.
-        UsageError: an empty list.
-    """
+    """Settings in the order of thesis Table 7.1; all of them when None is asked for."""
     names = SETTINGS.names()
     known = sorted(names, key=lambda name: (SETTING_ORDER.index(name) if name in SETTING_ORDER else 99, name))
     if asked is None:
@@ -109,15 +89,7 @@ def usable_models(
     *,
     named: bool,
 ) -> tuple[list[str], dict[str, str]]:
-    """The models that these features allow; those that were asked for by name must be among them.
-
-    Args:
-        wanted: names.
-        products: features of the test products.
-        categories: features of categories.
-        learned: features of the training products, where a model is trained.
-        named: whether the models were asked for by name.
-    """
+    """The models that these features allow; those that were asked for by name must be among them."""
     usable, left_out = [], {}
     for model in wanted:
         try:

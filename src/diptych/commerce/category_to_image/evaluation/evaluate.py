@@ -34,8 +34,6 @@ from diptych.evaluation.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.features.maker import FeatureMaker
 
-__all__ = ["evaluate_models"]
-
 
 def evaluate_models(
     train: Catalogue,
@@ -62,35 +60,6 @@ def evaluate_models(
 
     The test products are judged once, with ``judged_seed``; ``seeds`` are of training alone, so that runs differ in
     nothing but their model. Untrained models are measured once. Numbers do not depend on ``jobs``.
-
-    Args:
-        train: products to train on.
-        validation: products that choose a training's best epoch; None, or ``published``, takes the last.
-        test: products that are ranked.
-        maker: makes the features of products and categories.
-        out: where the evaluation is, or will be; it may grow by models, settings and seeds.
-        models: names; without it all that these features allow, and ``left_out`` says which they do not.
-        settings: names; without it all that the training products allow, and ``left_out`` says which they do not.
-        relevance: ``label`` as published, or ``path``: ancestors count.
-        query: what stands for a category: its ``name`` as published, or its ``path``.
-        seeds: of trained models.
-        published: train as thesis section 7.4.2 says.
-        options: of training otherwise; modalities, setting, seed and query are each cell's own.
-        judged_seed: of the draws of the setting ``all`` on test products.
-        missing: what happens to pictures that cannot be read, as of the maker.
-        jobs: processes.
-        bootstrap: how intervals are made, over categories.
-        about: what ``evaluation.json`` shall say besides, say of how the data was read.
-        should_stop: asked between models, and while one is trained.
-
-    Raises:
-        UnknownNameError: a model or setting that there is not.
-        UsageError: no model, setting or seed; options beside ``published``; features lack what a named model needs;
-            a folder of other things.
-        MismatchError: catalogues of different trees; the folder holds another evaluation.
-        DataError: no test product has a category, or training cannot be done.
-        StorageError: another process evaluates there just now; or it cannot be written.
-        Interrupted: ``should_stop`` said so; the same call goes on.
     """
     from diptych.commerce.category_to_image.training.identity import missing_pictures
 

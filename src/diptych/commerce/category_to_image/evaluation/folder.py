@@ -18,8 +18,6 @@ from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
 from diptych.evaluation.ground_truth import GroundTruth
 
-__all__ = ["FORMAT", "MARKER", "RESULTS", "begin", "read_judged", "read_tree"]
-
 MARKER = "evaluation.json"
 RESULTS = "results.json"
 TREE = "tree.json"
@@ -35,19 +33,7 @@ def begin(
     judged: Mapping[str, Judged],
     about: Mapping[str, Any],
 ) -> None:
-    """Write what is evaluated; a folder of the same protocol may grow by models, settings and seeds.
-
-    Args:
-        folder: new, empty, or of an evaluation.
-        protocol: what the numbers will depend on.
-        tree: the categories.
-        judged: per setting.
-        about: what else ``evaluation.json`` shall say.
-
-    Raises:
-        MismatchError: it holds an evaluation of another protocol; what differs is named.
-        StorageError: it cannot be written.
-    """
+    """Write what is evaluated; a folder of the same protocol may grow by models, settings and seeds."""
     said = {
         "format": FORMAT,
         "kind": "categories",
@@ -85,20 +71,12 @@ def begin(
 
 
 def read_tree(folder: Path) -> CategoryTree:
-    """The categories of an evaluation.
-
-    Raises:
-        StorageError: the file is gone or damaged.
-    """
+    """The categories of an evaluation."""
     return CategoryTree(read_json(folder / TREE))
 
 
 def read_judged(folder: Path, setting: str) -> Judged:
-    """What was relevant to what in a setting.
-
-    Raises:
-        StorageError: the file is gone or damaged.
-    """
+    """What was relevant to what in a setting."""
     names = ("nodes", "products", "labels", "image", "text", "seed", "relevance", "without_category")
     nodes, products, labels, image, text, seed, relevance, without = read_arrays(
         _judged_file(folder, setting), names

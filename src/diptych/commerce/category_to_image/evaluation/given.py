@@ -22,8 +22,6 @@ from diptych.core.errors import DataError
 from diptych.core.working import working_in
 from diptych.evaluation.bootstrap import Bootstrap
 
-__all__ = ["evaluate_given"]
-
 
 def evaluate_given(
     ranker: Ranker,
@@ -45,25 +43,7 @@ def evaluate_given(
     """Measure one ready model in every setting; the folder is as of :func:`~.evaluate.evaluate_models`.
 
     Args:
-        ranker: the model.
-        test: products that it was not trained on.
-        products: their features.
-        categories: features of all nodes of ``test.tree``, in node order.
-        out: where the evaluation is, or will be.
-        given: what the model is, for protocols.
-        settings: names; all of them by default.
-        relevance: ``label`` or ``path``.
-        query: what stands for a category in ``categories``.
-        judged_seed: of the draws of the setting ``all``.
         seen: per setting, (nodes,) booleans: categories that the model was trained on, where that is known.
-        bootstrap: how intervals are made, over categories.
-        about: what ``evaluation.json`` shall say besides.
-        should_stop: asked between settings.
-
-    Raises:
-        DataError: features of other products or categories; no product has a category.
-        MismatchError: the folder holds another evaluation.
-        UnknownNameError, UsageError, StorageError, Interrupted: as of :func:`~.evaluate.evaluate_models`.
     """
     out = Path(out)
     for what, have, want in (

@@ -10,29 +10,13 @@ from diptych.core.crowd import run_in_processes
 from diptych.core.errors import Interrupted, StorageError, UsageError
 from diptych.core.progress import Task, task
 
-__all__ = ["run_grid"]
-
 _STOPPED = ("stopped: every model that was measured is kept", "the same command goes on")
 
 Stop = Callable[[], bool]
 
 
 def run_grid(work: Work, jobs: int = 1, should_stop: Stop = lambda: False) -> int:
-    """Make every cell that is not there yet, or is damaged.
-
-    Args:
-        work: what cells need.
-        jobs: processes.
-        should_stop: asked between cells, and while one is trained.
-
-    Returns:
-        How many had to be made.
-
-    Raises:
-        Interrupted: ``should_stop`` said so; the same call goes on.
-        UsageError: no processes.
-        DiptychError: a process was killed; or what a cell raised.
-    """
+    """Make every cell that is not there yet, or is damaged."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs: at least one process is needed")
     names = list(work.names())

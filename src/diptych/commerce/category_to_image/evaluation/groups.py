@@ -9,8 +9,6 @@ import numpy as np
 
 from diptych.evaluation.seeds import Spread
 
-__all__ = ["GroupValue", "by_level", "by_seen", "group_means", "over_seeds"]
-
 
 @dataclass(frozen=True)
 class GroupValue:

@@ -6,8 +6,6 @@ from itertools import combinations
 
 from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
 
-__all__ = ["TRAINED", "modalities_of", "printed_name"]
-
 _LETTERS: dict[str, Modality] = {one[0]: one for one in MODALITIES}
 
 TRAINED: tuple[str, ...] = tuple(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CATEGORY_MEASURES", "PRODUCT_MEASURES", "PUBLISHED_COLUMNS"]
-
 CATEGORY_MEASURES = ("P@1", "P@5", "P@10", "mAP@5", "mAP@10", "R-precision", "mAP-hits@5", "mAP-hits@10")
 """For a category that asks for products. mAP@k divides by min(k, relevant products); mAP-hits@k by the relevant ones
 among the first k, which the published numbers agree with better."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from diptych.core.fingerprint import fingerprint
 
-__all__ = ["GridProtocol"]
-
 _GRID = ("models", "settings", "seeds")
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
+from diptych.commerce.catalogue.relevance import Judged
 from diptych.commerce.category_to_image.errors import (
     ErrorCounts,
     SiblingPair,
@@ -13,17 +18,171 @@ from diptych.commerce.category_to_image.errors import (
     count_errors,
     pooled,
 )
-from diptych.commerce.category_to_image.evaluation.cell import Cell
+from diptych.commerce.category_to_image.evaluation.cell import Cell, CellName
+from diptych.commerce.category_to_image.evaluation.folder import (
+    FORMAT,
+    MARKER,
+    RESULTS,
+    read_judged,
+    read_tree,
+)
 from diptych.commerce.category_to_image.evaluation.groups import GroupValue, by_level, by_seen, over_seeds
-from diptych.commerce.category_to_image.evaluation.models import printed_name
+from diptych.commerce.category_to_image.evaluation.models import modalities_of, printed_name
 from diptych.commerce.category_to_image.evaluation.names import CATEGORY_MEASURES, PRODUCT_MEASURES
-from diptych.commerce.category_to_image.evaluation.opened import OpenedEvaluation
+from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
 from diptych.commerce.category_to_image.evaluation.rows import ModelRow, Value, intervals_of
 from diptych.commerce.category_to_image.evaluation.significance import compare_models
+from diptych.core.errors import DataError, StorageError, UnknownNameError
+from diptych.core.files import read_json
+from diptych.data.taxonomy import CategoryTree
 from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.comparison import Difference
+from diptych.evaluation.result import Result
+from diptych.evaluation.seeds import Spread
 
-__all__ = ["ModelsEvaluation"]
+# What lies in the folder of an evaluation: protocol, cells, judgements; opened, not yet computed with.
+#
+# ::
+#
+#     EVALUATION/
+#       evaluation.json    what was evaluated and how
+#       tree.json          the categories
+#       judged/SETTING.npz which product is relevant to which category
+#       cells/SETTING/…    values per query and first products of every model and seed
+#       results.json       tables, groups, errors, examples; written last
+
+_AGAIN = "the command that began it goes on"
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedEvaluation:
+    """A finished evaluation's cells.
+
+    Attributes:
+        folder: where it is.
+        about: what ``evaluation.json`` says.
+        tree: the categories.
+    """
+
+    folder: Path
+    about: Mapping[str, Any]
+    tree: CategoryTree
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Self:
+        """Open what :func:`~.evaluate.evaluate_models` has written."""
+        folder = Path(folder)
+        about = read_json(folder / MARKER) if (folder / MARKER).is_file() else None
+        if not isinstance(about, dict) or about.get("kind") != "categories":
+            raise DataError(
+                f"{folder} holds no evaluation of categories (no {MARKER})",
+                "make it: diptych categories evaluate DATA --out EVALUATION",
+            )
+        if about.get("format") != FORMAT:
+            raise StorageError(
+                f"{folder} is of format {about.get('format')}, this version reads {FORMAT}", _AGAIN
+            )
+        found = cls(folder, about, read_tree(folder))
+        missing = [name for name in found.names() if not name.file(folder).is_file()]
+        if missing:
+            raise StorageError(f"{folder} is not finished: {len(missing)} of its models are missing", _AGAIN)
+        return found
+
+    @cached_property
+    def protocol(self) -> GridProtocol:
+        """What the numbers depend on."""
+        return GridProtocol.from_dict(self.about["protocol"])
+
+    @cached_property
+    def numbers(self) -> Mapping[str, Any]:
+        """What ``results.json`` says: everything that is printed, computed once."""
+        found = read_json(self.folder / RESULTS)
+        if found.get("key") != self.protocol.key or list(found["settings"]) != list(self.settings):
+            raise StorageError(f"{self.folder / RESULTS} is of another evaluation than {MARKER}", _AGAIN)
+        return dict(found)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """In the order asked for."""
+        return self.protocol.settings
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """In the order asked for."""
+        return self.protocol.models
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Models and settings that these products do not allow, each with its reason."""
+        found: Mapping[str, str] = self.about.get("left_out", {})
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers should know besides."""
+        return list(self.about.get("notes", []))
+
+    @property
+    def baseline(self) -> str:
+        """Whom models are compared with: CLIP-ITA as in the thesis, or the last that there is."""
+        return "clip-ita" if "clip-ita" in self.models else self.models[-1]
+
+    def names(self) -> Iterator[CellName]:
+        """All cells."""
+        for setting in self.settings:
+            for model in self.models:
+                yield from self._of(setting, model)
+
+    def judged(self, setting: str) -> Judged:
+        """What was relevant to what."""
+        if setting not in self._judged:
+            self._judged[setting] = read_judged(self.folder, self._known(setting))
+        return self._judged[setting]
+
+    def cells(self, setting: str, model: str) -> list[Cell]:
+        """One per seed, or the one of a model that is not trained."""
+        key = self._known(setting), model
+        if model not in self.models:
+            raise UnknownNameError("model", model, self.models)
+        if key not in self._cells:
+            self._cells[key] = [Cell.open(name.file(self.folder)) for name in self._of(setting, model)]
+        return self._cells[key]
+
+    def results(self, setting: str) -> dict[str, list[Result]]:
+        """Per model, one :class:`~diptych.evaluation.result.Result` per seed."""
+        return {model: [cell.result for cell in self.cells(setting, model)] for model in self.models}
+
+    def value(self, setting: str, model: str, measure: str, direction: str = "t2i") -> Spread:
+        """One number over seeds, a share in [0, 1]; ``i2t`` is a product that asks for its category."""
+        cells = self.cells(setting, model)
+        return Spread(tuple(cell.result.value(measure, direction) for cell in cells))
+
+    def per_category(self, setting: str, model: str, measure: str) -> np.ndarray:
+        """(q,) values of the categories that ask, the mean over seeds, in the order of ``judged().nodes``."""
+        values = [cell.result.per_query["t2i"][measure] for cell in self.cells(setting, model)]
+        mean: np.ndarray = np.mean(values, axis=0)
+        return mean
+
+    def is_trained(self, model: str) -> bool:
+        """Whether a model was trained here, once per seed."""
+        return not self.protocol.given and modalities_of(model) is not None
+
+    @cached_property
+    def _cells(self) -> dict[tuple[str, str], list[Cell]]:
+        return {}
+
+    @cached_property
+    def _judged(self) -> dict[str, Judged]:
+        return {}
+
+    def _known(self, setting: str) -> str:
+        if setting not in self.settings:
+            raise UnknownNameError("setting", setting, self.settings)
+        return setting
+
+    def _of(self, setting: str, model: str) -> list[CellName]:
+        seeds = self.protocol.seeds if self.is_trained(model) else (-1,)
+        return [CellName(setting, model, seed) for seed in seeds]
 
 
 class ModelsEvaluation(OpenedEvaluation):
@@ -99,13 +258,7 @@ class ModelsEvaluation(OpenedEvaluation):
         return found, right
 
     def errors(self, setting: str, model: str, *, seen: bool | None = None) -> ErrorCounts:
-        """Counts of first products of another category, summed over seeds (thesis Table 7.2 and Figure 7.2).
-
-        Args:
-            setting: its name.
-            model: its name.
-            seen: only categories that training saw, or only others.
-        """
+        """Counts of first products of another category, summed over seeds (thesis Table 7.2 and Figure 7.2)."""
         nodes, parts = self.judged(setting).nodes, []
         for cell in self.cells(setting, model):
             rows = np.arange(len(nodes)) if seen is None else np.flatnonzero(cell.seen == seen)

@@ -10,8 +10,6 @@ import numpy as np
 from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
 from diptych.evaluation.seeds import Spread
 
-__all__ = ["ModelRow", "Value", "intervals_of"]
-
 
 @dataclass(frozen=True)
 class Value:
@@ -58,7 +56,6 @@ def intervals_of(values: Mapping[str, np.ndarray], how: Bootstrap) -> dict[str, 
 
     Args:
         values: per measure, (q,) values, NaN for queries that were not asked.
-        how: the bootstrap; without samples there are none.
     """
     if not how.samples or not values:
         return dict.fromkeys(values)

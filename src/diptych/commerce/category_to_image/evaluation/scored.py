@@ -12,15 +12,13 @@ from diptych.commerce.catalogue.relevance import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
-from diptych.evaluation.ground_truth import Direction
+from diptych.evaluation.positives import Direction
 from diptych.evaluation.topk import top_k
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     Rows: TypeAlias = np.ndarray | csr_array
-
-__all__ = ["Scored", "first_of", "score_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +55,7 @@ class Scored:
 def score_rows(
     ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
 ) -> Scored:
-    """The ranker's rows of candidates and of asking categories.
-
-    Raises:
-        DataError: products of another catalogue, or categories of other nodes, than were judged.
-        MismatchError, UsageError: as of :class:`~diptych.commerce.category_to_image.ranker.Ranker`.
-    """
+    """The ranker's rows of candidates and of asking categories."""
     if len(categories) != len(judged.nodes):
         raise DataError(
             f"{len(categories)} category rows for {len(judged.nodes)} categories that ask",
@@ -85,11 +78,6 @@ def score_rows(
 
 def first_of(scored: Scored, k: int, *, side: Direction = "t2i") -> tuple[np.ndarray, np.ndarray]:
     """The first k of every query, ties to the lower row.
-
-    Args:
-        scored: the rows.
-        k: how many at most.
-        side: ``t2i``: products for categories; ``i2t``: categories for products.
 
     Returns:
         (queries, min(k, gallery)) int64 rows of the gallery, -1 where less is retrieved, and float64 scores.

@@ -13,8 +13,6 @@ from diptych.evaluation.comparison import Difference
 from diptych.evaluation.corrections import corrected, correction_named, correction_text
 from diptych.evaluation.paired import randomisation_tests, shares_of, t_test
 
-__all__ = ["compare_models", "comparison_line"]
-
 
 def compare_models(
     values: Mapping[str, Mapping[str, Sequence[np.ndarray]]],
@@ -32,16 +30,6 @@ def compare_models(
 
     Args:
         values: per model and measure, one (q,) array per seed, of the same categories in the same order.
-        baseline: the model that the others are compared with.
-        measures: which, all of them counted by the correction.
-        correction: ``holm``, ``bonferroni`` or ``none``.
-        flips: random swaps.
-        bootstrap: how intervals are made; 1,000 resamples by default.
-
-    Raises:
-        UnknownNameError: no such baseline or correction.
-        UsageError: fewer than two models.
-        MismatchError: models were measured on different numbers of categories.
     """
     if baseline not in values:
         raise UnknownNameError("baseline", baseline, values)

@@ -21,23 +21,12 @@ from diptych.evaluation.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
 
-__all__ = ["write_results"]
-
 _SIBLINGS = 20
 _EXAMPLES = 6
 
 
 def write_results(found: ModelsEvaluation, test: Catalogue, bootstrap: Bootstrap | None = None) -> None:
-    """Compute everything from the cells and write ``results.json``.
-
-    Args:
-        found: all of its cells are there.
-        test: the products, whose ids and titles examples name.
-        bootstrap: how intervals are made; 1,000 resamples of categories by default.
-
-    Raises:
-        StorageError: a cell is gone or damaged, or the file cannot be written.
-    """
+    """Compute everything from the cells and write ``results.json``."""
     how = bootstrap or Bootstrap()
     settings = {
         name: _setting(found, name, test, how) for name in track(found.settings, "numbers", unit="settings")

@@ -23,17 +23,11 @@ from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import Interrupted, UnknownNameError
 
-__all__ = ["Work", "features_of_nodes", "options_for", "ready_ranker"]
-
 Stop = Callable[[], bool]
 
 
 def options_for(protocol: GridProtocol, name: CellName) -> TrainOptions:
-    """The options of one cell's training.
-
-    Raises:
-        UnknownNameError: the model is none that is trained.
-    """
+    """The options of one cell's training."""
     modalities = modalities_of(name.model)
     if modalities is None:
         raise UnknownNameError("trained model", name.model, protocol.models)
@@ -47,12 +41,7 @@ def options_for(protocol: GridProtocol, name: CellName) -> TrainOptions:
 
 
 def ready_ranker(model: str, products: ProductFeatures) -> Ranker:
-    """An untrained model for these products.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-        UsageError: features lack what it needs.
-    """
+    """An untrained model for these products."""
     from diptych.commerce.category_to_image.rankers import RANKERS
 
     return RANKERS.get(model).make(products)
@@ -110,11 +99,7 @@ class Work:
         return not self.protocol.given and modalities_of(model) is not None
 
     def run(self, name: CellName, should_stop: Stop = lambda: False) -> Cell:
-        """Make a cell and keep it.
-
-        Raises:
-            Interrupted: ``should_stop`` said so while a model was being trained; nothing of it is kept.
-        """
+        """Make a cell and keep it."""
         began, spent = time.perf_counter(), time.process_time()
         with one_thread():
             if name.model in self.given:

@@ -26,8 +26,6 @@ from diptych.core.files import atomic_folder, cache_root, read_json, recover_fol
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.targets import TargetModel, open_target_model
 
-__all__ = ["FeatureMaker"]
-
 _MARKER, _TEXT = "features.json", "text"
 _FORMAT = 1
 
@@ -60,18 +58,7 @@ class FeatureMaker:
         """By the names of encoders.
 
         Args:
-            image: ``grid``, ``backbone:NAME``, whatever ``DualEncoder.load`` takes, or None.
-            text: ``lsa[:WIDTH]``, ``sentence:FOLDER_OR_NAME``, or whatever ``DualEncoder.load`` takes.
-            learn_from: texts that ``lsa`` learns from; see
-                :func:`~diptych.commerce.category_to_image.features.texts.learning_texts`.
-            cache: folder; ``DIPTYCH_CACHE`` when not given.
             precision: ``float32``, or ``bfloat16`` arithmetic of a backbone and of a sentence encoder.
-            image_options: of the kind of picture encoder, e.g. ``{"weights": "FILE", "size": 96}``.
-
-        Raises:
-            UsageError: an encoder or option that is not known, or ``lsa`` without texts.
-            MissingExtraError: a library is not installed.
-            StorageError, MismatchError: weights are missing, damaged or of another network.
         """
         root = Path(cache or cache_root()) / "catalogue"
         pictures = None if image is None else make_picture_encoder(image, image_options, precision)
@@ -93,18 +80,7 @@ class FeatureMaker:
         }
 
     def products(self, catalogue: Catalogue, *, missing: Missing = "error") -> ProductFeatures:
-        """Rows of a catalogue's products, memory-mapped; what was computed before is not computed again.
-
-        Args:
-            catalogue: titles, attributes and pictures; its tree and places play no part.
-            missing: ``error``, or ``none``: products may have no picture, or one that cannot be read.
-
-        Raises:
-            ImageError: a product has no picture that can be read; the message has its id.
-            MismatchError: the picture encoder takes another kind of item.
-            NumericalError: a row is not finite.
-            StorageError: the cache is damaged, or the disk is full; what was computed stays.
-        """
+        """Rows of a catalogue's products, memory-mapped; what was computed before is not computed again."""
         pictures = (
             None if self.image is None else picture_rows(self.image, catalogue, self._pictures, missing)
         )
@@ -134,11 +110,7 @@ class FeatureMaker:
         )
 
     def categories(self, texts: Sequence[str]) -> CategoryFeatures:
-        """Rows of categories' texts, by the text encoder and by the picture encoder's own text side, if any.
-
-        Raises:
-            NumericalError, StorageError: see :meth:`products`.
-        """
+        """Rows of categories' texts, by the text encoder and by the picture encoder's own text side, if any."""
         texts = list(texts)
         own = None if self.image is None else self.image.texts
         return CategoryFeatures(
@@ -157,12 +129,7 @@ class FeatureMaker:
         return self.root / "texts"
 
     def save(self, folder: Path | str) -> Path:
-        """Write what :meth:`open` needs: what was learned, and the names and fingerprints of what was not.
-
-        Raises:
-            UsageError: the folder holds other things.
-            StorageError: the write failed.
-        """
+        """Write what :meth:`open` needs: what was learned, and the names and fingerprints of what was not."""
         folder = Path(folder)
         with atomic_folder(folder, _MARKER) as temporary:
             self.text.save(temporary / _TEXT)
@@ -184,13 +151,7 @@ class FeatureMaker:
 
     @classmethod
     def open(cls, folder: Path | str, *, cache: Path | str | None = None) -> Self:
-        """What :meth:`save` wrote.
-
-        Raises:
-            StorageError: the folder is not one, or is damaged; or weights that it names are.
-            MismatchError: an encoder that it names is no longer the one that was saved.
-            UsageError: an encoder that it names is no longer there.
-        """
+        """What :meth:`save` wrote."""
         folder = Path(folder)
         recover_folder(folder)
         header = read_json(folder / _MARKER)

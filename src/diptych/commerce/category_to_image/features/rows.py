@@ -10,8 +10,6 @@ import numpy as np
 
 from diptych.core.errors import DataError
 
-__all__ = ["MODALITIES", "CategoryFeatures", "Modality", "ProductFeatures", "Space"]
-
 Modality = Literal["image", "title", "attributes"]
 MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
 """In the order in which they are concatenated (thesis Eq. 7.6)."""

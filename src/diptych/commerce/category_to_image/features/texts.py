@@ -15,8 +15,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.encoders.keyed_rows import keyed_rows, text_keys
 from diptych.encoders.targets import TargetModel
 
-__all__ = ["DEFAULT_WIDTH", "learning_texts", "make_text_encoder", "text_rows"]
-
 logger = logging.getLogger(__name__)
 
 DEFAULT_WIDTH = 256
@@ -43,20 +41,7 @@ def learning_texts(catalogue: Catalogue) -> list[str]:
 def make_text_encoder(
     source: str, learn_from: Sequence[str] = (), *, root: Path, precision: str = "float32"
 ) -> TargetModel:
-    """The encoder that a source asks for.
-
-    Args:
-        source: ``lsa`` or ``lsa:WIDTH``, ``sentence`` or ``sentence:FOLDER_OR_NAME``, or whatever
-            ``DualEncoder.load`` takes.
-        learn_from: what ``lsa`` learns from; its width is lowered to what they give.
-        root: folder in which what was learned is kept.
-        precision: of a sentence encoder's arithmetic.
-
-    Raises:
-        UsageError: ``lsa`` without texts or with an odd width, or a source that is not known.
-        DataError: there is no word in the texts.
-        MissingExtraError: the kind's library is not installed.
-    """
+    """The encoder that a source asks for."""
     from diptych.encoders.targets import TargetOptions, make_target_model
 
     name, _, rest = source.partition(":")
@@ -95,16 +80,6 @@ def text_rows(model: TargetModel, texts: Sequence[str], root: Path, unit: str) -
     """(n, width) float32 unit rows, one per text, memory-mapped; each distinct text is computed once, ever.
 
     A blank text has a row of zeros, and so has one of which the model knows no word.
-
-    Args:
-        model: makes the rows that are not there yet.
-        texts: in any order.
-        root: folder of stores.
-        unit: what a text is, in the plural.
-
-    Raises:
-        NumericalError: a row is not finite.
-        StorageError: a file of the store is damaged, or the disk is full.
     """
     if not len(texts):
         return np.empty((0, model.width), dtype=np.float32)

@@ -19,8 +19,6 @@ from diptych.core.errors import DataError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Calibration", "calibrate"]
-
 _SCORES = 1 << 23
 """Scores that are kept while the temperature is looked for: 64 MB."""
 
@@ -66,11 +64,6 @@ def calibrate(
         products: (n, d) float32 rows of ``catalogue``'s products, such as those for validation.
         categories: (c, d) float32 rows of ``candidates``.
         candidates: (c,) nodes, ascending.
-        catalogue: whose categories are taken for true; any of a product's places counts.
-        seed: of the draw.
-
-    Raises:
-        DataError: no product has one of the candidates for its category.
     """
     product, column = _places_among(catalogue, candidates)
     known = np.unique(product)

@@ -13,20 +13,13 @@ from diptych.data.taxonomy import CategoryTree
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Candidates", "candidate_nodes", "descend", "masses_of"]
-
 Candidates = Literal["specific", "all"]
 """``specific``: categories that a product can be sorted into as its most specific one: those without children, and
 those that products of the shop are sorted into; ``all``: every node of the tree."""
 
 
 def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.ndarray:
-    """(c,) int64 nodes, ascending.
-
-    Raises:
-        UsageError: another ``kind``.
-        DataError: the tree is empty.
-    """
+    """(c,) int64 nodes, ascending."""
     if kind not in ("specific", "all"):
         raise UsageError(f"candidates {kind!r} are none", "specific or all")
     tree = catalogue.tree
@@ -51,7 +44,6 @@ def descend(tree: CategoryTree, masses: np.ndarray, own: np.ndarray) -> np.ndarr
     """The way down from the roots, at each node to the child that holds most; it ends where the node itself holds more.
 
     Args:
-        tree: the categories.
         masses: (n, len(tree)) probabilities of each node and all below it.
         own: (n, len(tree)) probabilities of each node itself, 0 where it is no candidate.
 

@@ -17,8 +17,6 @@ from diptych.data.taxonomy import CategoryTree
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["VERDICTS", "Filled", "FilledBlock", "Filler", "Verdict"]
-
 Verdict = Literal["whole", "in part", "uncertain", "nothing known", "agrees", "refines", "disagrees"]
 VERDICTS: dict[Verdict, str] = {
     "whole": "no category of its own; a whole path is sure enough",
@@ -132,10 +130,6 @@ class Filler:
 
         Args:
             products: (n, d) float32 rows, possibly memory-mapped.
-            rows: which of them.
-
-        Raises:
-            MismatchError, NumericalError: see :func:`.scoring.score_blocks`.
         """
         below = masses_of(self.tree, self.candidates)
         count = min(self.alternatives, len(self.candidates))
@@ -168,13 +162,8 @@ class Filler:
 
         Args:
             products: (n, d) float32 rows of the catalogue's products.
-            catalogue: the products, with this tree.
-            rows: which of them.
             known: (n,) booleans: products that have something that their rows were made of; nothing is suggested for
                 others, whose rows all say the same. None: all have.
-
-        Raises:
-            MismatchError: rows of other products, or a catalogue with another tree.
         """
         if products.shape[0] != len(catalogue):
             raise MismatchError(f"{products.shape[0]:,} rows for {len(catalogue):,} products")

@@ -17,8 +17,6 @@ from diptych.commerce.category_to_image.filling.fill import FilledBlock, Filler
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["LevelReliability", "Reliability", "expected_calibration_error", "reliability_of"]
-
 BINS = 15
 
 
@@ -73,9 +71,7 @@ def reliability_of(filler: Filler, products: np.ndarray | csr_array, catalogue: 
     "Men > Clothing" nobody knows what is right below. Of several own paths any counts.
 
     Args:
-        filler: what suggests.
         products: (n, d) float32 rows of the catalogue's products; best of products that no training has seen.
-        catalogue: whose categories are taken for true.
     """
     known = np.flatnonzero(catalogue.place >= 0)
     parts = [_judge(filler, block, catalogue) for block in filler.blocks(products, known)]
@@ -146,7 +142,6 @@ def expected_calibration_error(
     Args:
         confidence: (n,) from 0 to 1.
         right: (n,) booleans.
-        bins: how many of equal width; a confidence of 1 is in the last.
     """
     place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
     many = np.bincount(place, minlength=bins)

@@ -12,8 +12,6 @@ from diptych.core.errors import MismatchError, NumericalError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["probabilities", "score_blocks"]
-
 _SCORES = 1 << 21
 """Scores held at once."""
 
@@ -26,11 +24,6 @@ def score_blocks(
     Args:
         products: (n, d) float32 rows, dense or sparse, possibly memory-mapped.
         categories: (c, d) float32 rows of the same kind.
-        rows: the products to score.
-
-    Raises:
-        MismatchError: rows of different kinds or widths.
-        NumericalError: a score is not finite; the message names the product's row.
     """
     if isinstance(products, np.ndarray) != isinstance(categories, np.ndarray) or (
         products.shape[1] != categories.shape[1]

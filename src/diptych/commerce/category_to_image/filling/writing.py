@@ -14,18 +14,12 @@ from diptych.core.errors import UsageError
 from diptych.core.files import atomic_path, write_json
 from diptych.data.taxonomy import SEPARATOR
 
-__all__ = ["COLUMNS", "check_ending", "summary_path", "write_filled"]
-
 COLUMNS = ("id", "title", "verdict", "category", "confidence", "own", "whole_path", "levels", "alternatives")
 """Of a table: ``category`` as far as it is sure enough; confidences of levels and of alternatives are in order."""
 
 
 def check_ending(file: Path | str) -> None:
-    """See that suggestions can be written to such a file.
-
-    Raises:
-        UsageError: it ends neither in .jsonl nor in .csv.
-    """
+    """See that suggestions can be written to such a file."""
     if Path(file).suffix not in (".jsonl", ".csv"):
         raise UsageError(f"{file} ends in {Path(file).suffix or 'nothing'!r}", "use .jsonl or .csv")
 
@@ -38,21 +32,7 @@ def summary_path(file: Path | str) -> Path:
 def write_filled(
     filled: Iterable[Filled], file: Path | str, about: dict[str, Any], *, leave_out: tuple[str, ...] = ()
 ) -> dict[str, int]:
-    """Write suggestions as they come, and a summary beside them; both whole or not at all.
-
-    Args:
-        filled: the suggestions.
-        file: ending in .jsonl or .csv.
-        about: what the summary says besides counts.
-        leave_out: verdicts that are counted and not written.
-
-    Returns:
-        How many products got each verdict.
-
-    Raises:
-        UsageError: another ending.
-        StorageError: a write failed.
-    """
+    """Write suggestions as they come, and a summary beside them; both whole or not at all."""
     file = Path(file)
     check_ending(file)
     counts: dict[str, int] = dict.fromkeys(VERDICTS, 0)

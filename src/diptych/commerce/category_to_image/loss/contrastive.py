@@ -26,8 +26,6 @@ from torch.nn.functional import normalize
 from diptych.core.errors import UsageError
 from diptych.objectives.temperature import checked_temperature
 
-__all__ = ["CategoryProductLoss", "Duplicates", "category_product_loss", "pair_losses"]
-
 Duplicates = Literal["negatives", "masked"]
 """What other pairs of the same category are to a pair."""
 
@@ -44,18 +42,12 @@ def pair_losses(
 
     Args:
         scores: (β, β), category j and product k; pairs are on the diagonal.
-        temperature: τ.
         same: (β, β) booleans: whether pairs j and k are of one category.
-        duplicates: what those are to each other.
         margins: (β, β) non-negative, symmetric, 0 on the diagonal, added to the scores of other pairs; see
             :mod:`diptych.commerce.category_to_image.loss.tree_distance`.
 
     Returns:
         (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7.
-
-    Raises:
-        UsageError: τ ≤ 0, scores that are not square, or duplicates to be told apart without ``same``.
-        NumericalError: a learned τ has become NaN or infinite.
     """
     checked_temperature(temperature)
     if scores.dim() != 2 or scores.shape[0] != scores.shape[1]:
@@ -94,12 +86,7 @@ def category_product_loss(
     Args:
         categories: (β, d) rows c of any length but 0; their cosines are the scores.
         products: (β, d) rows p; p_j is a product of c_j.
-        temperature: τ > 0.
         balance: λ in [0, 1], the weight of product→category.
-        same: as of :func:`pair_losses`, as are ``duplicates`` and ``margins``.
-
-    Raises:
-        UsageError: as :func:`pair_losses`; or λ outside [0, 1], or rows that are not pairs.
     """
     if categories.dim() != 2 or categories.shape != products.shape:
         raise UsageError(
@@ -114,14 +101,7 @@ def category_product_loss(
 
 
 class CategoryProductLoss(nn.Module):
-    """Eq. 7.9 over cosines, with its hyper-parameters and, where it is learned, the temperature.
-
-    Args:
-        temperature: τ, or where learning log(1/τ) begins; 1/τ is capped at 100, as in CLIP.
-        learn_temperature: train it.
-        balance: λ.
-        duplicates: see :func:`pair_losses`.
-    """
+    """Eq. 7.9 over cosines, with its hyper-parameters and, where it is learned, the temperature."""
 
     ceiling = 100.0
 

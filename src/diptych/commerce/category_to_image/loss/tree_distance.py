@@ -26,8 +26,6 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["greatest_distance", "tree_margins"]
-
 
 def greatest_distance(tree: CategoryTree, nodes: np.ndarray) -> int:
     """The most edges there could be between two of ``nodes``: twice the depth of the deepest."""
@@ -40,14 +38,7 @@ def tree_margins(
     """(β, β) float32 margins m·D(j, k) of pairs whose categories are ``nodes``.
 
     Args:
-        tree: the categories.
         nodes: (β,) the category of each pair.
-        strength: m ≥ 0, a difference of cosines.
-        greatest: the distance that D = 1 stands for; that of ``nodes`` by default. A batch is given that of
-            the whole training, so that its margins do not depend on what else is in it.
-
-    Raises:
-        UsageError: a negative strength.
     """
     if not strength >= 0:
         raise UsageError(f"strength {strength} of the tree-aware loss", "give 0 or more, such as 0.1")

@@ -16,8 +16,6 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-__all__ = ["Keep", "Normalise", "ProjectionHead"]
-
 Normalise = Literal["before", "after"]
 """Where a hidden layer has its layer norm: before the GELU or after it."""
 
@@ -26,14 +24,7 @@ Keep = Callable[[int, int], Tensor]
 
 
 class ProjectionHead(nn.Module):
-    """g of Eq. 7.2 and 7.6; its parameters are ``first``, ``first_norm``, ``second``, ``second_norm``, ``output``.
-
-    Args:
-        inputs: length of the rows it takes.
-        hidden: width of both hidden layers.
-        width: d, length of the rows it gives.
-        normalise: where the layer norms are.
-    """
+    """g of Eq. 7.2 and 7.6; its parameters are ``first``, ``first_norm``, ``second``, ``second_norm``, ``output``."""
 
     def __init__(self, inputs: int, hidden: int, width: int, normalise: Normalise = "before") -> None:
         super().__init__()
@@ -48,8 +39,6 @@ class ProjectionHead(nn.Module):
         """(n, inputs) rows to (n, width) rows, not of unit length.
 
         Args:
-            rows: to be projected.
-            keep: dropout in training.
             shift: (n, hidden) added to what ``first`` gives.
         """
         for linear, norm in ((self.first, self.first_norm), (self.second, self.second_norm)):

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-__all__ = ["AttentionPooling", "Bags", "mean_pooled"]
-
 
 class Bags(NamedTuple):
     """The attribute rows of some products.
@@ -64,9 +62,6 @@ class AttentionPooling(nn.Module):
 
     u begins at 0, where it is the published mean; what is learned is the departure from it. With one attribute it
     is that attribute, without any it is zeros.
-
-    Args:
-        width: d.
     """
 
     def __init__(self, width: int) -> None:

@@ -14,8 +14,6 @@ from diptych.commerce.category_to_image.model.heads import Keep, Normalise, Proj
 from diptych.commerce.category_to_image.model.pooling import AttentionPooling, Bags, mean_pooled
 from diptych.core.errors import MismatchError
 
-__all__ = ["CategoryProductModel", "Rows"]
-
 Rows = Tensor | Bags
 """Of one modality: (n, d) rows; for attributes also all of them, which the model pools."""
 
@@ -25,14 +23,6 @@ class CategoryProductModel(nn.Module):
 
     A product that lacks a modality has a learned row in its place, zeros before training; one that lacks all of
     them has all those rows, so it still ranks.
-
-    Args:
-        widths: length of the rows of each modality that stands for a product.
-        category_width: length of a category's rows.
-        hidden: width of the hidden layers of both heads.
-        width: d of the shared space.
-        normalise: where the heads have their layer norms.
-        attributes: how the attributes of a product become one row.
 
     Attributes:
         product_head: g_p of Eq. 7.6.
@@ -70,12 +60,8 @@ class CategoryProductModel(nn.Module):
         """(n, sum of widths): h_p of Eq. 7.6, a product's rows one after another: image, title, attributes.
 
         Args:
-            rows: of each modality of the model.
             present: (n,) booleans of modalities that some product lacks; where nothing is said all have it, but
                 for attributes given as :class:`Bags`, where a product without any lacks them.
-
-        Raises:
-            MismatchError: a modality is not given, or rows are of another length.
         """
         parts = []
         for one, (given, there) in self._given(rows, present).items():

@@ -10,23 +10,13 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.errors import UsageError
 
-__all__ = ["DISTINCT", "Distinct", "Distinguisher"]
-
 Distinct = Literal["content", "title"]
 DISTINCT: tuple[Distinct, ...] = ("content", "title")
 """By what products are told apart besides their picture: the bytes of its file, their titles in lower case."""
 
 
 class Distinguisher:
-    """Drops, of products in an order, those that show what an earlier one shows.
-
-    Args:
-        catalogue: the products.
-        by: some of :data:`DISTINCT`, besides the picture itself.
-
-    Raises:
-        UsageError: something else in ``by``.
-    """
+    """Drops, of products in an order, those that show what an earlier one shows."""
 
     def __init__(self, catalogue: Catalogue, by: Sequence[Distinct] = ()) -> None:
         unknown = [one for one in by if one not in DISTINCT]
@@ -45,7 +35,6 @@ class Distinguisher:
 
         Args:
             products: (m,) rows of the catalogue; -1 is the end, -2 is passed over.
-            k: how many at most.
         """
         ends = np.flatnonzero(products == -1)
         products = products[: ends[0]] if len(ends) else products

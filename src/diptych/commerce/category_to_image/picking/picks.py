@@ -15,8 +15,6 @@ from diptych.commerce.catalogue.lineages import nodes_on_paths
 from diptych.core.files import write_json
 from diptych.data.taxonomy import SEPARATOR
 
-__all__ = ["PICKS", "Picks"]
-
 PICKS = "picks.json"
 _FORMAT = 1
 
@@ -141,11 +139,7 @@ class Picks:
         }
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``picks.json`` into ``folder``, whole or not at all; gives the file.
-
-        Raises:
-            StorageError: it cannot be written; an older one is untouched.
-        """
+        """Write ``picks.json`` into ``folder``, whole or not at all; gives the file."""
         file = Path(folder) / PICKS
         write_json(file, self.to_dict())
         return file

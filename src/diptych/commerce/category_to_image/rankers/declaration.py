@@ -9,8 +9,6 @@ from diptych.commerce.category_to_image.features.rows import Modality, ProductFe
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.registry import Registry
 
-__all__ = ["RANKERS", "RankerKind", "make_ranker"]
-
 
 @dataclass(frozen=True)
 class RankerKind:
@@ -35,11 +33,5 @@ RANKERS: Registry[RankerKind] = Registry("ranker", "diptych.commerce.category_to
 
 
 def make_ranker(name: str, products: ProductFeatures) -> Ranker:
-    """The ranker of that name, for these products.
-
-    Raises:
-        UnknownNameError: there is none.
-        UsageError: it needs what the products' features do not have; the message says what.
-        MissingExtraError: its library is not installed.
-    """
+    """The ranker of that name, for these products."""
     return RANKERS.get(name).make(products)

@@ -9,17 +9,12 @@ from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import MismatchError
 from diptych.core.fingerprint import fingerprint
 
-__all__ = ["ZeroShot"]
-
 
 class ZeroShot(Ranker):
     """A frozen encoder's own rows.
 
     A product without a title or picture has a row of zeros, and so has a category of which the encoder knows no
     word: their scores are 0, which is no ranking.
-
-    Args:
-        encoder: what the features say of the encoder: ``about["text"]`` or ``about["image"]``.
     """
 
     unmatched: Literal["ranked", "unranked"] = "unranked"
@@ -39,11 +34,7 @@ class ZeroShot(Ranker):
         return {"name": self.name, "encoder": dict(self._encoder), "fingerprint": self.fingerprint}
 
     def _check(self, about: Mapping[str, Any], what: str) -> None:
-        """See that rows are of the same encoder.
-
-        Raises:
-            MismatchError: they are of another one.
-        """
+        """See that rows are of the same encoder."""
         other = about.get(self.side) or {}
         if other.get("fingerprint") != self._encoder["fingerprint"]:
             raise MismatchError(

@@ -13,8 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-__all__ = ["AdamW"]
-
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 
 
@@ -89,11 +87,7 @@ class AdamW:
         }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """The inverse of :meth:`state`.
-
-        Raises:
-            KeyError: a part is missing, or of a parameter that there is not.
-        """
+        """The inverse of :meth:`state`."""
         for name in dict.fromkeys(key.rpartition("|")[0] for key in state):
             if state[f"{name}|{_KINDS[0]}"].shape != self.parameters[name].shape:
                 raise KeyError(f"moments of {name} have another shape")

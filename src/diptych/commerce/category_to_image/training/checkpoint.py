@@ -19,8 +19,6 @@ from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path
 from diptych.encoders.tensors import load_tensors, save_tensors
 
-__all__ = ["Place", "load_checkpoint", "save_checkpoint"]
-
 _FIX = "the checkpoint is damaged or of another version: remove the folder and train again"
 
 
@@ -60,11 +58,7 @@ def save_checkpoint(
     best: dict[str, Tensor] | None,
     place: Place,
 ) -> None:
-    """Write the state; the one before stays whole until this one is.
-
-    Raises:
-        StorageError: the write failed; the previous checkpoint is untouched.
-    """
+    """Write the state; the one before stays whole until this one is."""
     tensors = {f"weights|{name}": value for name, value in trained.state_dict().items()}
     for name, value in optimizer.state().items():
         tensors[f"moments|{name}"] = value
@@ -79,11 +73,7 @@ def save_checkpoint(
 def load_checkpoint(
     file: Path, trained: nn.Module, optimizer: AdamW
 ) -> tuple[Place, dict[str, Tensor] | None]:
-    """Put a checkpoint's state into ``trained`` and ``optimizer``; gives the place and the best weights.
-
-    Raises:
-        StorageError: it is damaged or of another model.
-    """
+    """Put a checkpoint's state into ``trained`` and ``optimizer``; gives the place and the best weights."""
     tensors = load_tensors(file, _FIX)
     try:
         place = Place(**json.loads(tensors.pop("place").numpy().tobytes()))

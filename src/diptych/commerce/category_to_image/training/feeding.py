@@ -14,8 +14,6 @@ from diptych.commerce.category_to_image.model.pooling import Bags, mean_pooled
 from diptych.commerce.category_to_image.model.product import Rows
 from diptych.core.errors import MismatchError, NumericalError
 
-__all__ = ["Batch", "ProductFeed", "gathered"]
-
 _MOST = 1 << 25
 """Numbers of means that are held: 128 MiB."""
 
@@ -50,17 +48,7 @@ class Batch:
 
 
 class ProductFeed:
-    """Batches of products.
-
-    Args:
-        features: the rows.
-        modalities: which of them are wanted.
-        pool: give the mean of a product's attributes instead of all of them, for a model that takes the mean. It
-            is computed once where all means fit into ``_MOST`` numbers, else batch by batch.
-
-    Raises:
-        MismatchError: pictures are wanted and no image encoder made rows.
-    """
+    """Batches of products."""
 
     def __init__(
         self, features: ProductFeatures, modalities: Sequence[Modality], *, pool: bool = False
@@ -117,11 +105,7 @@ class ProductFeed:
         return Bags(gathered(self._features.attribute_rows, items), torch.from_numpy(start))
 
     def check(self, rows: np.ndarray) -> None:
-        """See that what the features hold of the products ``rows`` is finite.
-
-        Raises:
-            NumericalError: it is not; the message names the product and the modality.
-        """
+        """See that what the features hold of the products ``rows`` is finite."""
         for one in self._modalities:
             there = rows[self._present[one][rows]]
             if one == "attributes":

@@ -11,8 +11,6 @@ from diptych.commerce.category_to_image.features.rows import Modality
 from diptych.core.errors import MismatchError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 
-__all__ = ["check_encoders", "encoder_marks", "missing_pictures"]
-
 
 def encoder_marks(about: Mapping[str, Any], modalities: tuple[Modality, ...]) -> dict[str, str]:
     """The fingerprints of the encoders that matter to a model of ``modalities``: always ``text``, maybe ``image``."""
@@ -39,11 +37,7 @@ def missing_pictures(pictured: Iterable[np.ndarray]) -> str:
 def check_encoders(
     trained: Mapping[str, str], about: Mapping[str, Any], modalities: tuple[Modality, ...]
 ) -> None:
-    """See that features were made by the encoders that a model was trained with.
-
-    Raises:
-        MismatchError: another image or text encoder made them; both fingerprints are in the message.
-    """
+    """See that features were made by the encoders that a model was trained with."""
     for side, mark in encoder_marks(about, modalities).items():
         if mark != trained.get(side):
             raise MismatchError(

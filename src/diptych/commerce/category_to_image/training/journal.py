@@ -27,8 +27,6 @@ from diptych.core.alone import alone_in
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json, write_json, write_text
 
-__all__ = ["MARKER", "Journal"]
-
 MARKER = "training.json"
 FORMAT = 1
 
@@ -43,13 +41,7 @@ class Journal:
     @classmethod
     @contextmanager
     def begun(cls, folder: Path | str | None, request: Mapping[str, Any]) -> Iterator[Journal]:
-        """A training's folder, for as long as one process works in it.
-
-        Raises:
-            UsageError: the folder holds other things.
-            MismatchError: another training was begun there; the message says what differs.
-            StorageError: another process is at work in it.
-        """
+        """A training's folder, for as long as one process works in it."""
         if folder is None:
             yield cls(None)
             return
@@ -107,11 +99,7 @@ class Journal:
         best: dict[str, Tensor] | None,
         place: Place,
     ) -> None:
-        """Write the state.
-
-        Raises:
-            StorageError: it cannot be written; the one before is whole.
-        """
+        """Write the state."""
         if self.folder is not None:
             save_checkpoint(self._checkpoint, trained, optimizer, best, place)
 

@@ -13,23 +13,13 @@ from diptych.commerce.category_to_image.loss.tree_distance import greatest_dista
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import DataError
 
-__all__ = ["Pairs"]
-
 
 class Pairs:
     """Category–product pairs of one training.
 
-    Args:
-        catalogue: the products.
-        texts: of all nodes of its tree.
-        options: setting, seed, whether categories are drawn anew in every epoch.
-
     Attributes:
         products: (n,) int64 rows of the catalogue: the products with a category.
         left_out: how many have none.
-
-    Raises:
-        DataError: fewer than two products with a category, or all of them in one.
     """
 
     def __init__(self, catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> None:

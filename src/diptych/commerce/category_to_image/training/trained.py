@@ -24,8 +24,6 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.version import __version__
 from diptych.encoders.tensors import load_tensors, save_tensors
 
-__all__ = ["MARKER", "TrainedModel", "model_of"]
-
 MARKER = "category_model.json"
 FORMAT = 1
 _BLOCK = 2048
@@ -108,13 +106,7 @@ class TrainedModel(Ranker):
     def product_blocks(
         self, products: ProductFeatures, block: int = _BLOCK
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Which products, and their unit rows, a block at a time.
-
-        Raises:
-            MismatchError: other encoders made the features.
-            NumericalError: a row that is not finite; the message names the product.
-            UsageError: a block below 1.
-        """
+        """Which products, and their unit rows, a block at a time."""
         if block < 1:
             raise UsageError(f"a block of {block} products", "give 1 or more")
         check_encoders(self.encoders, products.about, self.options.modalities)
@@ -131,28 +123,14 @@ class TrainedModel(Ranker):
             yield place, self._beside(made, products.title[place], products.titled[place])
 
     def product_rows(self, products: ProductFeatures, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, width) float32 unit rows; what else is held at once does not grow with n.
-
-        Args:
-            products: of the encoders that it was trained with.
-            out: where to put the rows, memory-mapped where there are many.
-
-        Raises:
-            MismatchError: other encoders made the features.
-            NumericalError: a row that is not finite; the message names the product.
-        """
+        """(n, width) float32 unit rows; what else is held at once does not grow with n."""
         made = np.empty((len(products), self.width), dtype=np.float32) if out is None else out
         for place, rows in self.product_blocks(products):
             made[place] = rows
         return made
 
     def category_rows(self, categories: CategoryFeatures) -> np.ndarray:
-        """(q, width) float32 unit rows.
-
-        Raises:
-            MismatchError: another text encoder made the features.
-            NumericalError: a row that is not finite; the message names the category.
-        """
+        """(q, width) float32 unit rows."""
         check_encoders(self.encoders, categories.about, ("title",))
         made = np.empty((len(categories), self.model.width), dtype=np.float32)
         for begin in range(0, len(categories), _BLOCK):
@@ -168,12 +146,7 @@ class TrainedModel(Ranker):
         return self._beside(made, categories.text)
 
     def save(self, folder: Path | str) -> None:
-        """Write it, whole or not at all.
-
-        Raises:
-            UsageError: the folder holds other things.
-            StorageError: the write failed.
-        """
+        """Write it, whole or not at all."""
         with atomic_folder(folder, MARKER) as temporary:
             save_tensors(self.model.state_dict(), temporary / "model.safetensors")
             write_json(
@@ -193,12 +166,7 @@ class TrainedModel(Ranker):
 
     @classmethod
     def open(cls, folder: Path | str) -> TrainedModel:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            UsageError: the folder holds no such model.
-            StorageError: it is damaged or of another version.
-        """
+        """Read what :meth:`save` wrote."""
         folder = Path(folder)
         if not (folder / MARKER).is_file():
             raise UsageError(

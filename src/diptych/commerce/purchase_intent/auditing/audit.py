@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
     from diptych.data.logs.log import Log
 
-__all__ = ["MARKER", "LeakAudit", "audit"]
-
 MARKER = "audit.json"
 _TABLE = "findings.csv"
 _FORMAT = 1
@@ -72,12 +70,7 @@ class LeakAudit:
         }
 
     def save(self, folder: Path | str) -> None:
-        """Write the folder.
-
-        Raises:
-            UsageError: it holds other things.
-            StorageError: it cannot be written.
-        """
+        """Write the folder."""
         with atomic_folder(folder, MARKER) as inside:
             with open(inside / _TABLE, "w", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, [one.name for one in fields(Finding)], lineterminator="\n")
@@ -87,12 +80,7 @@ class LeakAudit:
 
     @classmethod
     def open(cls, folder: Path | str) -> LeakAudit:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            DataError: no folder of an audit.
-            StorageError: of another version.
-        """
+        """Read what :meth:`save` wrote."""
         folder = Path(folder)
         if not (folder / MARKER).is_file():
             raise DataError(
@@ -115,18 +103,7 @@ def audit(
     options: AuditOptions | None = None,
     checks: Sequence[str] | None = None,
 ) -> LeakAudit:
-    """Run checks on a table of features.
-
-    Args:
-        features: the table.
-        log: that it was made of; without it the shift test cannot run, and says so.
-        options: how.
-        checks: names; all when None.
-
-    Raises:
-        UnknownNameError: no such check, feature set, model or step.
-        MismatchError: the table was not made of this log.
-    """
+    """Run checks on a table of features."""
     options = options or AuditOptions()
     for step in options.steps or ():
         if step not in features.steps:

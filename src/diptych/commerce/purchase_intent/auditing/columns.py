@@ -8,8 +8,6 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.measures import roc_auc
 
-__all__ = ["best_column", "column_aucs"]
-
 
 def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(c,) ROC AUC of every column, in the direction in which it is better, or of whether it has a value.

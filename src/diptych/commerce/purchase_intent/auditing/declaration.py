@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
     from diptych.data.logs.log import Log
 
-__all__ = ["CHECKS", "AuditInput", "AuditOptions", "Check", "Finding"]
-
 
 @dataclass(frozen=True)
 class AuditOptions:
@@ -31,9 +29,6 @@ class AuditOptions:
         margin: how far the ROC AUC after permuted labels may lie above 0.5.
         fewest: purchases that a ROC AUC is taken seriously from.
         seed: of everything drawn.
-
-    Raises:
-        UsageError: a number that cannot be.
     """
 
     feature_set: str = "extended"

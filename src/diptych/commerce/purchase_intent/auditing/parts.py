@@ -15,8 +15,6 @@ from diptych.core.draws import Draws, draw_uniform
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.declaration import Feature
 
-__all__ = ["Parts", "model_steps", "parts_of"]
-
 _STEPS = (0, 1, 5, 10)
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["mean_interval", "permuted_by_person"]
-
 
 def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[int]) -> np.ndarray:
     """Lay the labels of people on other people's sessions.
@@ -18,7 +16,6 @@ def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[i
     Args:
         labels: (n,) bool.
         persons: (n,) int64.
-        seed: whole numbers.
 
     Returns:
         (n,) bool.
@@ -32,12 +29,7 @@ def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[i
 
 
 def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """Student's interval of the mean of a few independent values.
-
-    Args:
-        values: two or more.
-        confidence: e.g. 0.99.
-    """
+    """Student's interval of the mean of a few independent values."""
     from scipy import stats
 
     given = np.asarray(values, dtype=np.float64)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["Engine", "Ordered"]
-
 
 @dataclass(frozen=True)
 class Ordered:
@@ -53,11 +51,7 @@ class Engine(Protocol):
         """How many events one pass should hold; None where the engine divides its work itself."""
 
     def read(self, files: Sequence[Path]) -> ir.Table:
-        """The rows of Parquet files, one file after another.
-
-        Raises:
-            DataError: one is not there or is damaged.
-        """
+        """The rows of Parquet files, one file after another."""
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
         """Run an expression whose result is small."""
@@ -71,14 +65,7 @@ class Engine(Protocol):
     def ordered(
         self, rows: ir.Table, keys: Sequence[str], order: Sequence[str], *, is_so: bool = False
     ) -> AbstractContextManager[Ordered]:
-        """Make rows ready for windows by ``keys`` in ``order``.
-
-        Args:
-            rows: the table.
-            keys: never null.
-            order: never null.
-            is_so: whether it is one file in that order already. Whoever says so has to check what comes out.
-        """
+        """Make rows ready for windows by ``keys`` in ``order``."""
 
     def close(self) -> None:
         """Let go of memory, processes and spilled files."""

@@ -20,22 +20,9 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["DuckDBEngine"]
-
 
 class DuckDBEngine:
-    """An open DuckDB.
-
-    Args:
-        memory_limit: e.g. ``"1GB"``; four fifths of the machine's memory when not given.
-        threads: as many as there are processors when not given.
-        spill: folder for what does not fit into memory; one in the system's temporary folder when not given. What
-            is put into it is removed.
-
-    Raises:
-        MissingExtraError: DuckDB or Ibis is not installed.
-        UsageError: a limit that is no amount.
-    """
+    """An open DuckDB."""
 
     name = "duckdb"
     rows_at_once = 2_000_000

@@ -7,8 +7,6 @@ from pathlib import Path
 from diptych.commerce.purchase_intent.engine.contract import Engine
 from diptych.core.errors import UnknownNameError
 
-__all__ = ["ENGINES", "open_engine"]
-
 ENGINES = {
     "duckdb": "DuckDB inside this process; spills to disk beyond its memory limit",
     "spark": "Apache Spark, on this machine or a cluster; needs Java and the extra spark",
@@ -24,20 +22,7 @@ def open_engine(
     spill: Path | None = None,
     master: str | None = None,
 ) -> Engine:
-    """Open an engine; close it after use.
-
-    Args:
-        name: one of :data:`ENGINES`.
-        memory_limit: e.g. ``"1GB"``: of DuckDB, or of Spark's driver.
-        threads: of this machine's processors; all when not given.
-        spill: folder for what does not fit into memory.
-        master: of Spark: where it runs, e.g. ``"spark://host:7077"``; this machine when not given.
-
-    Raises:
-        UnknownNameError: no such engine.
-        MissingExtraError: its library is not installed.
-        UsageError: a memory limit that is no amount; a master for an engine that has none.
-    """
+    """Open an engine; close it after use."""
     if name == "duckdb":
         from diptych.commerce.purchase_intent.engine.duckdb_engine import DuckDBEngine
 

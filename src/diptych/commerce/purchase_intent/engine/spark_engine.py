@@ -23,27 +23,12 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["SparkEngine"]
-
 _SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 """What results depend on; set in a session of somebody else's, too."""
 
 
 class SparkEngine:
-    """A Spark session: the running one where there is one, which is left open, else one of its own.
-
-    Args:
-        memory_limit: of the driver, e.g. ``"4GB"``; Spark's default when not given.
-        threads: of this machine; all processors when not given.
-        spill: folder for what does not fit into memory; one in the system's temporary folder when not given. What
-            is put into it is removed.
-        master: where it runs; this machine when not given. Its machines have to see the log under the same path.
-
-    Raises:
-        MissingExtraError: PySpark or Ibis is not installed.
-        StorageError: Spark does not start; the message says why.
-        UsageError: a limit that is no amount.
-    """
+    """A Spark session: the running one where there is one, which is left open, else one of its own."""
 
     name = "spark"
     rows_at_once = None

@@ -18,8 +18,6 @@ import numpy as np
 from diptych.commerce.purchase_intent.models.declaration import IntentModel
 from diptych.core.errors import DataError
 
-__all__ = ["Platt", "fit_platt", "log_odds"]
-
 _NEAREST = 1e-3
 """Probabilities nearer to 0 or 1 count as that near: a forest says 0 where it means fewer than one tree in 100."""
 
@@ -63,9 +61,6 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
     Args:
         x: (n,) log odds or decisions of sessions that the model was not fitted on.
         labels: (n,) bool.
-
-    Raises:
-        DataError: one of the classes is missing.
     """
     bought = int(labels.sum())
     others = len(labels) - bought

@@ -10,8 +10,6 @@ import numpy as np
 
 from diptych.core.arrays import read_arrays, write_arrays
 
-__all__ = ["CELLS", "FoldImportance", "FoldScores", "Unit", "read_arrays", "step_text", "write_arrays"]
-
 CELLS = "cells"
 
 
@@ -68,11 +66,7 @@ class FoldScores:
     warnings: tuple[str, ...] = ()
 
     def save(self, file: Path) -> None:
-        """Write it, wholly or not at all.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Write it, wholly or not at all."""
         write_arrays(
             file,
             rows=self.rows,
@@ -88,11 +82,7 @@ class FoldScores:
 
     @classmethod
     def open(cls, file: Path) -> FoldScores:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: it is not there, or damaged.
-        """
+        """Read what :meth:`save` wrote."""
         texts = ("weighting", "output", "constant", "uncalibrated")
         names = ("rows", "scores", "calibrated", "threshold", "warnings", *texts)
         rows, scores, calibrated, threshold, warnings, *said = read_arrays(file, names)
@@ -120,20 +110,12 @@ class FoldImportance:
     drops: np.ndarray
 
     def save(self, file: Path) -> None:
-        """Write it, wholly or not at all.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Write it, wholly or not at all."""
         names = np.array(self.features, dtype=np.str_)
         write_arrays(file, features=names, dynamic=self.dynamic, impurity=self.impurity, drops=self.drops)
 
     @classmethod
     def open(cls, file: Path) -> FoldImportance:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: it is not there, or damaged.
-        """
+        """Read what :meth:`save` wrote."""
         features, dynamic, impurity, drops = read_arrays(file, ("features", "dynamic", "impurity", "drops"))
         return cls(tuple(str(one) for one in features), dynamic, impurity, drops)

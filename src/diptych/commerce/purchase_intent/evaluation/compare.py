@@ -13,8 +13,6 @@ from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Poole
 from diptych.core.errors import MismatchError, UnknownNameError
 from diptych.evaluation.bootstrap import Bootstrap
 
-__all__ = ["CellName", "Difference", "compare", "contrast"]
-
 CellName = tuple[str, str, int, str]
 """Setting, feature set, step, model."""
 
@@ -83,9 +81,6 @@ def contrast(
 
     The same persons are drawn for all cells, so that cells of other steps, whose sessions are partly the same, are
     paired as far as they are.
-
-    Raises:
-        UnknownNameError: no such cell or measure.
     """
     return _contrast(
         evaluation, [(factor, evaluation.pooled(*name)) for factor, name in terms], measure, bootstrap

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Curve", "Ranking", "curve_of", "divided"]
-
 
 def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """``above`` / ``below``, which is broadcast; NaN where ``below`` is 0."""
@@ -71,12 +69,7 @@ class Ranking:
         return cls(order, starts, ordered[starts])
 
     def curve(self, labels: np.ndarray, weights: np.ndarray | None = None) -> Curve:
-        """The curve of (n,) labels.
-
-        Args:
-            labels: bool.
-            weights: (…, n), how often each session counts; once when None.
-        """
+        """The curve of (n,) labels."""
         each = (np.ones(len(self.order)) if weights is None else weights)[..., self.order]
         predicted = np.add.reduceat(each, self.starts, axis=-1)
         hits = np.add.reduceat(each * labels[self.order], self.starts, axis=-1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.grid import run_grid
+from diptych.commerce.purchase_intent.evaluation.cells import Unit, step_text
 from diptych.commerce.purchase_intent.evaluation.opening import begin, finished
 from diptych.commerce.purchase_intent.evaluation.plan import make_folds, plan_of
 from diptych.commerce.purchase_intent.evaluation.presets import Preset, chosen_models, preset_named
@@ -18,15 +18,81 @@ from diptych.commerce.purchase_intent.evaluation.results import write_results
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, Split
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core import crowd
+from diptych.core.errors import Interrupted, UnknownNameError, UsageError
 from diptych.core.extras import require
+from diptych.core.progress import Task, task
 from diptych.core.working import working_in
 from diptych.evaluation.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["evaluate"]
+
+# The work of a grid in processes of their own, each of which opens the table itself.
+#
+# A process computes with one thread, so that what it computes does not depend on how many there are.
+
+
+def run_in_processes(
+    work: Work, units: Sequence[Unit], jobs: int, bar: Task, should_stop: Callable[[], bool]
+) -> int:
+    """Run units in ``jobs`` processes; gives how many models were fitted before the end or the stop."""
+    finished = 0
+
+    def done(ended: tuple[Unit, int]) -> None:
+        nonlocal finished
+        unit, count = ended
+        bar.advance(count, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}")
+        finished += count
+
+    given = (work.features.folder, work.folder, work.protocol)
+    kept = "every model that was fitted"
+    crowd.run_in_processes(units, jobs, _begin, given, _run, done, should_stop, kept)
+    return finished
+
+
+def _begin(features: Path, folder: Path, protocol: Protocol) -> Work:
+    from diptych.commerce.purchase_intent.features.table import open_features
+
+    table = open_features(features)
+    folds = make_folds(table, protocol.split, protocol.folds, protocol.seed)
+    return Work(table, folds, protocol, folder)
+
+
+def _run(work: Work, unit: Unit, should_stop: Callable[[], bool]) -> tuple[Unit, int]:
+    return unit, sum(1 for _ in work.run(unit, should_stop))
+
+
+Stop = Callable[[], bool]
+
+
+def run_grid(work: Work, units: Sequence[Unit], jobs: int, should_stop: Stop) -> int:
+    """Fit every model of every unit that is not there yet, and keep its scores."""
+    if jobs < 1:
+        raise UsageError(f"{jobs} jobs: at least one process is needed")
+    missing = {unit: len(work.missing(unit)) for unit in units}
+    todo = [unit for unit, count in missing.items() if count]
+    left, total = sum(missing.values()), len(units) * len(work.protocol.models)
+    with task("fitting models", total, "models", total - left) as bar:
+        if jobs == 1 or len(todo) < 2:
+            finished = _run_here(work, todo, bar, should_stop)
+        else:
+            finished = run_in_processes(work, todo, min(jobs, len(todo)), bar, should_stop)
+    if finished < left:
+        raise Interrupted("stopped: every model that was fitted is kept", "the same command goes on")
+    return left
+
+
+def _run_here(work: Work, todo: Sequence[Unit], bar: Task, should_stop: Stop) -> int:
+    finished = 0
+    for unit in todo:
+        for model in work.run(unit, should_stop):
+            bar.advance(1, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}: {model}")
+            finished += 1
+        if should_stop():
+            break
+    return finished
 
 
 def evaluate(

@@ -25,8 +25,6 @@ from diptych.evaluation.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["GivenScores", "evaluate_scores"]
-
 
 @dataclass(frozen=True, eq=False)
 class GivenScores:
@@ -52,23 +50,7 @@ def evaluate_scores(
     feature_set: str | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Evaluation:
-    """Measure given probabilities against what happened; the folder is one of an evaluation.
-
-    Args:
-        features: the table that was scored.
-        scores: by setting and step.
-        folder: new, empty, or of the same evaluation.
-        model: of the scorer, a name of :data:`~diptych.commerce.purchase_intent.models.MODELS`.
-        name: what the protocol calls the scorer.
-        trained_on: fingerprint of the table it was trained on; the same one is said to be no test.
-        feature_set: that the scorer looks at; the table's last when None.
-        bootstrap: how intervals are made, over persons.
-
-    Raises:
-        DataError: no scores, or no purchase among the sessions.
-        MismatchError: scores of another number of sessions; a folder of another evaluation.
-        NumericalError: a probability that is none.
-    """
+    """Measure given probabilities against what happened; the folder is one of an evaluation."""
     folder, how = Path(folder), bootstrap or Bootstrap()
     if not scores:
         raise DataError(f"{name} gives no scores", "train it on a log with these settings")

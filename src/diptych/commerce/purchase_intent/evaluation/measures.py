@@ -11,18 +11,6 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.curve import curve_of, divided
 
-__all__ = [
-    "always_buy_f1",
-    "average_precision",
-    "best_threshold",
-    "brier",
-    "f1",
-    "lift_at",
-    "log_loss",
-    "precision_at_recall",
-    "roc_auc",
-]
-
 
 def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """2 TP / (2 TP + FP + FN): harmonic mean of precision and recall; NaN where nothing is bought or predicted."""

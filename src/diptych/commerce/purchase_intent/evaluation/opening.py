@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.evaluation.cells import write_arrays
 from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import FORMAT, MARKER, RESULTS, SESSIONS, Evaluation
+from diptych.core.arrays import write_arrays
 from diptych.core.errors import MismatchError, StorageError
 from diptych.core.files import read_json, write_json
 from diptych.core.version import __version__
@@ -16,22 +16,9 @@ from diptych.evaluation.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["begin", "finished", "intervals_of"]
-
 
 def begin(folder: Path, features: FeatureTable, protocol: Protocol, about: dict[str, Any]) -> None:
-    """Write what is evaluated, unless it is written already.
-
-    Args:
-        folder: new, empty, or of an evaluation.
-        features: the table.
-        protocol: what the numbers will depend on.
-        about: what else ``evaluation.json`` shall say.
-
-    Raises:
-        MismatchError: it holds an evaluation of another protocol; what differs is named.
-        StorageError: it cannot be written.
-    """
+    """Write what is evaluated, unless it is written already."""
     if (folder / MARKER).is_file():
         _check_same(folder, protocol)
     else:

@@ -16,8 +16,6 @@ from diptych.core.errors import DataError, UsageError
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["LeftOut", "Place", "Plan", "inside", "make_folds", "plan_of", "split_input"]
-
 
 class Place(NamedTuple):
     """One point of the grid, for all models."""
@@ -62,13 +60,7 @@ def split_input(features: FeatureTable) -> SplitInput:
 
 
 def make_folds(features: FeatureTable, split: str, folds: int, seed: int) -> list[Fold]:
-    """The folds of all sessions of a table; every population's are made of them.
-
-    Raises:
-        DataError: nothing can be trained, or not in so many folds.
-        UsageError: a split by time of a table without times.
-        UnknownNameError: no such split.
-    """
+    """The folds of all sessions of a table; every population's are made of them."""
     way = SPLITS.get(split)
     if way.name == "time" and not features.has_times:
         raise UsageError("the table does not say when sessions were", "--split random")
@@ -84,11 +76,7 @@ def inside(rows: np.ndarray, population: np.ndarray) -> np.ndarray:
 
 
 def plan_of(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) -> Plan:
-    """Every place of a protocol's grid, or why it is left out.
-
-    Raises:
-        DataError: all of them are.
-    """
+    """Every place of a protocol's grid, or why it is left out."""
     reasons: dict[tuple[str, int], str] = {}
     for setting in protocol.settings:
         for step in protocol.steps:

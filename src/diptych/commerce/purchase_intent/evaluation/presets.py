@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from diptych.commerce.purchase_intent.models.declaration import MODELS
 from diptych.core.errors import UnknownNameError
 
-__all__ = ["PRESETS", "Preset", "chosen_models", "preset_named"]
-
 _ORDER = (
     "random-forest",
     "logistic-regression",
@@ -54,21 +52,13 @@ PRESETS = {
 
 
 def preset_named(name: str) -> Preset:
-    """The preset called ``name``.
-
-    Raises:
-        UnknownNameError: there is none.
-    """
+    """The preset called ``name``."""
     if name not in PRESETS:
         raise UnknownNameError("preset", name, PRESETS)
     return PRESETS[name]
 
 
 def chosen_models(names: Iterable[str]) -> list[str]:
-    """Each once, in the order of tables.
-
-    Raises:
-        UnknownNameError: no such model.
-    """
+    """Each once, in the order of tables."""
     known = {MODELS.get(name).name for name in names}
     return sorted(known, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))

@@ -9,8 +9,6 @@ from typing import Any
 from diptych.commerce.purchase_intent.models.declaration import MODELS
 from diptych.core.fingerprint import fingerprint
 
-__all__ = ["Protocol"]
-
 
 @dataclass(frozen=True)
 class Protocol:

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BINS", "reliability"]
-
 BINS = 10
 
 
@@ -22,10 +20,6 @@ def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = BINS)
     Args:
         probabilities: (n,) in [0, 1].
         labels: (n,) bool.
-        bins: how many at most.
-
-    Returns:
-        Per bin its least and greatest probability, sessions, mean probability and share of purchases.
     """
     order = np.argsort(probabilities, kind="stable")
     ordered, bought = probabilities[order], labels[order]

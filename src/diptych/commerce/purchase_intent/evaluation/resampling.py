@@ -14,8 +14,6 @@ import numpy as np
 
 from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
 
-__all__ = ["Persons"]
-
 Measured = Callable[[np.ndarray], np.ndarray]
 """From (samples, sessions) weights to (samples,) values."""
 
@@ -41,12 +39,7 @@ class Persons:
         return cls(numbers, len(known), how)
 
     def resamples(self, rows: np.ndarray, measures: Mapping[str, Measured]) -> dict[str, np.ndarray]:
-        """Per measure, (samples,) values on every resample; NaN where it is not defined.
-
-        Args:
-            rows: the sessions that are measured.
-            measures: by name, from weights.
-        """
+        """Per measure, (samples,) values on every resample; NaN where it is not defined."""
         found: dict[str, list[np.ndarray]] = {name: [] for name in measures}
         mine = self.numbers[rows]
         for drawn in drawn_clusters(self.how, 0, self.count, len(self.numbers)):

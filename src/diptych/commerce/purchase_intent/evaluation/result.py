@@ -18,14 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.cells import read_arrays
 from diptych.commerce.purchase_intent.evaluation.plan import Place
 from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
 from diptych.commerce.purchase_intent.evaluation.summary import Pooled, pool
+from diptych.core.arrays import read_arrays
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.files import read_json
-
-__all__ = ["FORMAT", "MARKER", "RESULTS", "SESSIONS", "Evaluation"]
 
 MARKER = "evaluation.json"
 RESULTS = "results.json"
@@ -51,12 +49,7 @@ class Evaluation:
 
     @classmethod
     def open(cls, folder: Path | str) -> Evaluation:
-        """Open what an evaluation has written.
-
-        Raises:
-            DataError: no folder of an evaluation.
-            StorageError: it is not finished, of another version or damaged.
-        """
+        """Open what an evaluation has written."""
         folder = Path(folder)
         if not (folder / MARKER).is_file():
             raise DataError(
@@ -111,12 +104,7 @@ class Evaluation:
         return next((cell for cell in self.results["cells"] if _name(cell) == wanted), None)
 
     def pooled(self, setting: str, feature_set: str, step: int, model: str) -> Pooled:
-        """What a model said of every test session.
-
-        Raises:
-            UnknownNameError: it was not evaluated.
-            StorageError: its file is gone or damaged.
-        """
+        """What a model said of every test session."""
         if self.cell(setting, feature_set, step, model) is None:
             known = (", ".join(map(str, _name(cell))) for cell in self.results["cells"])
             name = ", ".join(map(str, (setting, feature_set, step, model)))
@@ -126,11 +114,7 @@ class Evaluation:
         return pool(self.folder, place, self.protocol.folds, model, labels)
 
     def sessions(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) labels and (n,) persons of all sessions of the table.
-
-        Raises:
-            StorageError: the file is gone or damaged.
-        """
+        """(n,) labels and (n,) persons of all sessions of the table."""
         labels, persons = read_arrays(self.folder / SESSIONS, ("labels", "persons"))
         return labels, persons
 

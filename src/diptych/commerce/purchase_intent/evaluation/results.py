@@ -26,19 +26,13 @@ from diptych.evaluation.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["write_results"]
-
 _Samples = dict[tuple[Place, str], dict[str, np.ndarray]]
 
 
 def write_results(
     folder: Path, features: FeatureTable, plan: Plan, protocol: Protocol, how: Bootstrap
 ) -> Evaluation:
-    """Measure what is kept of every place and model.
-
-    Raises:
-        StorageError: predictions are missing or damaged, or the numbers cannot be written.
-    """
+    """Measure what is kept of every place and model."""
     persons = Persons.of(features.persons, how)
     cells: list[dict[str, Any]] = []
     samples: _Samples = {}

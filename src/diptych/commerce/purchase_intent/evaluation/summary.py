@@ -28,8 +28,6 @@ from diptych.commerce.purchase_intent.evaluation.reliability import reliability
 from diptych.commerce.purchase_intent.evaluation.resampling import Persons
 from diptych.commerce.purchase_intent.models import MODELS
 
-__all__ = ["RESAMPLED", "Pooled", "importance_rows", "pool", "summarise"]
-
 RESAMPLED = ("f1", "best_f1", "average_precision")
 """Measures that have intervals."""
 
@@ -108,11 +106,7 @@ class Pooled:
 
 
 def pool(folder: Path, place: Place, folds: int, model: str, labels: np.ndarray) -> Pooled:
-    """All folds of a place, in the order of sessions.
-
-    Raises:
-        StorageError: a fold is not there, or damaged.
-    """
+    """All folds of a place, in the order of sessions."""
     parts = [FoldScores.open(Unit(*place, fold).file(folder, model)) for fold in range(folds)]
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")

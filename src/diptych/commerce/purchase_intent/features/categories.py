@@ -12,8 +12,6 @@ import numpy as np
 from diptych.commerce.purchase_intent.features.columns import NOTHING
 from diptych.commerce.purchase_intent.features.view import SessionsView
 
-__all__ = ["MOST_CATEGORIES", "Categories", "OneHot", "numbered"]
-
 MOST_CATEGORIES = 50
 """The most frequent ones have columns: a log may call every campaign a channel of its own."""
 

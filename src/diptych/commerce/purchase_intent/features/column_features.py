@@ -9,8 +9,6 @@ from diptych.commerce.purchase_intent.features.categories import OneHot
 from diptych.commerce.purchase_intent.features.declaration import Feature
 from diptych.commerce.purchase_intent.features.plain import Plain, column_values
 
-__all__ = ["ColumnFeature", "ColumnKind", "column_feature"]
-
 ColumnKind = Literal["number", "text"]
 
 

@@ -12,18 +12,6 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = [
-    "COLUMNS",
-    "EARLIER_DEVICES",
-    "HISTORY_COLUMNS",
-    "LAST_DEVICES",
-    "NOTHING",
-    "STATIC_COLUMNS",
-    "ViewColumn",
-    "empty_column",
-    "text_array",
-]
-
 LAST_DEVICES = 5
 """How many sessions the device sequence is made of, the present one among them; ours."""
 

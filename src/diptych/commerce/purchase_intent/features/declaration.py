@@ -15,8 +15,6 @@ import numpy as np
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.core.registry import Registry
 
-__all__ = ["FEATURES", "Feature", "FeatureSetName", "FittedFeature", "SettingName"]
-
 FeatureSetName = Literal["baseline", "extended"]
 SettingName = Literal["anonymous", "identified", "all"]
 

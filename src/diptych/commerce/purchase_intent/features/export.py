@@ -9,15 +9,13 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.features.columns import COLUMNS, NOTHING
 from diptych.commerce.purchase_intent.features.declaration import FEATURES
-from diptych.commerce.purchase_intent.features.kinds.page_sequence import OTHER_PAGE
+from diptych.commerce.purchase_intent.features.kinds import OTHER_PAGE
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_path
 from diptych.core.progress import track
-
-__all__ = ["STEPS_FILE", "export_steps"]
 
 STEPS_FILE = "steps.parquet"
 
@@ -33,12 +31,6 @@ def export_steps(table: FeatureTable, file: Path | str) -> int:
     Columns: ``session_id``, ``setting``, ``step``, ``label``, ``page_type`` of the page opened last, the columns
     of the view (history is empty where the visitor is not known by then) and the features that are computed from
     them alone. Scores of chains and conversion rates are not there: they belong to a training part.
-
-    Returns:
-        How many rows.
-
-    Raises:
-        UsageError: a table of whole sessions, which has no steps.
     """
     if table.is_whole:
         raise UsageError(f"{table.about['name']} has whole sessions, without steps", "leave --export out")

@@ -13,8 +13,6 @@ from diptych.commerce.purchase_intent.features.declaration import FEATURES, Feat
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.core.errors import StorageError, UsageError
 
-__all__ = ["FittedFeatures", "fit_features"]
-
 _FORMAT = 1
 
 
@@ -61,12 +59,7 @@ class FittedFeatures:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> FittedFeatures:
-        """The features that ``to_dict`` described.
-
-        Raises:
-            StorageError: of another version.
-            UnknownNameError: a feature that this version does not have.
-        """
+        """The features that ``to_dict`` described."""
         found = values.get("format") if isinstance(values, dict) else None
         if found != _FORMAT:
             raise StorageError(
@@ -83,15 +76,7 @@ class FittedFeatures:
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:
-    """Fit features on training sessions alone.
-
-    Args:
-        features: in the order that their columns shall have.
-        view: training sessions with labels, cut at the step.
-
-    Raises:
-        UsageError: the sessions have no labels, or a column that a feature needs is not there.
-    """
+    """Fit features on training sessions alone."""
     if view.labels is None:
         raise UsageError("features are fitted on sessions whose outcome is known", "give a view with labels")
     for feature in features:

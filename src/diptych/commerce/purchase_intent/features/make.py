@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.columns import COLUMNS, NOTHING, text_array
+from diptych.commerce.purchase_intent.features.columns import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.commerce.purchase_intent.features.declaration import FEATURES
-from diptych.commerce.purchase_intent.features.history import HISTORY, visitor_history
-from diptych.commerce.purchase_intent.features.pages import BLOCK, write_pages
 from diptych.commerce.purchase_intent.features.population import COMPATS, count_populations
 from diptych.commerce.purchase_intent.features.storage import (
     FIXED,
     FORMAT,
     MARKER,
+    PAGE_TIMES,
+    PAGE_TYPES,
     write_marker,
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder
+from diptych.core.files import atomic_folder, create_array
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.data.logs.schema import SECOND
@@ -37,7 +38,183 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.engine import Engine
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
-__all__ = ["FeatureOptions", "make_features"]
+
+BLOCK = 1 << 17
+"""Rows that are held at once."""
+
+
+def write_pages(
+    folder: Path, files: Sequence[Path], session_ids: np.ndarray, steps: int, vocabulary: Sequence[str]
+) -> None:
+    """Write the arrays of pages, block by block.
+
+    Args:
+        session_ids: (n,) int64, rising; the rows of the arrays.
+    """
+    parquet = require("pyarrow.parquet", "commerce", "a table of features")
+    n = len(session_ids)
+    if n == 0 or steps == 0:  # there is no file of no bytes to map
+        np.save(folder / PAGE_TYPES, np.zeros((n, steps), dtype=np.int32))
+        np.save(folder / PAGE_TIMES, np.zeros((n, steps), dtype=np.int64))
+        return
+    types = create_array(folder / PAGE_TYPES, "int32", (n, steps))
+    times = create_array(folder / PAGE_TIMES, "int64", (n, steps))
+    for start in range(0, n, BLOCK):
+        types[start : start + BLOCK] = NO_PAGE
+    code_of = {name: code for code, name in enumerate(vocabulary)}
+    sources = [parquet.ParquetFile(file) for file in files]
+    total = sum(source.metadata.num_rows for source in sources)
+    with task("reading pages", total, "pages") as bar:
+        for source, file in zip(sources, files, strict=True):
+            for batch in source.iter_batches(BLOCK, columns=["session_id", "position", "t_us", "page_type"]):
+                ids, places = _numbers(batch, "session_id"), _numbers(batch, "position") - 1
+                rows = np.searchsorted(session_ids, ids)
+                fits = (places >= 0) & (places < steps) & (rows < n)
+                if not (fits & (session_ids[np.minimum(rows, n - 1)] == ids)).all():
+                    raise StorageError(
+                        f"{file} has pages that belong to no session of the population",
+                        "the tables of sessions are damaged: remove their folder and make them again",
+                    )
+                types[rows, places] = _codes(batch, code_of)
+                times[rows, places] = _numbers(batch, "t_us")
+                bar.advance(len(ids))
+            source.close()
+
+
+def _numbers(batch: Any, name: str) -> np.ndarray:
+    numbers: np.ndarray = batch.column(name).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _codes(batch: Any, code_of: dict[str, int]) -> np.ndarray:
+    encoded = batch.column("page_type")
+    if not hasattr(encoded, "dictionary"):
+        encoded = encoded.dictionary_encode()
+    codes = np.array([code_of.get(name, len(code_of)) for name in encoded.dictionary.to_pylist()], np.int32)
+    found: np.ndarray = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    return found
+
+
+# What was known of a visitor when a session began: one expression, on any engine.
+#
+# Three streams per visitor are put in the order of time: sessions that ask, sessions that count, purchases that
+# count; what an asking session gets is what was added up strictly before it. So nothing is compared with everything,
+# and nobody sees the present session, one that begins later, or a purchase that comes later in an earlier one.
+#
+# A session counts from its start where its visitor was known before its first page. Where the visitor logged in
+# later, it counts from its end: before the log-in nobody knew whose it was. The same holds for a purchase before
+# the log-in.
+
+HISTORY = (
+    "sessions",
+    "orders",
+    "last_purchase_us",
+    "devices",
+    "switches",
+    "pairs",
+    *EARLIER_DEVICES,
+)
+"""Columns of the result, beside ``session_id``."""
+
+_ASKS, _VISIT, _PURCHASE = 0, 1, 2
+"""At one moment whoever asks comes first, so that it sees only what was strictly before."""
+
+
+def visitor_history(sessions: ir.Table, least_pages: int) -> ir.Table:
+    """The history of every session that has a visitor and at least that many pages."""
+    ibis = require("ibis", "commerce", "history of visitors")
+    known = sessions.filter(sessions.visitor_id.notnull())
+    asking = known.filter(known.n_pages >= least_pages)
+    known = known.semi_join(asking.select("visitor_id").distinct(), "visitor_id")
+    visits = _visits(known)
+    added = _added_up(asking, visits, _purchases(known))
+    numbered = _numbered(visits)
+    joined = added.left_join(
+        numbered,
+        [added.visitor_id == numbered.visitor_id, added.sessions == numbered.number],
+    )
+    return joined.select(
+        added.session_id,
+        added.sessions,
+        added.orders,
+        added.last_purchase_us,
+        added.devices,
+        ibis.coalesce(numbered.switches, 0).name("switches"),
+        ibis.greatest(added.sessions - 1, 0).name("pairs"),
+        *(numbered[name] for name in EARLIER_DEVICES),
+    )
+
+
+def _visits(known: ir.Table) -> ir.Table:
+    ibis = require("ibis", "commerce", "history of visitors")
+    return known.select(
+        "visitor_id",
+        "session_id",
+        "device",
+        at_us=ibis.ifelse(known.pages_before_identified == 0, known.start_us, known.end_us),
+    )
+
+
+def _purchases(known: ir.Table) -> ir.Table:
+    ibis = require("ibis", "commerce", "history of visitors")
+    bought = known.filter(known.first_purchase_us.notnull())
+    was_known = (bought.pages_before_identified == 0) | (
+        bought.pages_before_identified < bought.pages_before_purchase
+    )
+    return bought.select(
+        "visitor_id",
+        "session_id",
+        "device",
+        at_us=ibis.ifelse(was_known, bought.first_purchase_us, bought.end_us),
+        bought_us=bought.first_purchase_us,
+    )
+
+
+def _added_up(asking: ir.Table, visits: ir.Table, purchases: ir.Table) -> ir.Table:
+    """Counts of what was before each asking session."""
+    ibis = require("ibis", "commerce", "history of visitors")
+    nothing = ibis.null("int64")
+    streams = (
+        asking.select("visitor_id", "session_id", "device", at_us=asking.start_us).mutate(
+            role=ibis.literal(_ASKS, "int64"), bought_us=nothing
+        ),
+        visits.mutate(role=ibis.literal(_VISIT, "int64"), bought_us=nothing),
+        purchases.mutate(role=ibis.literal(_PURCHASE, "int64")),
+    )
+    columns = ("visitor_id", "session_id", "device", "at_us", "role", "bought_us")
+    stream = ibis.union(*(one.select(*columns) for one in streams))
+    so_far = {"order_by": ["at_us", "role"], "rows": (None, 0)}
+    visit = (stream.role == _VISIT).cast("int64")
+    stream = stream.mutate(
+        visit=visit,
+        on_device=visit.sum().over(ibis.window(group_by=["visitor_id", "device"], **so_far)),
+    )
+    by_visitor = ibis.window(group_by="visitor_id", **so_far)
+    first_on_device = ((stream.visit == 1) & (stream.on_device == 1)).cast("int64")
+    stream = stream.mutate(
+        sessions=stream.visit.sum().over(by_visitor),
+        orders=(stream.role == _PURCHASE).cast("int64").sum().over(by_visitor),
+        last_purchase_us=stream.bought_us.max().over(by_visitor),
+        earlier_devices=first_on_device.sum().over(by_visitor),
+    )
+    asked = stream.filter(stream.role == _ASKS)
+    return asked.mutate(devices=asked.earlier_devices + (asked.on_device == 0).cast("int64"))
+
+
+def _numbered(visits: ir.Table) -> ir.Table:
+    """The visits of each visitor, 1 is the first, with the devices of those before and the switches so far."""
+    ibis = require("ibis", "commerce", "history of visitors")
+    order = {"group_by": "visitor_id", "order_by": ["at_us", "session_id"]}
+    in_turn = ibis.window(**order)
+    first, *others = EARLIER_DEVICES
+    numbered = visits.mutate(
+        number=ibis.row_number().over(in_turn) + 1,
+        **{first: visits.device},
+        **{name: visits.device.lag(back).over(in_turn) for back, name in enumerate(others, start=1)},
+    )
+    switched = (numbered[others[0]].notnull() & (numbered.device != numbered[others[0]])).cast("int64")
+    return numbered.mutate(switches=switched.sum().over(ibis.window(**order, rows=(None, 0))))
+
 
 _DAY = 86_400 * SECOND
 _NUMBERS = ("orders", "sessions", "devices", "switches", "pairs")
@@ -54,10 +231,6 @@ class FeatureOptions:
             :mod:`diptych.commerce.purchase_intent.features.population`.
         also: optional features that the extended set shall have.
         types: how many page types, the most frequent, are told apart; all others are one.
-
-    Raises:
-        UnknownNameError: no such compat or feature.
-        UsageError: a feature that is in the extended set anyway, or no page types.
     """
 
     compat: str = "none"
@@ -85,16 +258,6 @@ def make_features(
 
     A session is in the population if it has pages for the last step and the buffer; what a step leaves out
     besides is decided when it is asked for, and counted here.
-
-    Args:
-        tables: of sessions.
-        folder: of the result; an older one is replaced when the new one is whole.
-        options: what and how.
-        engine: that computes histories; DuckDB by default.
-
-    Raises:
-        UsageError: the folder holds other things.
-        StorageError: the tables are damaged, or a write failed.
     """
     from diptych.commerce.purchase_intent.engine import open_engine
 

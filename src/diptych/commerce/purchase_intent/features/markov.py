@@ -21,8 +21,6 @@ import numpy as np
 
 from diptych.core.errors import StorageError
 
-__all__ = ["ABSENT", "SMOOTHING", "MarkovRatio", "fit_markov"]
-
 ABSENT = -1
 """The code of no state at all: before a sequence begins, and behind its end."""
 
@@ -83,11 +81,7 @@ class MarkovRatio:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MarkovRatio:
-        """The chains that ``to_dict`` described.
-
-        Raises:
-            StorageError: numbers that no counting gives.
-        """
+        """The chains that ``to_dict`` described."""
         states = tuple(map(str, values["states"]))
         counts = np.zeros((len(states) + 1, len(states), 2), dtype=np.int64)
         smoothing = float(values["smoothing"])
@@ -109,7 +103,6 @@ def fit_markov(
     Args:
         codes: (n, length) int64 codes in ``names``, :data:`ABSENT` where there is no state.
         labels: (n,) bool, whose sequences are buyers'.
-        names: of all states that there might be; those in no sequence are left out.
     """
     seen = np.unique(codes[codes != ABSENT])
     dense = np.full(len(names) + 1, ABSENT, dtype=np.int64)  # the last is that of ABSENT, -1

@@ -10,8 +10,6 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.features.view import SessionsView
 
-__all__ = ["Plain", "column_values"]
-
 
 @dataclass(frozen=True)
 class Plain:

@@ -19,8 +19,6 @@ from diptych.commerce.purchase_intent.sessions.schema import BUFFER
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["COMPATS", "count_populations", "is_identified", "is_undecided"]
-
 COMPATS = ("none", "published")
 
 
@@ -29,8 +27,6 @@ def is_undecided(pages_before_purchase: np.ndarray, step: int, compat: str = "no
 
     Args:
         pages_before_purchase: (n,) float64, infinity where there was none.
-        step: pages that are open.
-        compat: ``published``: all sessions.
     """
     if compat == "published":
         return np.ones(len(pages_before_purchase), dtype=bool)
@@ -43,8 +39,6 @@ def is_identified(pages_before_identified: np.ndarray, step: int, compat: str = 
 
     Args:
         pages_before_identified: (n,) float64, NaN where the visitor was never known.
-        step: pages that are open.
-        compat: ``published``: whether the visitor was known at all.
     """
     before = pages_before_identified
     if compat == "published":

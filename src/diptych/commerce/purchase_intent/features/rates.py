@@ -18,8 +18,6 @@ from diptych.commerce.purchase_intent.features.columns import NOTHING
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.core.errors import UsageError
 
-__all__ = ["WEIGHT", "Rates", "SmoothedRate"]
-
 WEIGHT = 20.0
 """m: sessions at the rate of all that every category is taken to have had more."""
 

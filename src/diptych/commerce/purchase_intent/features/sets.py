@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from diptych.commerce.purchase_intent.features.declaration import FEATURES, Feature
 from diptych.core.errors import UnknownNameError, UsageError
 
-__all__ = ["FEATURE_SETS", "SETTINGS", "TABLE_6_7", "features_of", "optional_features"]
-
 SETTINGS = ("anonymous", "identified")
 FEATURE_SETS = ("baseline", "extended")
 
@@ -38,18 +36,7 @@ def optional_features() -> list[Feature]:
 
 
 def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
-    """The features of one cell.
-
-    Args:
-        setting: ``anonymous``, which has no history; or ``identified``.
-        feature_set: ``baseline`` or ``extended``.
-        step: pages that are open; dynamic features need one, so the anonymous baseline has none at step 0.
-        also: names of optional features that the extended set shall have.
-
-    Raises:
-        UnknownNameError: no such setting, set or feature.
-        UsageError: a feature of ``also`` that is in the extended set anyway.
-    """
+    """The features of one cell."""
     if setting not in SETTINGS:
         raise UnknownNameError("setting", setting, SETTINGS)
     if feature_set not in FEATURE_SETS:

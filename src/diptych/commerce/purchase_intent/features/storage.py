@@ -22,19 +22,6 @@ from diptych.core.errors import DataError, StorageError
 from diptych.core.extras import require
 from diptych.core.files import read_json, write_json
 
-__all__ = [
-    "FIXED",
-    "FORMAT",
-    "MARKER",
-    "PAGE_TIMES",
-    "PAGE_TYPES",
-    "SESSIONS_FILE",
-    "open_marker",
-    "read_columns",
-    "write_marker",
-    "write_sessions",
-]
-
 MARKER = "features.json"
 SESSIONS_FILE = "sessions.parquet"
 PAGE_TYPES = "page_types.npy"
@@ -57,12 +44,7 @@ _GROUP = 1 << 17
 
 
 def open_marker(folder: Path) -> dict[str, Any]:
-    """What ``features.json`` says.
-
-    Raises:
-        DataError: no folder of features.
-        StorageError: of another version.
-    """
+    """What ``features.json`` says."""
     if not (folder / MARKER).is_file():
         raise DataError(
             f"{folder} holds no features (no {MARKER})",
@@ -84,12 +66,7 @@ def write_sessions(
     """Write ``sessions.parquet`` block by block.
 
     Args:
-        folder: to write to.
         blocks: name → (m,) values of :data:`FIXED` and of ``columns``.
-        columns: name → ``text`` or ``number``, of the view.
-
-    Returns:
-        How many rows there were.
     """
     pa, parquet = require("pyarrow", "commerce", _PURPOSE), require("pyarrow.parquet", "commerce", _PURPOSE)
     types = {"int64": pa.int64(), "bool": pa.bool_(), "number": pa.float64(), "text": pa.string()}
@@ -109,9 +86,6 @@ def read_columns(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, np.n
     """Name and (n,) values of some columns of ``sessions.parquet``, one after the other.
 
     Equal texts of a column are one object.
-
-    Raises:
-        StorageError: the file cannot be read.
     """
     pa, parquet = require("pyarrow", "commerce", _PURPOSE), require("pyarrow.parquet", "commerce", _PURPOSE)
     try:

@@ -25,8 +25,6 @@ from diptych.commerce.purchase_intent.features.storage import (
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
 from diptych.core.errors import StorageError, UnknownNameError
 
-__all__ = ["ALL", "WHOLE_SESSION", "FeatureTable", "open_features"]
-
 WHOLE_SESSION = -1
 """The one step of a table whose rows are whole sessions."""
 
@@ -107,11 +105,7 @@ class FeatureTable:
         return str(self.about["fingerprint"])
 
     def population(self, setting: str, step: int) -> np.ndarray:
-        """(m,) int64 rows, rising, of the sessions that a model of this setting and step is about.
-
-        Raises:
-            UnknownNameError: no such setting or step.
-        """
+        """(m,) int64 rows, rising, of the sessions that a model of this setting and step is about."""
         self._check(setting, step)
         if self.is_whole:
             return np.arange(len(self))
@@ -132,9 +126,6 @@ class FeatureTable:
     def features(self, setting: str, feature_set: str, step: int) -> list[Feature]:
         """The features of a setting, a set and a step; those that the log was asked for besides are in the
         extended set.
-
-        Raises:
-            UnknownNameError: no such setting, set or step.
         """
         self._check(setting, step)
         if feature_set not in self.sets:
@@ -146,9 +137,6 @@ class FeatureTable:
     def at(self, rows: np.ndarray, step: int) -> SessionsView:
         """What is known of some sessions at a step: pages behind it are gone, and so is the history of visitors
         who are not known by then.
-
-        Raises:
-            UnknownNameError: no such step.
         """
         self._check(self.settings[0], step)
         taken = self.view.take(rows)
@@ -176,12 +164,7 @@ class FeatureTable:
 
 
 def open_features(folder: Path | str) -> FeatureTable:
-    """Open a folder that :func:`~diptych.commerce.purchase_intent.features.make.make_features` has written.
-
-    Raises:
-        DataError: no folder of features.
-        StorageError: of another version, or damaged.
-    """
+    """Open a folder that :func:`~diptych.commerce.purchase_intent.features.make.make_features` has written."""
     folder = Path(folder)
     about = open_marker(folder)
     fixed = dict(read_columns(folder, FIXED))

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-__all__ = ["NO_PAGE", "SessionsView", "encode_pages"]
-
 NO_PAGE = -1
 """The code of a page that was not opened, or lies behind the step."""
 
@@ -64,11 +62,6 @@ class SessionsView:
 
 def encode_pages(sessions: Sequence[Sequence[str]], vocabulary: Sequence[str], steps: int) -> np.ndarray:
     """Page types by name to codes.
-
-    Args:
-        sessions: the page types of each session in order; those behind ``steps`` are left out.
-        vocabulary: page types in the order of their codes.
-        steps: columns of the result.
 
     Returns:
         (sessions, steps) int32, as :attr:`SessionsView.page_types`.

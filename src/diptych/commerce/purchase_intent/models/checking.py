@@ -6,16 +6,9 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
 
-__all__ = ["checked_labels", "checked_matrix"]
-
 
 def checked_matrix(X: np.ndarray) -> np.ndarray:
-    """(n, c) float64, NaN where a value is missing.
-
-    Raises:
-        DataError: not a matrix.
-        NumericalError: an infinite value; its column is named.
-    """
+    """(n, c) float64, NaN where a value is missing."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise DataError(f"features are of shape {X.shape}, a matrix of sessions by columns is needed")
@@ -29,11 +22,7 @@ def checked_matrix(X: np.ndarray) -> np.ndarray:
 
 
 def checked_labels(y: np.ndarray, rows: int) -> np.ndarray:
-    """(n,) bool.
-
-    Raises:
-        DataError: none, or not one per row.
-    """
+    """(n,) bool."""
     y = np.asarray(y).astype(bool)
     if y.shape != (rows,):
         raise DataError(f"{rows:,} sessions have labels of shape {y.shape}")

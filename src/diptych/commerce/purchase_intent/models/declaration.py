@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from diptych.core.registry import Registry
 
-__all__ = ["MODELS", "IntentModel", "Weighting"]
-
 Weighting = Literal["class_weight", "sample_weight", "none"]
 
 

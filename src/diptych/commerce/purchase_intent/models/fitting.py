@@ -12,8 +12,6 @@ from diptych.commerce.purchase_intent.models.fitted import FittedModel
 from diptych.commerce.purchase_intent.models.threads import one_thread
 from diptych.core.extras import require
 
-__all__ = ["FEWEST", "fit_model"]
-
 FEWEST = 10
 """Sessions of either class that a model is fitted on at least; with fewer its score is a constant."""
 
@@ -28,17 +26,8 @@ def fit_model(
     classes are to weigh the same, which predicts a purchase always.
 
     Args:
-        model: a classifier or its name.
         X: (n, c) float; NaN where a value is missing.
         y: (n,) bool, whether a session ends in a purchase.
-        balanced: weigh classes inversely to their frequency, in the way that the model has; a model that has
-            none is fitted without, and its ``weighting`` says so.
-        seed: of everything drawn.
-
-    Raises:
-        DataError: no rows; lengths that differ.
-        NumericalError: an infinite value; its column is named.
-        MissingExtraError: scikit-learn is not installed.
     """
     require("sklearn", "commerce", "fitting models")
     chosen = MODELS.get(model) if isinstance(model, str) else model

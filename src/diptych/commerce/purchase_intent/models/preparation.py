@@ -9,15 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["imputed", "imputed_and_scaled"]
-
 
 def imputed(*steps: Any) -> Any:
-    """A pipeline of ``steps`` behind the replacement of missing values.
-
-    Args:
-        steps: transformers and, last, a classifier of scikit-learn.
-    """
+    """A pipeline of ``steps`` behind the replacement of missing values."""
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
 

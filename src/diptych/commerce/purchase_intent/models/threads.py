@@ -10,8 +10,6 @@ from typing import Any
 
 from diptych.core.extras import require
 
-__all__ = ["one_thread"]
-
 _COMPUTING = ("scipy.linalg", "sklearn.ensemble")
 """Modules that load BLAS and OpenMP as the models use them."""
 

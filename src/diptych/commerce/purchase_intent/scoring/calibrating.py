@@ -11,8 +11,6 @@ from diptych.commerce.purchase_intent.evaluation.calibration import Platt, fit_p
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
 
-__all__ = ["CALIBRATIONS", "FEWEST_FOR_STEPS", "Calibration", "fit_calibration"]
-
 CALIBRATIONS = {
     "platt": "a sigmoid of two parameters",
     "isotonic": "steps that never fall; the sigmoid where there are too few sessions for them",
@@ -51,11 +49,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Calibration:
-        """From what :meth:`to_dict` gave.
-
-        Raises:
-            StorageError: a number that is none, or steps that are no pairs.
-        """
+        """From what :meth:`to_dict` gave."""
         steps, platt = values["steps"], values["platt"]
         numbers = np.array(
             [platt["slope"], platt["intercept"], *(steps[0] + steps[1] if steps else ())], np.float64
@@ -69,13 +63,8 @@ def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Cal
     """Fit a calibration; gives it, and what has to be said about it.
 
     Args:
-        method: one of :data:`CALIBRATIONS`.
         x: (n,) log-odds or decisions of sessions that the model was not fitted on.
         labels: (n,) bool.
-
-    Raises:
-        UnknownNameError: no such method.
-        DataError: one of the classes is missing.
     """
     if method not in CALIBRATIONS:
         raise UnknownNameError("calibration", method, CALIBRATIONS)

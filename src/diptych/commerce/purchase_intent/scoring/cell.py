@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,65 @@ from diptych.commerce.purchase_intent.features.fitted import FittedFeatures
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models.fitted import FittedModel
 from diptych.commerce.purchase_intent.scoring.calibrating import Calibration
-from diptych.commerce.purchase_intent.scoring.effects import replaced
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score
 from diptych.commerce.purchase_intent.scoring.words import reason_of, value_in_words
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_folder, read_json, write_json
 
-__all__ = ["MARKER", "Cell", "cell_folder"]
+# What each feature does to one session's log-odds, whatever the model; ours.
+#
+# The feature's columns are replaced by those of background sessions, one after the other, and everything else stays:
+#
+#     effect_j = f(x) − mean over b of f(x with column group j of background session b)
+#
+# with f the calibrated log-odds. Of a model that adds up its features this is its share of the sum: of a logistic
+# regression, coefficient × (value − mean of the background), times the slope of the calibration. Of others it says
+# what this feature alone changes; what two do only together counts for both of them. It is an account of the model,
+# not of causes.
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced:
+    """A session, and the same session with one feature after the other of somebody else.
+
+    Attributes:
+        rows: (1 + f·b, columns) the session, then for each of f features b rows.
+        features: the f whose values differ anywhere in the background.
+        constant: all others: they have no effect.
+    """
+
+    rows: np.ndarray
+    features: tuple[str, ...]
+    constant: tuple[str, ...]
+
+    def effects(self, log_odds: np.ndarray) -> dict[str, float]:
+        """Feature → effect, exactly 0 of constant ones."""
+        means = log_odds[1:].reshape(len(self.features), -1).mean(axis=1) if self.features else ()
+        found = {name: float(log_odds[0] - mean) for name, mean in zip(self.features, means, strict=True)}
+        return {**found, **dict.fromkeys(self.constant, 0.0)}
+
+
+def replaced(row: np.ndarray, background: np.ndarray, owners: Sequence[str]) -> Replaced:
+    """Make the rows, so that one call of a model is enough.
+
+    Args:
+        row: (columns,) of the session.
+        background: (b, columns) of background sessions.
+    """
+    names = np.array(owners)
+    rows, features, constant = [row[None]], [], []
+    for name in dict.fromkeys(owners):
+        columns = np.flatnonzero(names == name)
+        others = background[:, columns]
+        if np.array_equal(others, np.broadcast_to(row[columns], others.shape), equal_nan=True):
+            constant.append(name)
+            continue
+        changed = np.tile(row, (len(background), 1))
+        changed[:, columns] = others
+        rows.append(changed)
+        features.append(name)
+    return Replaced(np.concatenate(rows), tuple(features), tuple(constant))
+
 
 MARKER = "cell.json"
 _AGAIN = "train the scorer again"
@@ -75,13 +127,7 @@ class Cell:
         return self.calibration.probabilities(self._x(self.features.matrix(view)))
 
     def score(self, view: SessionsView, reasons: int, notes: tuple[str, ...] = ()) -> Score:
-        """The score of one session.
-
-        Args:
-            view: of one session, cut at the step.
-            reasons: how many at most.
-            notes: to go with it.
-        """
+        """The score of one session."""
         row = self.features.matrix(view)[0]
         if reasons:
             x, found = self._with_effects(row)
@@ -127,11 +173,7 @@ class Cell:
         )
 
     def save(self, root: Path) -> None:
-        """Write it below a scorer's folder.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Write it below a scorer's folder."""
         with atomic_folder(cell_folder(root, self.setting, self.step), MARKER) as folder:
             write_json(folder / _FEATURES, self.features.to_dict())
             np.save(folder / _BACKGROUND, self.background, allow_pickle=False)
@@ -151,11 +193,7 @@ class Cell:
 
     @classmethod
     def open(cls, root: Path, setting: str, step: int) -> Cell:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            StorageError: it is not there or damaged.
-        """
+        """Read what :meth:`save` wrote."""
         folder = cell_folder(root, setting, step)
         said = read_json(folder / MARKER)
         with damage_said(folder, _AGAIN):
@@ -181,11 +219,7 @@ class Cell:
 
 
 def _background(file: Path, columns: int) -> np.ndarray:
-    """(b, columns) float64, b > 0.
-
-    Raises:
-        StorageError: it is not there or something else.
-    """
+    """(b, columns) float64, b > 0."""
     try:
         rows: np.ndarray = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:

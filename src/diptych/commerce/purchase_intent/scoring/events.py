@@ -16,17 +16,6 @@ from diptych.core.errors import DataError
 from diptych.data.logs.schema import ACTIONS, SECOND, UNKNOWN
 from diptych.data.logs.words import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS
 
-__all__ = [
-    "EVENT_KEYS",
-    "GivenEvent",
-    "read_device",
-    "read_event",
-    "read_number",
-    "read_text",
-    "read_time",
-    "shown",
-]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LAST_SECOND = 253_402_300_800
@@ -83,16 +72,7 @@ class GivenEvent:
 
 
 def read_event(given: Any, number: int, defaults: Mapping[str, Any] | None = None) -> GivenEvent:
-    """Read one event.
-
-    Args:
-        given: a JSON object, see :data:`EVENT_KEYS`.
-        number: its place, for errors.
-        defaults: values for keys that the event does not have.
-
-    Raises:
-        DataError: no object, no time, or a value that cannot be; the message has the event's number.
-    """
+    """Read one event."""
     where = f"event {number}"
     if not isinstance(given, Mapping):
         raise DataError(
@@ -122,21 +102,13 @@ def read_event(given: Any, number: int, defaults: Mapping[str, Any] | None = Non
 
 
 def read_device(given: Mapping[str, Any], where: str) -> str:
-    """The device type under ``device``, in the words of logs: a desktop is a pc.
-
-    Raises:
-        DataError: it is no text.
-    """
+    """The device type under ``device``, in the words of logs: a desktop is a pc."""
     said = (read_text(given, "device", where) or UNKNOWN).lower()
     return _DEVICE.get(said, said)
 
 
 def read_time(given: Any, where: str) -> int:
-    """Microseconds since 1970-01-01 UTC of an ISO time or of seconds.
-
-    Raises:
-        DataError: neither, or outside the years 1970 to 9999; ``where`` says of what.
-    """
+    """Microseconds since 1970-01-01 UTC of an ISO time or of seconds."""
     if isinstance(given, str):
         try:
             moment = datetime.fromisoformat(given)
@@ -172,11 +144,7 @@ def read_number(given: Any) -> int | float | None:
 
 
 def read_text(given: Mapping[str, Any], key: str, where: str) -> str | None:
-    """The text under a key, without blanks around it; None where there is none or an empty one.
-
-    Raises:
-        DataError: it is something else than text or a whole number.
-    """
+    """The text under a key, without blanks around it; None where there is none or an empty one."""
     value = given.get(key)
     if value is None:
         return None

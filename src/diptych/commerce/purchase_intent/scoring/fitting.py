@@ -34,8 +34,6 @@ from diptych.evaluation.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["TrainOptions", "fit_cell", "holdout_measures", "why_not"]
-
 _WORDS_ROWS = 20_000
 """Training sessions that typical values are taken of, at most."""
 
@@ -55,9 +53,6 @@ class TrainOptions:
         samples: bootstrap resamples of persons for intervals; 0 for none.
         confidence: of intervals.
         seed: of everything drawn.
-
-    Raises:
-        UsageError: no background.
     """
 
     model: str = "hist-gradient-boosting"
@@ -104,11 +99,7 @@ def fit_cell(
     slices: Slices,
     options: TrainOptions,
 ) -> Cell:
-    """Fit, calibrate and measure one setting and step; see :func:`why_not` for when that cannot be.
-
-    Raises:
-        UnknownNameError: no such model, feature set or calibration.
-    """
+    """Fit, calibrate and measure one setting and step; see :func:`why_not` for when that cannot be."""
     population = features.population(setting, step)
     fit, held, last = (
         population[part[population]] for part in (slices.fit, slices.calibration, slices.holdout)
@@ -163,8 +154,6 @@ def holdout_measures(
         p: (n,) probabilities.
         labels: (n,) bool.
         persons: (n,) int64.
-        threshold: from which on a purchase is predicted.
-        options: resamples, confidence and seed.
     """
     if not len(labels) or labels.all() or not labels.any():
         return None

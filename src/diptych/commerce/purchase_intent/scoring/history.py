@@ -16,8 +16,6 @@ from diptych.commerce.purchase_intent.scoring.events import read_device, read_nu
 from diptych.core.errors import DataError
 from diptych.data.logs.schema import SECOND
 
-__all__ = ["DAY_US", "HISTORY_KEYS", "history_columns"]
-
 DAY_US = 86_400 * SECOND
 
 HISTORY_KEYS: Mapping[str, str] = {
@@ -37,17 +35,7 @@ _NUMBERS = ("orders", "days_since_purchase", "sessions", "devices", "switches", 
 def history_columns(
     history: Mapping[str, Any] | None, start_us: int, device: str, since_us: int | None
 ) -> tuple[dict[str, float | str], list[str]]:
-    """The history columns of one session, and the names of those that nobody said anything about.
-
-    Args:
-        history: see :data:`HISTORY_KEYS`; None: nothing is known.
-        start_us: the session's start.
-        device: the session's.
-        since_us: the first session of the scorer's log.
-
-    Raises:
-        DataError: a key without a meaning, a value that cannot be, or two that contradict each other.
-    """
+    """The history columns of one session, and the names of those that nobody said anything about."""
     columns: dict[str, float | str] = dict.fromkeys(_NUMBERS, math.nan) | dict.fromkeys(
         EARLIER_DEVICES, NOTHING
     )

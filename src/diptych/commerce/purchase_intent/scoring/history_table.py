@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
-__all__ = ["FILE", "HistoryTable", "keep_history"]
-
 FILE = "history.parquet"
 _BLOCK = 1 << 16
 _READ = (
@@ -38,14 +36,7 @@ _READ = (
 
 
 class HistoryTable:
-    """What is known of each visitor at the end of the log.
-
-    Args:
-        file: as :func:`keep_history` wrote it.
-
-    Raises:
-        StorageError: it is not there or damaged.
-    """
+    """What is known of each visitor at the end of the log."""
 
     def __init__(self, file: Path) -> None:
         import pyarrow as pa
@@ -90,10 +81,7 @@ def keep_history(tables: SessionTables, file: Path) -> int:
     """Write the history of every visitor; gives how many there are.
 
     Sessions count in the order in which they became known as the visitor's, see
-    :mod:`diptych.commerce.purchase_intent.features.history`.
-
-    Raises:
-        StorageError: it cannot be written.
+    :mod:`diptych.commerce.purchase_intent.features.make`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

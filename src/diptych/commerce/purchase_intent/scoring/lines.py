@@ -12,8 +12,6 @@ from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.stream import SessionStream
 from diptych.core.errors import DataError
 
-__all__ = ["MOST_RUNNING", "RunningSessions", "score_events", "score_sessions"]
-
 MOST_RUNNING = 50_000
 """Clients whose sessions are held at once: those that were last active."""
 
@@ -21,16 +19,7 @@ Answer = dict[str, Any]
 
 
 def score_sessions(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> Iterator[Answer]:
-    """One answer per line, each a session so far; of one that cannot be read the answer is its error.
-
-    Args:
-        scorer: it.
-        lines: JSON objects; empty lines are passed over.
-        reasons: how many at most.
-
-    Returns:
-        Answers, JSON-able: ``line``, the session's ``id`` where it has one, and the score, or ``error`` and ``fix``.
-    """
+    """One answer per line, each a session so far; of one that cannot be read the answer is its error."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -46,16 +35,7 @@ def score_sessions(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> It
 
 
 def score_events(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> Iterator[Answer]:
-    """An answer after every event that opens a page, of the session of the event's ``client_id``.
-
-    Args:
-        scorer: it.
-        lines: JSON objects, events of many clients in the order of their times.
-        reasons: how many at most.
-
-    Returns:
-        Answers, JSON-able: ``line``, ``client_id``, and the score, or ``error`` and ``fix``.
-    """
+    """An answer after every event that opens a page, of the session of the event's ``client_id``."""
     running = RunningSessions(scorer, reasons)
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -79,13 +59,7 @@ def score_events(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> Iter
 
 
 class RunningSessions:
-    """Streams by client; the one that was asked for longest ago makes room for a new one.
-
-    Args:
-        scorer: it.
-        reasons: how many at most per score.
-        most: streams that are held.
-    """
+    """Streams by client; the one that was asked for longest ago makes room for a new one."""
 
     def __init__(self, scorer: Scorer, reasons: int = 5, most: int = MOST_RUNNING) -> None:
         self._scorer, self._reasons, self._most = scorer, reasons, most

@@ -21,8 +21,6 @@ from diptych.commerce.purchase_intent.scoring.events import GivenEvent, read_eve
 from diptych.commerce.purchase_intent.scoring.running import RunningSession, SessionSoFar
 from diptych.core.errors import DataError
 
-__all__ = ["OF_EVENTS", "REQUEST_KEYS", "Request", "arrival", "check_keys", "read_request"]
-
 REQUEST_KEYS: Mapping[str, str] = {
     "events": "what the visitor did, a list of objects",
     "start": "time of the arrival, where it is before the first event",
@@ -62,13 +60,7 @@ def read_request(given: Any, gap_us: int | None, pages: int) -> Request:
     the session's notes say so.
 
     Args:
-        given: a JSON object, see :data:`REQUEST_KEYS`.
         gap_us: idle microseconds after which a session has ended; None: never.
-        pages: how many first pages are kept.
-
-    Raises:
-        DataError: not an object, a key that has no meaning, no event, or an event that cannot be; the message
-            has the event's number.
     """
     if not isinstance(given, Mapping):
         raise DataError(
@@ -91,11 +83,7 @@ def read_request(given: Any, gap_us: int | None, pages: int) -> Request:
 
 
 def check_keys(given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """See that all keys have a meaning, and that a history is an object.
-
-    Raises:
-        DataError: one has none.
-    """
+    """See that all keys have a meaning, and that a history is an object."""
     if strange := sorted(map(str, set(given) - set(known))):
         raise DataError(
             f"a session so far has no {', '.join(map(shown, strange[:_MOST_SHOWN]))}",
@@ -132,14 +120,6 @@ def _events(given: Mapping[str, Any]) -> list[GivenEvent]:
 
 
 def arrival(start: Any, known: Mapping[str, Any]) -> GivenEvent:
-    """Event 0: somebody is there, and no page is open yet.
-
-    Args:
-        start: when.
-        known: values of :data:`OF_EVENTS`.
-
-    Raises:
-        DataError: no time.
-    """
+    """Event 0: somebody is there, and no page is open yet."""
     event = read_event({"t": 0, "action": "other"}, 0, known)
     return replace(event, t_us=read_time(start, "the start"))

@@ -8,8 +8,6 @@ from diptych.commerce.purchase_intent.scoring.events import GivenEvent
 from diptych.core.errors import DataError
 from diptych.data.logs.schema import SECOND, UNKNOWN
 
-__all__ = ["RunningSession", "SessionSoFar"]
-
 
 @dataclass(frozen=True)
 class SessionSoFar:
@@ -54,7 +52,6 @@ class RunningSession:
 
     Args:
         gap_us: idle microseconds after which a session has ended, strictly more; None: never.
-        pages: how many first pages are kept.
     """
 
     def __init__(self, gap_us: int | None, pages: int) -> None:
@@ -74,11 +71,7 @@ class RunningSession:
         return self._last_us
 
     def add(self, event: GivenEvent) -> bool:
-        """Take one more event; gives whether a page was opened.
-
-        Raises:
-            DataError: the event is earlier than the one before; nothing has changed.
-        """
+        """Take one more event; gives whether a page was opened."""
         if self._last_us is not None and event.t_us < self._last_us:
             raise DataError(
                 f"event {event.number} is {(self._last_us - event.t_us) / SECOND:g} s earlier than the one before",

@@ -16,21 +16,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.damage import damage_said
+from diptych.commerce.purchase_intent.features.columns import (
+    COLUMNS,
+    HISTORY_COLUMNS,
+    empty_column,
+    text_array,
+)
 from diptych.commerce.purchase_intent.features.sets import SETTINGS
 from diptych.commerce.purchase_intent.features.table import ALL
+from diptych.commerce.purchase_intent.features.view import SessionsView, encode_pages
 from diptych.commerce.purchase_intent.scoring.cell import Cell
-from diptych.commerce.purchase_intent.scoring.choosing import choose_place
+from diptych.commerce.purchase_intent.scoring.events import shown
+from diptych.commerce.purchase_intent.scoring.history import history_columns
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, HistoryTable
-from diptych.commerce.purchase_intent.scoring.known import known_history, unknown_words
-from diptych.commerce.purchase_intent.scoring.one_session import view_of
 from diptych.commerce.purchase_intent.scoring.request import Request, read_request
+from diptych.commerce.purchase_intent.scoring.running import SessionSoFar
 from diptych.commerce.purchase_intent.scoring.score import Score
 from diptych.commerce.purchase_intent.scoring.stream import SessionStream
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
@@ -40,7 +49,148 @@ from diptych.data.logs.schema import SECOND
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["FORMAT", "MARKER", "Scorer", "TableScores"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_KIND = {column.name: column.kind for column in COLUMNS}
+
+
+def local_hour_and_day(t_us: int, zone: str) -> tuple[int, int]:
+    """Hour, 0 to 23, and week day, 0 is Monday, of a time in a zone."""
+    try:
+        known = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise DataError(
+            f"the time zone {zone!r} is not known here", "install tzdata: pip install tzdata"
+        ) from None
+    local = (_EPOCH + timedelta(microseconds=t_us)).astimezone(known)
+    return local.hour, local.weekday()
+
+
+def view_of(
+    session: SessionSoFar,
+    history: Mapping[str, Any] | None,
+    *,
+    vocabulary: tuple[str, ...],
+    pages: int,
+    zone: str,
+) -> SessionsView:
+    """(1,) the session with everything that is known of it."""
+    hour, day = local_hour_and_day(session.start_us, zone)
+    columns = {
+        "channel": text_array([session.channel]),
+        "device": text_array([session.device]),
+        "start_hour": np.array([float(hour)]),
+        "start_dow": np.array([float(day)]),
+    }
+    for name in HISTORY_COLUMNS:
+        value = None if history is None else history[name]
+        if value is None:
+            columns[name] = empty_column(_KIND[name], 1)
+        else:
+            columns[name] = text_array([value]) if isinstance(value, str) else np.array([float(value)])
+    times = np.zeros((1, pages), dtype=np.int64)
+    opened = session.page_times[:pages]
+    times[0, : len(opened)] = opened
+    return SessionsView(
+        columns=columns,
+        page_types=encode_pages([session.page_types], vocabulary, pages),
+        page_times=times,
+        vocabulary=vocabulary,
+    )
+
+
+_MOST_SHOWN = 5
+
+Columns = dict[str, float | str]
+
+
+def known_history(
+    request: Request, setting: str, since_us: int | None, kept: HistoryTable | None
+) -> tuple[Columns | None, list[str]]:
+    """Values of the history columns, and what has to be said about them; None for an anonymous session."""
+    session = request.session
+    if setting != "identified":
+        if request.history is None:
+            return None, []
+        why = "" if session.is_identified else "the visitor is not known yet: "
+        return None, [f"{why}the history is not looked at"]
+    if request.history is None and kept is not None:
+        return _looked_up(session, since_us, kept)
+    columns, missing = history_columns(request.history, session.start_us, session.device, since_us)
+    if not missing:
+        return columns, []
+    return columns, [f"the history does not say: {', '.join(missing)}; taken as missing"]
+
+
+def _looked_up(session: SessionSoFar, since_us: int | None, kept: HistoryTable) -> tuple[Columns, list[str]]:
+    assert session.visitor_id is not None
+    found = kept.columns(session.visitor_id, session.start_us, session.device, since_us)
+    if found is None:
+        nothing, _ = history_columns({"sessions": 0}, session.start_us, session.device, since_us)
+        return nothing, ["the visitor is not in the kept history: taken as new"]
+    columns, last_end_us = found
+    if last_end_us >= session.start_us:
+        raise DataError(
+            "the kept history of this visitor goes beyond the session's start",
+            "give the history with the session: the kept one is for sessions after the log",
+        )
+    return columns, ["the history is that of the log the scorer was trained on"]
+
+
+def unknown_words(about: Mapping[str, Any], session: SessionSoFar, pages: int) -> list[str]:
+    """Words that training has not seen, and so count as another, each in a sentence."""
+    known = about["known"]
+    notes = [
+        f"the {name} {shown(value)} was not seen in training: it counts as another"
+        for name, value in (("device", session.device), ("channel", session.channel))
+        if known[name] is not None and value not in known[name]
+    ]
+    strange = sorted(set(session.page_types[:pages]) - set(about["vocabulary"]))
+    if strange:
+        notes.append(
+            f"page types not seen in training count as others: {', '.join(map(shown, strange[:_MOST_SHOWN]))}"
+        )
+    return notes
+
+
+_UNKNOWN_SETTING = "the visitor is known, but the scorer has no model for that: scored as anonymous"
+_JUST_KNOWN = "the visitor logged in after the last page: known from the next page on"
+
+
+def choose_place(
+    places: Sequence[tuple[str, int]], session: SessionSoFar
+) -> tuple[str, int, tuple[str, ...]]:
+    """Setting and step of the model for a session, and what has to be said about the choice."""
+    notes = []
+    setting = "identified" if session.is_identified else "anonymous"
+    steps = _reached(places, setting, session.n_pages)
+    if not steps and setting == "identified":
+        setting = "anonymous"
+        steps = _reached(places, setting, session.n_pages)
+        notes.append(_UNKNOWN_SETTING)
+    elif not session.is_identified and session.visitor_id is not None:
+        notes.append(_JUST_KNOWN)
+    if not steps:
+        raise UsageError(
+            f"the scorer has no model for {setting} sessions with {_pages(session.n_pages)}",
+            "its model card says which it has, and why",
+        )
+    step = max(steps)
+    if session.n_pages > step:
+        which = "the last" if step == max(of for _, of in places) else "the nearest before"
+        looks = f"looks at the first {step}" if step else "looks at none of them"
+        verb = "is" if session.n_pages == 1 else "are"
+        notes.append(f"{_pages(session.n_pages)} {verb} open: the model of step {step}, {which}, {looks}")
+    return setting, step, tuple(notes)
+
+
+def _reached(places: Sequence[tuple[str, int]], setting: str, pages: int) -> list[int]:
+    return [step for of, step in places if of == setting and step <= pages]
+
+
+def _pages(n: int) -> str:
+    return f"{n:,} page{'s' * (n != 1)}"
+
 
 MARKER = "scorer.json"
 FORMAT = 1
@@ -79,10 +229,6 @@ class Scorer:
         """Open a folder that :func:`~diptych.commerce.purchase_intent.scoring.training.train` has written.
 
         Models are read when they are first needed.
-
-        Raises:
-            DataError: no folder of a scorer.
-            StorageError: of another version.
         """
         folder = Path(folder)
         if not (folder / MARKER).is_file():
@@ -112,12 +258,7 @@ class Scorer:
         return [(cell["setting"], cell["step"]) for cell in self.about["cells"]]
 
     def cell(self, setting: str, step: int) -> Cell:
-        """One model with all that belongs to it; read once.
-
-        Raises:
-            UsageError: there is none.
-            StorageError: it is damaged.
-        """
+        """One model with all that belongs to it; read once."""
         if (setting, step) not in self._cells:
             if (setting, step) not in self.places:
                 raise UsageError(
@@ -156,29 +297,11 @@ class Scorer:
         return dict(self.about["session_options"])
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
-        """Score one session as far as it has come.
-
-        Args:
-            session: a JSON object, see :mod:`diptych.commerce.purchase_intent.scoring.request`.
-            reasons: how many at most; 0 is faster.
-
-        Raises:
-            DataError: it is not what it should be; the message says where.
-            UsageError: a scorer of whole sessions.
-        """
+        """Score one session as far as it has come."""
         return self.score_request(read_request(session, self.gap_us, self.pages), reasons)
 
     def stream(self, *, reasons: int = 5, **known: Any) -> SessionStream:
-        """A session that is about to run, to be given event by event.
-
-        Args:
-            reasons: how many at most per score.
-            known: what a session so far may say beside its events: start, device, channel, visitor_id, history.
-
-        Raises:
-            DataError: something else, or not as it should be.
-            UsageError: a scorer of whole sessions.
-        """
+        """A session that is about to run, to be given event by event."""
         return SessionStream(
             lambda request: self.score_request(request, reasons), self.gap_us, self.pages, known
         )
@@ -202,11 +325,7 @@ class Scorer:
         return cell.score(view, reasons, (*notes, *more, *unknown_words(self.about, session, step)))
 
     def check(self, features: FeatureTable) -> None:
-        """See that a table's columns mean what they mean to the scorer.
-
-        Raises:
-            MismatchError: made in another way.
-        """
+        """See that a table's columns mean what they mean to the scorer."""
         for name in ("kind", "zone", "session_options", "columns"):
             mine, theirs = self.about[name], features.about.get(name)
             if mine != theirs:
@@ -222,15 +341,7 @@ class Scorer:
         settings: Sequence[str] | None = None,
         steps: Sequence[int] | None = None,
     ) -> Iterator[TableScores]:
-        """Score every session of a table at every step, setting after setting; block by block.
-
-        Args:
-            features: the table.
-            settings, steps: which of them; all that the scorer has when None.
-
-        Raises:
-            MismatchError: the table was made in another way than that of the training.
-        """
+        """Score every session of a table at every step, setting after setting; block by block."""
         self.check(features)
         for setting, step in self.places:
             if (settings is not None and setting not in settings) or (
@@ -252,11 +363,7 @@ class Scorer:
 
 
 def _check_about(about: Mapping[str, Any]) -> None:
-    """See that what serving needs is there and of its type; settings become names of folders.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is not.
-    """
+    """See that what serving needs is there and of its type; settings become names of folders."""
     whole = about["kind"] == "whole"
     for cell in about["cells"]:
         if cell["setting"] not in ((ALL,) if whole else SETTINGS) or type(cell["step"]) is not int:

@@ -10,8 +10,6 @@ from diptych.commerce.purchase_intent.splits.declaration import SplitInput
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UnknownNameError, UsageError
 
-__all__ = ["SPLIT_NAMES", "Slices", "slices_of"]
-
 SPLIT_NAMES = ("time", "grouped")
 
 
@@ -52,13 +50,6 @@ def slices_of(
 
     Args:
         given: labels, persons and times, (n,).
-        split: the way.
-        calibration, holdout: shares of sessions.
-        seed: of ``grouped``.
-
-    Raises:
-        UnknownNameError: no such way.
-        UsageError: shares that leave nothing to one of the parts.
     """
     if split not in SPLIT_NAMES:
         raise UnknownNameError("split of a scorer", split, SPLIT_NAMES)

@@ -20,20 +20,12 @@ from diptych.commerce.purchase_intent.scoring.running import RunningSession
 from diptych.commerce.purchase_intent.scoring.score import Score
 from diptych.core.errors import DataError
 
-__all__ = ["SessionStream"]
-
 
 class SessionStream:
     """One session at a time; it holds as much after a million events as after ten.
 
     Args:
-        score: of a request.
         gap_us: idle microseconds after which a new session begins; None: never.
-        pages: how many first pages are looked at.
-        known: what is known before any event, see :data:`REQUEST_KEYS`.
-
-    Raises:
-        DataError: a key without a meaning, or an arrival that cannot be.
     """
 
     def __init__(
@@ -54,22 +46,13 @@ class SessionStream:
         return self._running.last_us
 
     def add(self, event: Mapping[str, Any]) -> Score | None:
-        """Take one more event; gives the score when it opened a page.
-
-        Raises:
-            DataError: the event cannot be read, or is earlier than the one before; the message has its number, and
-                nothing has changed: the next event may come.
-        """
+        """Take one more event; gives the score when it opened a page."""
         self._number += 1
         opened = self._running.add(read_event(event, self._number, self._defaults))
         return self.score() if opened else None
 
     def score(self) -> Score:
-        """The score as things are.
-
-        Raises:
-            DataError: nothing is known yet.
-        """
+        """The score as things are."""
         if self._running.so_far is None:
             raise DataError("the session so far has no event", "add one, or give its start")
         return self._score(Request(self._running.so_far, self._history, self._id))

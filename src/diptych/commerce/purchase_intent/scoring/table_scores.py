@@ -25,8 +25,6 @@ from diptych.core.progress import track
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
-__all__ = ["MARKER", "SCORES", "write_table_scores"]
-
 MARKER = "scores.json"
 SCORES = "scores.csv"
 _HEAD = ("session_id", "setting", "step", "p", "likely", "bought")
@@ -44,10 +42,6 @@ def write_table_scores(
 
     Where the table is the one that the scorer was trained on, measures are of its last part alone, of which the
     scorer has learned nothing; ``measured`` says so.
-
-    Raises:
-        MismatchError: the table was made in another way than that of the training.
-        UsageError: the folder holds other things.
     """
     options = TrainOptions(**scorer.about["options"])
     own = features.fingerprint == scorer.about["fingerprint"]

@@ -7,19 +7,22 @@ else begins there anew. The folder itself changes when all of it is there.
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
-from diptych.commerce.purchase_intent.scoring.about import about_features, about_slices
 from diptych.commerce.purchase_intent.scoring.calibrating import CALIBRATIONS
 from diptych.commerce.purchase_intent.scoring.card import model_card
 from diptych.commerce.purchase_intent.scoring.cell import MARKER as CELL_MARKER
 from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
-from diptych.commerce.purchase_intent.scoring.example import example_session
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, fit_cell, why_not
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.scorer import FORMAT, MARKER, Scorer
@@ -36,24 +39,115 @@ from diptych.core.files import (
 )
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
+from diptych.data.logs.schema import SECOND, UNKNOWN
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
     from diptych.commerce.purchase_intent.sessions import SessionTables
 
-__all__ = ["CARD", "EXAMPLE", "scorer_slices", "train"]
+
+_SECONDS = (0, 35, 80, 150, 175, 260)
+_START = 1_577_991_600
+"""2020-01-02 19:00 UTC, a Thursday evening."""
+
+
+def example_session(about: Mapping[str, Any]) -> dict[str, Any]:
+    """A session so far of six pages, made up of the words that the scorer knows."""
+    types = [name for name in about["vocabulary"] if name != UNKNOWN] or [UNKNOWN]
+    first = {
+        name: next((word for word in words or () if word != UNKNOWN), UNKNOWN)
+        for name, words in about["known"].items()
+    }
+    session: dict[str, Any] = {
+        "id": "an example; nobody's session",
+        **first,
+        "events": [
+            {"t": _iso(_START + seconds), "action": "page", "page_type": types[number % min(3, len(types))]}
+            for number, seconds in enumerate(_SECONDS)
+        ],
+    }
+    if any(cell["setting"] == "identified" for cell in about["cells"]):
+        session["visitor_id"] = "example-visitor"
+        session["history"] = {
+            "sessions": 3,
+            "devices": [first["device"]] * 3,
+            "orders": 1,
+            "days_since_purchase": 12.5,
+        }
+    return session
+
+
+def _iso(seconds: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+_MOST_WORDS = 1000
+"""Of a column with more words than these a scorer does not say which it has seen."""
+
+
+def about_features(features: FeatureTable) -> dict[str, Any]:
+    """What serving has to know of a table, and what a model card says of it; JSON-able."""
+    columns, about = features.view.columns, features.about
+    return {
+        "name": about["name"],
+        "kind": about["kind"],
+        "fingerprint": features.fingerprint,
+        "zone": about.get("zone"),
+        "since_us": about.get("since_us"),
+        "session_options": about.get("session_options"),
+        "columns": about["columns"],
+        "vocabulary": list(features.view.vocabulary),
+        "known": {name: _words(columns[name]) for name in ("device", "channel") if not features.is_whole},
+        "counts": about["counts"],
+        "left_out": about.get("left_out", []),
+        "kept_leaking": about.get("kept_leaking", []),
+        "days": _days(features),
+        "line": features.describe(),
+    }
+
+
+def about_slices(features: FeatureTable, slices: Slices) -> dict[str, Any]:
+    """The parts of a table that a scorer was made of; JSON-able."""
+    parts = {"fit": slices.fit, "calibration": slices.calibration, "holdout": slices.holdout}
+    return {
+        "split": slices.split,
+        "note": slices.note,
+        "sizes": {name: int(part.sum()) for name, part in parts.items()},
+        "left_out": slices.n_left_out,
+        "rates": {
+            name: float(features.labels[part].mean()) if part.any() else None for name, part in parts.items()
+        },
+    }
+
+
+def _words(texts: np.ndarray) -> list[str] | None:
+    """The words of a column, the most frequent first; None of very many."""
+    counts = Counter(texts.tolist())
+    if len(counts) > _MOST_WORDS:
+        return None
+    return sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def _days(features: FeatureTable) -> str:
+    """First and last day, in the table's zone."""
+    if not features.has_times or not len(features):
+        return "times unknown"
+    zone = ZoneInfo(features.about["zone"])
+    first, last = (
+        datetime.fromtimestamp(int(moment) // SECOND, zone).date().isoformat()
+        for moment in (features.start_us.min(), features.start_us.max())
+    )
+    return f"{first} to {last}"
+
 
 CARD, EXAMPLE = "model_card.md", "example.json"
 _PLAN = "plan.json"
 
 
 def scorer_slices(features: FeatureTable, options: TrainOptions) -> Slices:
-    """The three parts of a table's sessions that a scorer of these options is made of.
-
-    Raises:
-        UnknownNameError: no such way of splitting.
-        UsageError: shares that leave nothing to one of the parts.
-    """
+    """The three parts of a table's sessions that a scorer of these options is made of."""
     return slices_of(
         split_input(features),
         split=options.split,
@@ -74,24 +168,7 @@ def train(
     audit: dict[str, Any] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Scorer:
-    """Train a scorer, or open the one that was trained in just this way.
-
-    Args:
-        features: the table.
-        folder: of the result; an older scorer there is replaced when the new one is whole.
-        options: how.
-        settings, steps: of the models; all of the table when None.
-        history: sessions whose visitors' histories are to be kept with it: personal data, so off by default.
-        audit: what a leak audit of the same features found, for the model card.
-        should_stop: asked before every model.
-
-    Raises:
-        DataError: no setting and step has enough sessions of either class.
-        UsageError: features made as published, which look at what comes later; a folder with other things in it.
-        UnknownNameError: a setting, step, model, feature set, split or calibration that there is not.
-        Interrupted: ``should_stop`` said so; every model that is done stays.
-        StorageError: another process trains it just now; or it cannot be written.
-    """
+    """Train a scorer, or open the one that was trained in just this way."""
     options, folder = options or TrainOptions(), Path(folder)
     places = _places(features, options, settings, steps)
     check_replaceable(folder, MARKER)
@@ -226,11 +303,7 @@ def _is_trained(folder: Path, plan: str) -> bool:
 
 
 def _unfinished(folder: Path) -> Path:
-    """Where it is made.
-
-    Raises:
-        UsageError: that folder holds other things.
-    """
+    """Where it is made."""
     work = folder.with_name(f"{folder.name}.unfinished")
     for left in work.glob(f".{_PLAN}.*.tmp"):  # killed at the very beginning
         left.unlink(missing_ok=True)

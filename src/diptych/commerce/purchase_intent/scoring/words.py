@@ -12,8 +12,6 @@ from diptych.commerce.purchase_intent.features.declaration import Feature
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.scoring.score import Reason
 
-__all__ = ["reason_of", "typical_value", "value_in_words"]
-
 _WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _AROUND = ("start_hour", "start_dow")
 """Numbers that go around: their middle means nothing, their most frequent value does."""
@@ -28,8 +26,6 @@ def value_in_words(feature: Feature, view: SessionsView, columns: np.ndarray) ->
     """A feature's value in a view of one session.
 
     Args:
-        feature: it.
-        view: one session, cut at the step.
         columns: (columns,) the feature's own in the matrix.
     """
     raw = _raw(feature, view, columns[None])
@@ -42,8 +38,6 @@ def typical_value(feature: Feature, view: SessionsView, columns: np.ndarray) -> 
     """The middle of a number, the most frequent of anything else, among the sessions of a view.
 
     Args:
-        feature: it.
-        view: n training sessions, cut at the step.
         columns: (n, columns) the feature's own in the matrix.
     """
     raw = _raw(feature, view, columns)

@@ -10,8 +10,6 @@ from diptych.core.errors import UnknownNameError
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["KEYS", "NOT_GIVEN", "check_key", "key_columns"]
-
 KEYS: dict[SessionKey, str] = {
     "client": "the client's events, whoever has logged in",
     "visitor": "the visitor's events on all clients; the client's where no visitor is known",
@@ -24,11 +22,7 @@ NOT_GIVEN = ""
 
 
 def check_key(by: str) -> None:
-    """See that there is such a key.
-
-    Raises:
-        UnknownNameError: there is not.
-    """
+    """See that there is such a key."""
     if by not in KEYS:
         raise UnknownNameError("session key", by, KEYS)
 

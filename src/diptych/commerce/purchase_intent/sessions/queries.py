@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["normalised"]
-
 # What Python's str.split takes for a blank, character by character: escapes are read differently by engines.
 _BLANKS = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
 _ODD = "[^ -~]|^ | $|  "

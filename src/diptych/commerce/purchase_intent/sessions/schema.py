@@ -19,8 +19,6 @@ from typing import Literal
 from diptych.core.fingerprint import fingerprint
 from diptych.data.logs.schema import Column
 
-__all__ = ["BUFFER", "LAST_STEP", "PAGES", "QUERIES", "SESSIONS", "SessionKey", "SessionOptions"]
-
 SessionKey = Literal["client", "visitor", "given"]
 
 LAST_STEP = 10

@@ -20,8 +20,6 @@ from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.files import read_json
 
-__all__ = ["FORMAT", "MARKER", "TABLES", "SessionTables"]
-
 MARKER = "sessions.json"
 FORMAT = 1
 TABLES = ("sessions", "pages", "queries")
@@ -41,12 +39,7 @@ class SessionTables:
 
     @classmethod
     def open(cls, folder: Path | str) -> SessionTables:
-        """Open a folder that :func:`~diptych.commerce.purchase_intent.sessions.sessionise.sessionise` has written.
-
-        Raises:
-            DataError: no folder of sessions.
-            StorageError: of another version.
-        """
+        """Open a folder that :func:`~diptych.commerce.purchase_intent.sessions.sessionise.sessionise` has written."""
         folder = Path(folder)
         if not (folder / MARKER).is_file():
             raise DataError(
@@ -73,12 +66,7 @@ class SessionTables:
         return str(self.about["fingerprint"])
 
     def files(self, name: str) -> list[Path]:
-        """The files of a table, one per pass, in order; at least one.
-
-        Raises:
-            UnknownNameError: no such table.
-            DataError: they are gone.
-        """
+        """The files of a table, one per pass, in order; at least one."""
         if name not in TABLES:
             raise UnknownNameError("table of sessions", name, TABLES)
         found = sorted((self.folder / name).glob("part-*.parquet"))

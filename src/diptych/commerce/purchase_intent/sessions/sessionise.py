@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import and_
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.sessions.keys import check_key
-from diptych.commerce.purchase_intent.sessions.passes import passes, run_pass
-from diptych.commerce.purchase_intent.sessions.schema import PAGES, QUERIES, SESSIONS, SessionOptions
+from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
+from diptych.commerce.purchase_intent.sessions.keys import NOT_GIVEN, check_key, key_columns
+from diptych.commerce.purchase_intent.sessions.queries import normalised
+from diptych.commerce.purchase_intent.sessions.schema import BUFFER, PAGES, QUERIES, SESSIONS, SessionOptions
 from diptych.commerce.purchase_intent.sessions.session_tables import FORMAT, MARKER, SessionTables
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
@@ -18,9 +21,256 @@ from diptych.core.files import atomic_folder, one_at_a_time, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
 from diptych.data.logs.log import Log
-from diptych.data.logs.schema import Column
+from diptych.data.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column
 
-__all__ = ["SESSIONS_FOLDER", "sessionise"]
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+# Which session an event belongs to: one pass over events in order.
+#
+# A session begins where the key changes or more than the gap has gone by, in whole microseconds: so exactly 30 minutes
+# are no end. Sessions are numbered by counting such beginnings, pages by counting pages, and both are all that later
+# steps need of the order.
+#
+# Texts that only a session's first event says (client, device, channel) are left out of all others, and so is a
+# visitor who was known at the event before: rows stay small, and to gather a session is to take what is there.
+
+ORDER = ("t_us", "event_id")
+"""Of events within a key."""
+
+_OF_FIRST = ("client_id", "device", "channel")
+_OF_ALL = (*ORDER, "local_day", "local_hour", "local_dow", "is_purchase", "page_type", "query")
+
+
+def needed(events: ir.Table, options: SessionOptions) -> tuple[ir.Table, tuple[str, ...]]:
+    """The columns of events that sessions are made of, and the names of those that are the key."""
+    keys = key_columns(events, options.by)
+    return events.select(*_OF_ALL, *_OF_FIRST, "action", "visitor_id", **keys), tuple(keys)
+
+
+def assigned(ordered: Ordered, keys: Sequence[str], options: SessionOptions) -> ir.Table:
+    """Events with the number of their session."""
+    import ibis
+
+    rows, before = ordered.rows, ordered.window()
+    lagged = {name: rows[name].lag().over(before) for name in {*keys, *ORDER, "visitor_id"}}
+    same = reduce(and_, (rows[name] == lagged[name] for name in keys))
+    in_time = rows.t_us - lagged["t_us"] <= round(options.gap_minutes * 60 * SECOND)
+    if options.by == "given":
+        in_time = in_time | (rows.given != NOT_GIVEN)
+    known = rows.visitor_id.notnull()
+    rows = rows.mutate(
+        is_first=~(same & in_time).fill_null(False),
+        is_page=rows.action == "page",
+        is_query=rows.action == "query",
+        is_known=known,
+        is_news=known & ~rows.visitor_id.identical_to(lagged["visitor_id"]),
+        misplaced=ibis.literal(False)
+        if ordered.partition
+        else _comes_not_after(rows, lagged, [*keys, *ORDER]).fill_null(False),
+    )
+    so_far = ordered.window(rows=(None, 0))
+    return rows.select(
+        *ordered.partition,
+        *_OF_ALL,
+        "is_first",
+        "is_page",
+        "is_query",
+        "is_known",
+        "misplaced",
+        number=rows.count(where=rows.is_first).over(so_far),
+        pages_before=rows.count(where=rows.is_page).over(so_far) - rows.is_page.cast("int64"),
+        is_action=rows.action.isin(LENGTH_ACTIONS),
+        visitor_id=_where(rows.is_known & (rows.is_news | rows.is_first), rows.visitor_id),
+        **{f"first_{name}": _where(rows.is_first, rows[name]) for name in _OF_FIRST},
+    )
+
+
+def _comes_not_after(rows: ir.Table, lagged: dict[str, Any], names: Sequence[str]) -> ir.BooleanValue:
+    """Whether a row is equal to the one before or lies in front of it, by these columns in turn."""
+    *others, last = names
+    found = rows[last] <= lagged[last]
+    for name in reversed(others):
+        found = (rows[name] < lagged[name]) | ((rows[name] == lagged[name]) & found)
+    return found
+
+
+def _where(is_so: ir.BooleanValue, value: ir.Value) -> ir.Value:
+    import ibis
+
+    return ibis.ifelse(is_so, value, ibis.null(value.type()))
+
+
+def counted(events: ir.Table, ordered: Ordered) -> ir.Table:
+    """One row per session: its number, and what is added up over its events, whatever their order.
+
+    Nearly all sessions have one visitor or none. Of several, only the first and the last in the alphabet are known
+    here: :func:`sessions_table` looks for the first in time.
+    """
+    return events.group_by([*ordered.partition, "number"]).aggregate(
+        session_id=events.event_id.max(where=events.is_first),  # of one event: no other is the first
+        device=events.first_device.arbitrary(),  # no other has one
+        visitor_id=events.visitor_id.min(),
+        other_visitor=events.visitor_id.max(),
+        end_us=events.t_us.max(),
+        n_events=events.count(),
+        length=events.count(where=events.is_action),
+        n_pages=events.count(where=events.is_page),
+        n_queries=events.count(where=events.is_query),
+        purchase=events.is_purchase.any(),
+        first_purchase_us=events.t_us.min(where=events.is_purchase),
+        pages_earlier=events.pages_before.min(),
+        until_purchase=events.pages_before.min(where=events.is_purchase),
+        until_identified=events.pages_before.min(where=events.is_known),
+    )
+
+
+def sessions_table(events: ir.Table, counts: ir.Table, ordered: Ordered) -> ir.Table:
+    """The table ``sessions``, in the order of ``session_id``: what first events say, with the counts of sessions."""
+    import ibis
+
+    keys = [*ordered.partition, "number"]
+    first = events.filter(events.is_first)
+    first = first.select(
+        *keys,
+        client_id=first.first_client_id,
+        start_us=first.t_us,
+        start_day=first.local_day,
+        start_hour=first.local_hour,
+        start_dow=first.local_dow,
+        channel=first.first_channel,
+    )
+    rows = first.inner_join(counts, keys).left_join(_of_several(events, counts, keys), keys)
+    visitor_id = ibis.coalesce(rows.first_visitor, rows.visitor_id)
+    rows = rows.mutate(
+        visitor_id=visitor_id,
+        person=ibis.coalesce(visitor_id, rows.client_id),
+        n_visitors=ibis.coalesce(rows.visitors, visitor_id.notnull().cast("int64")),
+        pages_before_purchase=rows.until_purchase - rows.pages_earlier,
+        pages_before_identified=rows.until_identified - rows.pages_earlier,
+    )
+    return _as_declared(rows, SESSIONS).order_by("session_id")
+
+
+def _of_several(events: ir.Table, counts: ir.Table, keys: list[str]) -> ir.Table:
+    """Of sessions with several visitors: the first in time, and how many. They are few, and the order is dear."""
+    import ibis
+
+    several = counts.filter(counts.visitor_id != counts.other_visitor).select(keys)
+    told = events.filter(events.visitor_id.notnull()).semi_join(several, keys)
+    turn = ibis.row_number().over(ibis.window(group_by=keys, order_by=ORDER))
+    told = told.select(*keys, "visitor_id", turn=turn)
+    return told.group_by(keys).aggregate(
+        first_visitor=told.visitor_id.max(where=told.turn == 0), visitors=told.visitor_id.nunique()
+    )
+
+
+def pages_table(events: ir.Table, counts: ir.Table, ordered: Ordered, options: SessionOptions) -> ir.Table:
+    """The table ``pages``: first pages of sessions that are long enough to predict on."""
+    long = counts.filter(counts.n_pages >= options.pages + BUFFER)
+    keys = [*ordered.partition, "number"]
+    of_session = long.select(*keys, "session_id", "pages_earlier")
+    pages = events.filter(events.is_page).inner_join(of_session, keys)
+    pages = pages.mutate(
+        position=pages.pages_before - pages.pages_earlier + 1, page_type=pages.page_type.fill_null(UNKNOWN)
+    )
+    kept = pages.filter(pages.position <= options.pages)
+    return _as_declared(kept, PAGES).order_by("session_id", "position")
+
+
+def queries_table(events: ir.Table, counts: ir.Table, ordered: Ordered) -> ir.Table:
+    """The table ``queries``; one whose text the log does not have is the empty text."""
+    keys = [*ordered.partition, "number"]
+    of_session = counts.select(*keys, "session_id", "device", "purchase")
+    queries = events.filter(events.is_query).inner_join(of_session, keys)
+    queries = queries.mutate(query=normalised(queries["query"]).fill_null(""))
+    return _as_declared(queries, QUERIES).order_by("session_id", "query")
+
+
+def _as_declared(table: ir.Table, columns: tuple[Column, ...]) -> ir.Table:
+    kinds = {"bool": "boolean", "double": "float64"}
+    return table.select(
+        **{column.name: table[column.name].cast(kinds.get(column.type, column.type)) for column in columns}
+    )
+
+
+_WORTH_A_PASS = 100_000
+"""Events; files with fewer share a pass."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is read together.
+
+    Attributes:
+        files: of events; no session has events outside.
+        events: how many there are.
+    """
+
+    files: tuple[Path, ...]
+    events: int
+
+
+def passes(files: Sequence[Path], options: SessionOptions, engine: Engine) -> Iterator[Pass]:
+    """Passes over a log's files.
+
+    Everything of one client is in one file, so that a pass needs the memory of a few files at most. A visitor's
+    clients are in any of them, and sessions by visitor take one pass over everything, which the engine spills.
+    """
+    pq = require("pyarrow.parquet", "commerce", "reading a log")
+    most = None if options.by == "visitor" else engine.rows_at_once
+    together: list[Path] = []
+    events = 0
+    for file in files:
+        rows = pq.read_metadata(file).num_rows
+        alone = most is not None and rows >= _WORTH_A_PASS
+        if together and most is not None and (alone or events + rows > most):
+            yield Pass(tuple(together), events)
+            together, events = [], 0
+        together.append(file)
+        events += rows
+        if alone:
+            yield Pass(tuple(together), events)
+            together, events = [], 0
+    if together:
+        yield Pass(tuple(together), events)
+
+
+def run_pass(engine: Engine, one: Pass, options: SessionOptions, folder: Path, number: int) -> None:
+    """Write one part of each table.
+
+    Files of events are in the order that sessions by client need, and an engine that can make use of it does; that
+    they are is checked in passing, and where they are not they are sorted after all.
+    """
+    is_so = options.by == "client" and len(one.files) == 1
+    if _write(engine, one, options, folder, number, is_so=is_so):
+        return
+    if not is_so or not _write(engine, one, options, folder, number, is_so=False):
+        raise DataError(f"two events of {one.files[0]} have the same number", "import the log again")
+
+
+def _write(
+    engine: Engine, one: Pass, options: SessionOptions, folder: Path, number: int, *, is_so: bool
+) -> bool:
+    """Write the tables' parts; False, and nothing, where events did not come in order."""
+    events, keys = needed(engine.read(one.files), options)
+    with (
+        engine.ordered(events, keys, ORDER, is_so=is_so) as ordered,
+        engine.held(assigned(ordered, keys, options)) as rows,
+    ):
+        misplaced = rows.aggregate(n=rows.count(where=rows.misplaced))
+        if engine.to_arrow(misplaced).column("n")[0].as_py():
+            return False
+        with engine.held(counted(rows, ordered)) as counts:
+            for name, table in (
+                ("sessions", sessions_table(rows, counts, ordered)),
+                ("pages", pages_table(rows, counts, ordered, options)),
+                ("queries", queries_table(rows, counts, ordered)),
+            ):
+                engine.write(table, folder / name / f"part-{number:04d}.parquet")
+    return True
+
 
 SESSIONS_FOLDER = "sessions"
 """Where a log keeps its sessions."""
@@ -35,20 +285,7 @@ def sessionise(
     engine: Engine | None = None,
     folder: Path | None = None,
 ) -> SessionTables:
-    """The sessions of a log: made when they are not there, or are those of another log or other options.
-
-    Args:
-        log: of events.
-        options: what a session is.
-        engine: that runs the passes; DuckDB when not given. Engines do not differ in what they make.
-        folder: of the tables; in the log's own folder, by the name of the options, when not given.
-
-    Raises:
-        UnknownNameError: no such key of sessions.
-        UsageError: no gap, no pages, or sessions given by a log that brings none; or the folder holds other things.
-        DataError: the log is damaged.
-        StorageError: the tables cannot be written.
-    """
+    """The sessions of a log: made when they are not there, or are those of another log or other options."""
     options = options or SessionOptions()
     _check(options)
     folder = folder or log.folder / SESSIONS_FOLDER / options.key

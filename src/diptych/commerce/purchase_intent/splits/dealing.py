@@ -9,20 +9,9 @@ import numpy as np
 from diptych.commerce.purchase_intent.splits.declaration import Fold
 from diptych.core.errors import DataError, UsageError
 
-__all__ = ["check_enough", "folds_of"]
-
 
 def check_enough(folds: int, there: Mapping[str, int]) -> None:
-    """See that every fold can have a purchase and a session without one.
-
-    Args:
-        folds: how many.
-        there: what every fold needs one of, in the plural, and how many there are.
-
-    Raises:
-        UsageError: fewer than two folds.
-        DataError: nothing can be trained, or not in so many folds.
-    """
+    """See that every fold can have a purchase and a session without one."""
     if folds < 2:
         raise UsageError(
             f"{folds} folds: at least two are needed", "for one division of the data: --split time"
@@ -39,6 +28,5 @@ def folds_of(fold: np.ndarray, folds: int) -> list[Fold]:
 
     Args:
         fold: (n,) the number of every session's fold.
-        folds: how many.
     """
     return [Fold(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(folds)]

@@ -9,8 +9,6 @@ import numpy as np
 
 from diptych.core.registry import Registry
 
-__all__ = ["SPLITS", "Fold", "Split", "SplitInput"]
-
 
 @dataclass(frozen=True)
 class SplitInput:

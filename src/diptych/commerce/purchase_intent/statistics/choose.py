@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, DescribeOptions, Statistic
 from diptych.core.errors import UnknownNameError, UsageError
 
-__all__ = ["JOURNEYS", "ORDER", "check_options", "choose_statistics"]
-
 ORDER = (
     "overview",
     "session-length",
@@ -32,12 +30,7 @@ JOURNEYS: Mapping[str, str] = {
 
 
 def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
-    """The statistics of these names, each once, in the order of :data:`ORDER`; all when none are named.
-
-    Raises:
-        UnknownNameError: a name that none has.
-        UsageError: an empty list of names.
-    """
+    """The statistics of these names, each once, in the order of :data:`ORDER`; all when none are named."""
     wanted = STATISTICS.names() if names is None else [STATISTICS.get(name).name for name in names]
     if not wanted:
         raise UsageError("no statistic was asked for", f"for example {', '.join(ORDER[:2])}")
@@ -49,12 +42,7 @@ def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
 
 
 def check_options(options: DescribeOptions) -> None:
-    """See that they can be.
-
-    Raises:
-        UnknownNameError: no such journey.
-        UsageError: a number out of its range.
-    """
+    """See that they can be."""
     if options.journey not in JOURNEYS:
         raise UnknownNameError("journey", options.journey, JOURNEYS)
     if options.ddof not in (0, 1):

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["ALL", "CALLED_ALL", "CLASSES", "INTERVAL", "apart_from_all", "sorted_with_all"]
-
 ALL = "all"
 """In the place of a device: all of them together."""
 

@@ -15,8 +15,6 @@ from diptych.core.registry import Registry
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["STATISTICS", "DescribeOptions", "Finish", "Row", "Statistic", "Tables"]
-
 Row = dict[str, Any]
 """One row of a result, JSON-able."""
 

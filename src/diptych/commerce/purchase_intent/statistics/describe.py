@@ -15,8 +15,6 @@ from diptych.commerce.purchase_intent.statistics.declaration import DescribeOpti
 from diptych.commerce.purchase_intent.statistics.description import Description
 from diptych.core.progress import track
 
-__all__ = ["describe"]
-
 
 def describe(
     tables: SessionTables,
@@ -25,19 +23,7 @@ def describe(
     options: DescribeOptions | None = None,
     names: Iterable[str] | None = None,
 ) -> Description:
-    """Count on the engine, and compute shares, intervals and rates from the counts.
-
-    Args:
-        tables: of sessions.
-        engine: DuckDB when not given. Engines do not differ in what they count.
-        options: how.
-        names: of statistics; all when not given.
-
-    Raises:
-        UnknownNameError: no such statistic or journey.
-        UsageError: an option out of its range.
-        DataError: the tables are damaged.
-    """
+    """Count on the engine, and compute shares, intervals and rates from the counts."""
     options = options or DescribeOptions()
     check_options(options)
     chosen = choose_statistics(names)

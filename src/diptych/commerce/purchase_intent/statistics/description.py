@@ -22,8 +22,6 @@ from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, 
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, read_json, write_json, write_text
 
-__all__ = ["MARKER", "TABLES", "Description"]
-
 MARKER = "description.json"
 TABLES = "tables"
 _FORMAT = 1
@@ -48,11 +46,7 @@ class Description:
         return str(self.about["log"])
 
     def rows(self, name: str) -> list[Row]:
-        """The rows of one statistic.
-
-        Raises:
-            UnknownNameError: it was not asked for, or there is none of that name.
-        """
+        """The rows of one statistic."""
         if name not in self.tables:
             raise UnknownNameError("statistic of this description", name, self.tables)
         return list(self.tables[name])
@@ -69,12 +63,7 @@ class Description:
         )
 
     def save(self, folder: Path | str) -> None:
-        """Write it; an older description there is replaced when the new one is whole.
-
-        Raises:
-            UsageError: the folder holds other things.
-            StorageError: the write failed.
-        """
+        """Write it; an older description there is replaced when the new one is whole."""
         with atomic_folder(folder, MARKER) as inside:
             (inside / TABLES).mkdir()
             for name, rows in self.tables.items():
@@ -85,12 +74,7 @@ class Description:
 
     @classmethod
     def open(cls, folder: Path | str) -> Description:
-        """Read what was written.
-
-        Raises:
-            DataError: no description is there.
-            StorageError: of another version.
-        """
+        """Read what was written."""
         folder = Path(folder)
         if not (folder / MARKER).is_file():
             raise DataError(

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-__all__ = ["Interval", "mean_interval", "share", "wilson"]
-
 Interval = tuple[float | None, float | None]
 """Low and high; None where nothing can be said."""
 
@@ -21,13 +19,7 @@ def share(part: int, of: int) -> float | None:
 
 
 def wilson(part: int, of: int, confidence: float) -> Interval:
-    """The score interval of a share, which holds near 0 and 1, too (Wilson, JASA 1927).
-
-    Args:
-        part: how many of ``of`` have it.
-        of: how many there are.
-        confidence: coverage, e.g. 0.95.
-    """
+    """The score interval of a share, which holds near 0 and 1, too (Wilson, JASA 1927)."""
     if not of:
         return None, None
     z = _normal(confidence)
@@ -42,14 +34,7 @@ def wilson(part: int, of: int, confidence: float) -> Interval:
 
 
 def mean_interval(total: int, squares: int, of: int, confidence: float) -> Interval:
-    """The normal interval of a mean of counts, from their sum and that of their squares; cut at 0.
-
-    Args:
-        total: sum of values, none of which is negative: nor is their mean, whatever the formula says of few of them.
-        squares: sum of squared values.
-        of: how many there are; of fewer than two nothing can be said.
-        confidence: coverage, e.g. 0.95.
-    """
+    """The normal interval of a mean of counts, from their sum and that of their squares; cut at 0."""
     if of < 2:
         return None, None
     # In whole numbers up to here: a difference of large floats would be all rounding.

@@ -12,8 +12,6 @@ from diptych.commerce.purchase_intent.statistics.declaration import DescribeOpti
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["by_device_and_class", "counted_lengths"]
-
 
 def counted_lengths(tables: Tables, options: DescribeOptions) -> ir.Table:
     """``device``, ``purchase``, ``length`` and how many ``sessions``."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-__all__ = ["LINKS", "Link", "link"]
-
 Link = Literal["self", "strong", "one-sided", "weak", "none"]
 
 LINKS: Mapping[Link, str] = {
@@ -29,8 +27,6 @@ def link(there: float, back: float | None, *, likely: float, near_zero: float) -
 
     Args:
         there, back: probabilities of the two switches; None where the device was never left nor kept.
-        likely: a probability of at least this is high.
-        near_zero: one below is close to zero.
     """
     if back is None:
         return "none"

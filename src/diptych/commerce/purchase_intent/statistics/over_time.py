@@ -18,20 +18,9 @@ from diptych.commerce.purchase_intent.statistics.intervals import share, wilson
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["over_time"]
-
 
 def over_time(name: str, column: str, of: str, places: int, meaning: str, source: str) -> Statistic:
-    """The statistic of a column of sessions that says when they began.
-
-    Args:
-        name: of the statistic.
-        column: of its rows.
-        of: the column of sessions.
-        places: how many there are, from 0; all have a row in either class.
-        meaning: of the column.
-        source: figure of the thesis.
-    """
+    """The statistic of a column of sessions that says when they began."""
 
     def expression(tables: Tables, options: DescribeOptions) -> ir.Table:
         sessions = tables.sessions

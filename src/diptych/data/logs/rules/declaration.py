@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from diptych.core.registry import Registry
 from diptych.data.logs.cleaning import Cleaning, Period
 
-__all__ = ["RULES", "UNREADABLE_ROW", "BucketRule", "RowRule", "Rule", "asked_rules"]
-
 UNREADABLE_ROW = "unreadable row"
 """Under this rule lines are counted, too, that the database could not even hand on as rows."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DATASET", "MARKER", "PRODUCTS", "TRUTH", "VERSION"]
-
 DATASET = "product-scenes"
 """What ``dataset.json`` calls it."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.scenes.products.facets import SAID
 
-__all__ = ["ALWAYS_SHOWN", "MODALITIES", "Effects", "Telling"]
-
 MODALITIES = ("picture", "title", "attributes")
 
 ALWAYS_SHOWN = ("department", "shape", "colour", "finish")
@@ -91,12 +89,7 @@ class Effects:
         return told
 
     def check(self) -> None:
-        """See that they can be.
-
-        Raises:
-            UnknownNameError: a facet that there is not.
-            UsageError: something is no probability, or pictures do not show what they always show.
-        """
+        """See that they can be."""
         shares = {"beside": self.beside, "synonyms": self.synonyms}
         for modality in MODALITIES:
             for facet, telling in self.of(modality).items():

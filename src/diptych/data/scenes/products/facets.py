@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from diptych.data.scenes.facts import COLOURS, MATERIALS, SHAPES
 from diptych.data.scenes.words import COLOUR_WORDS, MATERIAL_WORDS, SHAPE_WORDS
 
-__all__ = ["DEPARTMENTS", "FACETS", "NOUNS", "SAID", "Department"]
-
 Words = dict[str, tuple[str, ...]]
 
 

@@ -7,25 +7,191 @@ same bytes, and a larger shop begins with the products of the smaller one.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
 from diptych.core.files import atomic_folder, cache_root, one_at_a_time, write_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import task
+from diptych.data.scenes.draw import draw_world
+from diptych.data.scenes.facts import LIGHTS
 from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
-from diptych.data.scenes.processes import available_cores
-from diptych.data.scenes.products.chunks import Chunk, Shop, make_chunks
+from diptych.data.scenes.processes import answer_lines, available_cores, in_order
 from diptych.data.scenes.products.columns import DATASET, MARKER, PRODUCTS, TRUTH, VERSION
 from diptych.data.scenes.products.effects import Effects
-from diptych.data.scenes.products.product import Shares
-from diptych.data.scenes.products.tree import LEVELS, check_levels
+from diptych.data.scenes.products.facets import DEPARTMENTS
+from diptych.data.scenes.products.product import Product, Shares, generator, product_of
+from diptych.data.scenes.products.telling import attributes_of_product, spoilt, title_of_product
+from diptych.data.scenes.products.tree import LEVELS, ShopTree, check_levels, grow
 from diptych.data.scenes.products.truth import Truth
+from diptych.data.scenes.world import SceneObject, World
 
-__all__ = ["N_PRODUCTS", "make_product_scenes"]
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+_RADII = (0.26, 0.34)
+
+
+def draw_product(told: Mapping[str, str], chance: random.Random, size: int) -> Image:
+    """Draw what a picture tells.
+
+    Args:
+        size: side of the square picture in pixels.
+
+    Returns:
+        An RGB Pillow picture, (size, size).
+    """
+    item = SceneObject(
+        told["shape"],
+        told["colour"],
+        "large",
+        told["finish"],
+        0.5 + chance.uniform(-0.1, 0.1),
+        0.5 + chance.uniform(-0.1, 0.1),
+        chance.uniform(*_RADII),
+    )
+    background = DEPARTMENTS[told["department"]].background
+    return draw_world(World((item,), background, chance.choice(LIGHTS), "neutral", "none"), chance, size)
+
+
+_PROGRAM = "from diptych.data.scenes.products.make import serve; serve()"
+
+
+@dataclass(frozen=True)
+class Shop:
+    """Everything that products are made of.
+
+    Attributes:
+        seed: of all draws.
+        levels: the least and the most levels of a category.
+        size: side of a picture in pixels.
+        skew: share of products in one category.
+        shares: parts of products that lack something, or have too much.
+        effects: what is planted.
+    """
+
+    seed: int
+    levels: tuple[int, int]
+    size: int
+    skew: float
+    shares: Shares
+    effects: Effects
+
+    @cached_property
+    def tree(self) -> ShopTree:
+        """Where products are."""
+        return grow(self.seed, self.levels).with_skew(self.skew)
+
+    @staticmethod
+    def from_dict(given: Mapping[str, Any]) -> Shop:
+        """What ``asdict`` made of one, lists for tuples."""
+        return Shop(
+            given["seed"],
+            tuple(given["levels"]),
+            given["size"],
+            given["skew"],
+            Shares(**given["shares"]),
+            Effects.from_dict(given["effects"]),
+        )
+
+    def product(self, number: int) -> Product:
+        """Product ``number``."""
+        return product_of(self.seed, number, self.tree, self.effects, self.shares)
+
+    def draw(self, product: Product, folder: Path) -> None:
+        """Write a product's picture, if it has one."""
+        if "picture" in product.told:
+            chance = generator(self.seed, product.number, "drawing")
+            picture = draw_product(product.told["picture"], chance, self.size)
+            # noise does not compress: level 1 is about as small as level 9 here, and several times faster
+            picture.save(folder / picture_file(product.number), "PNG", compress_level=1)
+
+
+def picture_file(number: int) -> str:
+    """The picture's name inside the dataset's folder; a thousand to a folder."""
+    return f"pictures/{number // 1000:03}/{number:06}.png"
+
+
+def line_of(shop: Shop, product: Product) -> dict[str, Any]:
+    """A product as ``products.jsonl`` has it."""
+    told = product.told
+    title = attributes = None
+    if "title" in told:
+        chance = generator(shop.seed, product.number, "words")
+        title = title_of_product(told["title"], chance, shop.effects.synonyms)
+    if "attributes" in told:
+        attributes = attributes_of_product(told["attributes"], generator(shop.seed, product.number, "sheet"))
+    if product.dirty:
+        title, attributes = _dirty(title, attributes or {}, shop.seed, product.number)
+    leaves = [shop.tree.leaves[product.leaf]]
+    if product.second is not None:
+        leaves.append(shop.tree.leaves[product.second])
+    return {
+        "id": f"p{product.number:06}",
+        "split": product.split,
+        "picture": picture_file(product.number) if "picture" in told else None,
+        "title": title,
+        "attributes": attributes or {},
+        "category_paths": [list(leaf.path) for leaf in leaves] if product.given else [],
+        "belongs": list(leaves[0].path),
+        "depends": list(leaves[0].values),
+        "facts": dict(product.facts),
+        "told": {modality: dict(values) for modality, values in told.items()},
+    }
+
+
+def _dirty(
+    title: str | None, attributes: Mapping[str, str], seed: int, number: int
+) -> tuple[str | None, dict[str, str]]:
+    chance = generator(seed, number, "dirt")
+    written = None if title is None else spoilt(title, chance)
+    found: dict[str, str] = {name: spoilt(value, chance) for name, value in attributes.items()}
+    if found:
+        found["note"] = chance.choice(("", " ", "<br>", "&nbsp;"))  # a name without a value
+    return written, found
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Products ``start`` to ``stop`` of a shop; ``folder`` holds the folders of their pictures."""
+
+    shop: Shop
+    start: int
+    stop: int
+    folder: str
+
+
+def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
+    """Draw the products of one chunk and give their lines."""
+    lines = []
+    for number in range(chunk.start, chunk.stop):
+        product = chunk.shop.product(number)
+        chunk.shop.draw(product, Path(chunk.folder))
+        lines.append(line_of(chunk.shop, product))
+    return lines
+
+
+def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
+    """Make chunks, in this process (``workers`` = 1) or in others, and yield their lines in order."""
+    return in_order(make_chunk, chunks, workers, _PROGRAM)
+
+
+def serve() -> None:
+    """What another process runs: a chunk per line of standard input, its lines for each."""
+    known: dict[str, Shop] = {}  # a tree is grown once
+
+    def made(given: dict[str, Any]) -> list[dict[str, Any]]:
+        shop = known.setdefault("shop", Shop.from_dict(given["shop"]))
+        return make_chunk(Chunk(shop, given["start"], given["stop"], given["folder"]))
+
+    answer_lines(made)
+
 
 N_PRODUCTS = 2000
 
@@ -99,30 +265,7 @@ def make_product_scenes(
     """Make the products of a shop with planted effects, or find those made earlier.
 
     Args:
-        folder: where to; None is the cache, under a name that stands for all parameters.
-        n_products: of ten, seven are to train on, one is to choose by and two are to report on.
-        levels: the least and the most levels of a category path, 1 to 9.
-        seed: the same seed gives the same tree and the same products.
         size: side of the square pictures, in pixels.
-        without_picture: share of products that have no picture.
-        without_title: share that have no title.
-        without_attributes: share that have no attributes.
-        without_category: share whose category is not given; where they belong is in their records all the same.
-        in_two_places: share that are in a like category of another department too.
-        skew: share of products that are in one category, before all others are sorted.
-        dirt: share whose title and attributes hold HTML, entities and strange white space.
-        effects: what is planted; None is what usually is.
-        workers: processes; None takes every available core, or this process alone for few products.
-
-    Returns:
-        The folder, whole: ``dataset.json`` (what was asked for), ``products.jsonl``, ``pictures/`` and ``truth.json``
-        (the tree, what is planted and what the products have of it, and how well the best possible observer does with
-        each set of modalities; see :mod:`diptych.data.scenes.products.truth`).
-
-    Raises:
-        UsageError: a number is out of range, or ``folder`` holds something else.
-        UnknownNameError: effects of a facet that there is not.
-        StorageError: it could not be written; nothing half-made is left under its name.
     """
     shares = Shares(without_picture, without_title, without_attributes, without_category, in_two_places, dirt)
     shop = Shop(seed, check_levels(levels), size, float(skew), shares, effects or Effects())

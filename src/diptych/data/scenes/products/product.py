@@ -15,8 +15,6 @@ from diptych.data.scenes.products.effects import MODALITIES, Effects, Telling
 from diptych.data.scenes.products.facets import DEPARTMENTS, FACETS, SAID
 from diptych.data.scenes.products.tree import ShopTree
 
-__all__ = ["SPLIT_OF_TEN", "Product", "Shares", "generator", "product_of", "second_place"]
-
 SPLIT_OF_TEN = ("train", "train", "test", "train", "train", "val", "train", "test", "train", "train")
 """The splits of products 0 to 9, of 10 to 19, and so on."""
 

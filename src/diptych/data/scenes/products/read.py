@@ -16,28 +16,11 @@ from diptych.data.products import plain_text
 from diptych.data.scenes.products.columns import DATASET, MARKER, PRODUCTS, VERSION
 from diptych.data.scenes.products.make import make_product_scenes
 
-__all__ = ["product_scenes", "read_product_scenes"]
-
 _AGAIN = "make them again with `diptych scenes --products`"
 
 
 def read_product_scenes(folder: Path | str) -> Collection:
-    """Read what :func:`make_product_scenes` made.
-
-    Args:
-        folder: with its ``dataset.json``.
-
-    Returns:
-        A Collection of products with splits train, val and test. Captions are titles; a product without one has
-        no caption. ``records[i]`` holds ``title`` (plain text, ``""`` where there is none), ``attributes`` as the
-        shop has them, ``category_paths`` (none where a product's category is not given), ``product``, and the truth:
-        ``belongs``, the path that it belongs to, ``depends``, the facets that this depends on, ``facts``, facet →
-        value, and ``told``, modality → facet → value.
-
-    Raises:
-        StorageError: there is no ``dataset.json``, or it is not JSON.
-        DataError: it holds no product scenes, those of another version, fewer than it says, or lines that are none.
-    """
+    """Read what :func:`make_product_scenes` made."""
     folder = Path(folder)
     header = read_json(folder / MARKER)
     if not isinstance(header, dict) or header.get("dataset") != DATASET:
@@ -85,10 +68,7 @@ def _record(line: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def _lines(path: Path, expected: int) -> list[dict[str, Any]]:
-    """
-    Raises:
-        DataError: the file is missing, cut, or not JSON.
-    """
+    """"""
     lines: list[dict[str, Any]] = []
     try:
         with open(path, encoding="utf-8") as file:

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 from diptych.data.scenes.products.facets import SAID
 
-__all__ = ["BRANDS", "attributes_of_product", "spoilt", "title_of_product"]
-
 BRANDS = (
     "Acme", "Borealis", "Castor & Sons", "Dovetail", "Everyday Basics", "Fjordline", "Granny's", "Hinterland",
     "Ixo", "Jumpstart", "Kestrel", "Lumen Works", "Mapleton", "Northgate", "Old Mill", "Pebble", "Quill",
@@ -33,13 +31,7 @@ _LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 
 
 def title_of_product(told: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
-    """One line of plain text.
-
-    Args:
-        told: facet → value, as titles tell them.
-        chance: the product's own generator of everything that tells nothing.
-        synonyms: probability of a word other than the category's.
-    """
+    """One line of plain text."""
     words = []
     for facet in _ORDER:
         if facet in told:

@@ -16,8 +16,6 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.data.scenes.products.facets import DEPARTMENTS, FACETS, SAID
 
-__all__ = ["FREE", "LEVELS", "Leaf", "ShopTree", "check_levels", "grow"]
-
 LEVELS = (2, 9)
 
 FREE = -1
@@ -93,11 +91,7 @@ class ShopTree:
 
 
 def check_levels(levels: Sequence[int]) -> tuple[int, int]:
-    """The least and the most levels of a category.
-
-    Raises:
-        UsageError: not two numbers from 1 to 9, the smaller first.
-    """
+    """The least and the most levels of a category."""
     both = tuple(int(level) for level in levels)
     if len(both) != 2 or not 1 <= both[0] <= both[1] <= len(FACETS):
         raise UsageError(

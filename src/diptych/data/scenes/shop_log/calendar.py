@@ -10,8 +10,6 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.data.logs.schema import SECOND
 
-__all__ = ["DAY", "FIRST_DAY", "HOUR", "Calendar"]
-
 FIRST_DAY = date(2019, 10, 1)
 """As in thesis section 6.3: October 2019, on whose 27th clocks are set back in Europe."""
 
@@ -24,15 +22,7 @@ _AFTER = 5
 
 
 class Calendar:
-    """Conversions between local and universal time in microseconds, vectorised.
-
-    Args:
-        zone: an IANA name.
-        days: how many, from :data:`FIRST_DAY` on.
-
-    Raises:
-        UsageError: nobody knows the zone.
-    """
+    """Conversions between local and universal time in microseconds, vectorised."""
 
     def __init__(self, zone: str, days: int) -> None:
         try:

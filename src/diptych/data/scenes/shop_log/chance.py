@@ -8,8 +8,6 @@ import numpy as np
 
 from diptych.core.draws import draw_uniform
 
-__all__ = ["SESSION_KEYS", "Draw", "choose", "cumulated", "geometric", "session_draw", "visitor_draw"]
-
 SESSION_KEYS = 4096
 """Sessions that a visitor may have at most: a session's key is visitor × this + its number."""
 
@@ -71,8 +69,6 @@ def choose(flat: np.ndarray, columns: int, uniform: np.ndarray, rows: np.ndarray
     """(n,) int64: for each of n draws a column, by the distribution in its row.
 
     Args:
-        flat: of :func:`cumulated`.
-        columns: of each row.
         uniform: (n,) draws in [0, 1).
         rows: (n,) which distribution, or one for all.
     """

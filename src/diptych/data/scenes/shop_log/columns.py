@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = [
-    "ACTIONS",
-    "COUNTRIES",
-    "DATASET",
-    "DEVICES",
-    "MARKER",
-    "MOST_EVENTS",
-    "ORACLE",
-    "RAW_COLUMNS",
-    "TRUTH",
-    "VERSION",
-    "event_files",
-]
-
 DATASET = "shop-log"
 """What ``dataset.json`` calls it."""
 

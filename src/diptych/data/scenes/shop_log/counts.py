@@ -15,8 +15,6 @@ from diptych.data.scenes.shop_log.queries import STYLES
 from diptych.data.scenes.shop_log.sessions import NEVER
 from diptych.data.scenes.shop_log.visits import Visits
 
-__all__ = ["Counts"]
-
 _DEVICES, _CHANNELS = len(THESIS_DEVICES), len(THESIS_CHANNELS)
 
 

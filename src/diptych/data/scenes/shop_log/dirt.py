@@ -14,8 +14,6 @@ from diptych.data.scenes.shop_log.effects import PAGE_TYPES
 from diptych.data.scenes.shop_log.events import NOTHING, Events
 from diptych.data.scenes.shop_log.world import World
 
-__all__ = ["BOT_DEVICES", "BOT_EVENTS", "OTHER_COUNTRIES", "RULES", "UNREADABLE", "busy_bot", "spoil"]
-
 RULES = ("duplicate", "no client", "unreadable time", "country", "device", "too many events")
 """What the rows of a dirty log are dropped by."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from diptych.core.errors import UsageError
 from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 
-__all__ = ["CLASSES", "CONFIRMATION", "PAGE_TYPES", "Chain", "DeviceSet", "Effects", "Pages"]
-
 CLASSES = ("other", "purchase")
 """Sessions without and with a purchase; as numbers 0 and 1."""
 
@@ -175,20 +173,12 @@ def _rows_of(name: str, chain: Chain) -> list[tuple[str, Sequence[float]]]:
 
 
 def _check_names(name: str, given: Mapping[str, Any], names: Sequence[str]) -> None:
-    """See that each of ``names`` has a value, and no other.
-
-    Raises:
-        UsageError: not so.
-    """
+    """See that each of ``names`` has a value, and no other."""
     if set(given) != set(names):
         raise UsageError(f"{name} has {', '.join(sorted(given))}", f"name each of {', '.join(names)}")
 
 
 def _check_shares(name: str, values: Sequence[float]) -> None:
-    """See that these are shares of a whole.
-
-    Raises:
-        UsageError: they are not.
-    """
+    """See that these are shares of a whole."""
     if min(values) < 0 or abs(sum(values) - 1) > _EVEN:
         raise UsageError(f"{name} is no distribution: {list(values)}", "give shares that add up to 1")

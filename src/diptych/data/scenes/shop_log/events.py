@@ -16,8 +16,6 @@ from diptych.data.scenes.shop_log.sessions import RECOGNISED
 from diptych.data.scenes.shop_log.visits import Visits, moment_inside
 from diptych.data.scenes.shop_log.world import TYPES, World
 
-__all__ = ["NOTHING", "PAGES", "Events", "cookie_of", "events_of"]
-
 NOTHING = -1
 """In any column: no value."""
 

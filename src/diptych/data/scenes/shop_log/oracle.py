@@ -35,8 +35,6 @@ from diptych.data.scenes.shop_log.world import LONGEST_GAP, START, World, logist
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BUFFER", "LAST_STEP", "NODES", "Foresight", "chance_with_history", "foresight", "oracle_table"]
-
 LAST_STEP = 10
 BUFFER = 2
 """As thesis section 6.5.1: pages that a session has after the last step, and before the confirmation."""

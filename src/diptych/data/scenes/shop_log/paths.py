@@ -14,8 +14,6 @@ from diptych.data.scenes.shop_log.rows import Rows
 from diptych.data.scenes.shop_log.sessions import Sessions, in_turn
 from diptych.data.scenes.shop_log.world import FORCED, LEAST_DWELL, LONGEST_GAP, START, TYPES, World
 
-__all__ = ["ITEMS", "NO_QUERY", "QUERY_AHEAD", "Paths", "draw_paths"]
-
 QUERY_AHEAD = SECOND // 4
 """How long before its page of results a query is submitted."""
 

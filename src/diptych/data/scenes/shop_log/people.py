@@ -11,8 +11,6 @@ from diptych.data.scenes.shop_log.columns import COUNTRIES
 from diptych.data.scenes.shop_log.rows import Rows
 from diptych.data.scenes.shop_log.world import World
 
-__all__ = ["MONTH", "People", "draw_people"]
-
 MONTH = 28
 """Days that a mean number of sessions is of."""
 

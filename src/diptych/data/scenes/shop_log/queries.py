@@ -6,8 +6,6 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["STYLES", "query_shares", "query_texts", "typed_texts"]
-
 _KINDS = (
     "red", "blue", "green", "black", "white", "small", "large", "cheap", "wireless", "wooden", "garden",
     "children's", "winter", "summer", "second-hand", "folding", "electric", "café", "müsli", "travel",

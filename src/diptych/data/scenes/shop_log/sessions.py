@@ -12,8 +12,6 @@ from diptych.data.scenes.shop_log.people import People
 from diptych.data.scenes.shop_log.rows import Rows
 from diptych.data.scenes.shop_log.world import NO_DEVICE, World
 
-__all__ = ["NEVER", "RECOGNISED", "Sessions", "draw_sessions", "in_turn"]
-
 RECOGNISED = 1
 """The page at which a customer is known who is recognised on arrival."""
 

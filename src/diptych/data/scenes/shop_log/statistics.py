@@ -14,8 +14,6 @@ import numpy as np
 from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.shop_log.counts import Counts
 
-__all__ = ["STATISTICS", "Row", "bought_before", "statistics_of"]
-
 Row = dict[str, Any]
 
 ALL = "all"

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from diptych.data.scenes.shop_log.effects import Chain, DeviceSet, Effects, Pages
 
-__all__ = ["DEFAULT"]
-
 
 def _pages(short: float, long: float, tail: float, short_buyers: float, long_buyers: float) -> Pages:
     return Pages(

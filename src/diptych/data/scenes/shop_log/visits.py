@@ -12,8 +12,6 @@ from diptych.data.scenes.shop_log.people import People, draw_people
 from diptych.data.scenes.shop_log.sessions import Sessions, draw_sessions
 from diptych.data.scenes.shop_log.world import LONGEST_GAP, World
 
-__all__ = ["Visits", "moment_inside", "visits_of"]
-
 
 @dataclass(frozen=True)
 class Visits:

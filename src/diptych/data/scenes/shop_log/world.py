@@ -13,18 +13,6 @@ from diptych.data.scenes.shop_log.chance import cumulated
 from diptych.data.scenes.shop_log.effects import PAGE_TYPES, Chain, Effects
 from diptych.data.scenes.shop_log.queries import query_shares
 
-__all__ = [
-    "FORCED",
-    "LEAST_DWELL",
-    "LONGEST_GAP",
-    "MOST_PAGES",
-    "NO_DEVICE",
-    "START",
-    "TYPES",
-    "World",
-    "logistic",
-]
-
 START = TYPES = len(PAGE_TYPES)
 """In a chain the row of what goes before the first page; also the number of page types in it."""
 

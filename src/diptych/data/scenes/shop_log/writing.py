@@ -14,8 +14,6 @@ from diptych.data.scenes.shop_log.raw import WORK
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "CsvFile", "ParquetFiles"]
-
 FORMATS = ("csv", "parquet")
 
 _ROWS = 2_000_000
@@ -48,11 +46,7 @@ class _Files:
 
 
 class CsvFile(_Files):
-    """A compressed CSV file with a header; the same rows are the same bytes.
-
-    Args:
-        path: of the file.
-    """
+    """A compressed CSV file with a header; the same rows are the same bytes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -71,11 +65,7 @@ class CsvFile(_Files):
 
 
 class ParquetFiles(_Files):
-    """Parquet files, a row group for every table.
-
-    Args:
-        pattern: of the path; a ``*`` in its name stands for the file's number, without one there is one file.
-    """
+    """Parquet files, a row group for every table."""
 
     def __init__(self, pattern: Path) -> None:
         super().__init__()

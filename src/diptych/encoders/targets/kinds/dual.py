@@ -20,19 +20,9 @@ from diptych.encoders.family import rooted
 from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
 from diptych.encoders.targets.options import TargetOptions
 
-__all__ = ["DualTexts"]
-
 
 class DualTexts(TargetModel):
-    """The text side of a dual encoder.
-
-    Args:
-        encoder: makes the rows.
-        source: where it is from, as :meth:`DualEncoder.load` takes it.
-
-    Raises:
-        UsageError: its rows are not compared by the cosine.
-    """
+    """The text side of a dual encoder."""
 
     kind: ClassVar[str] = "dual"
 

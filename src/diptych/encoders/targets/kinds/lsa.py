@@ -37,8 +37,6 @@ from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
 from diptych.encoders.targets.options import TargetOptions
 from diptych.encoders.tensors import load_tensors, save_tensors
 
-__all__ = ["LatentSemanticAnalysis"]
-
 Tokens = Literal["captions", "titles"]
 
 _SEED = 0
@@ -50,10 +48,8 @@ class LatentSemanticAnalysis(TargetModel):
     """TF-IDF and a projection; make one with :meth:`learn`.
 
     Args:
-        vocabulary: the words.
         inverse_frequencies: (words,) float32, each word's weight.
         components: (words, width) float32, orthonormal columns.
-        about: what is worth knowing of how it was learned.
     """
 
     kind: ClassVar[str] = "lsa"
@@ -76,19 +72,7 @@ class LatentSemanticAnalysis(TargetModel):
     def learn(
         cls, captions: Sequence[str], width: int, *, or_less: bool = False, tokens: Tokens = "captions"
     ) -> LatentSemanticAnalysis:
-        """From captions; the same captions give the same bits on the same kind of machine.
-
-        Args:
-            captions: what is learned from.
-            width: length of a row.
-            or_less: take the width that the captions give where that is less, and say so in :meth:`describe`.
-            tokens: what counts as a word: as in ``captions``, or as in products' ``titles``, plurals folded.
-
-        Raises:
-            MissingExtraError: scikit-learn is not installed.
-            DataError: there is no word in the captions.
-            UsageError: a width that the captions do not have.
-        """
+        """From captions; the same captions give the same bits on the same kind of machine."""
         text = require("sklearn.feature_extraction.text", "targets", "learning LSA targets")
         decomposition = require("sklearn.decomposition", "targets", "learning LSA targets")
         threads = require("threadpoolctl", "targets", "learning LSA targets")

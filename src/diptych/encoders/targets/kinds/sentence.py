@@ -23,11 +23,9 @@ from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
-from diptych.encoders.huggingface import NO_EFFECT, quiet
+from diptych.encoders.huggingface_files import NO_EFFECT, quiet
 from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
 from diptych.encoders.targets.options import TargetOptions
-
-__all__ = ["SentenceEncoder"]
 
 _EXTRA = ("targets", "making targets with a sentence encoder")
 _OTHER_FORMATS = ("onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf")
@@ -37,9 +35,6 @@ class SentenceEncoder(TargetModel):
     """A sentence-transformers model; open one with :meth:`load`.
 
     Args:
-        model: a ``SentenceTransformer``.
-        source: the folder or name it is from.
-        unused: weights that its files lack and no row depends on; they are random.
         precision: ``float32``, or ``bfloat16`` arithmetic where PyTorch's autocast takes it.
     """
 
@@ -56,14 +51,7 @@ class SentenceEncoder(TargetModel):
         """From a folder, or by name from the hub or its cache.
 
         Args:
-            source: the folder or name; a name without owner is one of ``sentence-transformers``.
             precision: ``float32`` or ``bfloat16``.
-            device: where it computes; the first GPU when there is one and nothing is said.
-
-        Raises:
-            MissingExtraError: sentence-transformers is not installed.
-            UsageError: no folder of that name, and the hub does not give it.
-            StorageError: files are missing or damaged.
         """
         library = require("sentence_transformers", *_EXTRA)
         given = Path(source).expanduser()
@@ -138,11 +126,7 @@ class SentenceEncoder(TargetModel):
 
 
 def _from_hub(name: str) -> Path:
-    """The folder of the hub's cache that holds the model, filled when it can be.
-
-    Raises:
-        UsageError: the hub cannot be reached or does not know the name, and the cache has nothing.
-    """
+    """The folder of the hub's cache that holds the model, filled when it can be."""
     hub = require("huggingface_hub", *_EXTRA)
     # Errors of the client's HTTP library pass through it; its own error class inherits from their root.
     unreachable = (*LOADING_ERRORS, *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__)
@@ -155,11 +139,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
-    """Names of weights that the files lack, when no row depends on them.
-
-    Raises:
-        StorageError: the files lack others.
-    """
+    """Names of weights that the files lack, when no row depends on them."""
     inner = getattr(model[0], "auto_model", None)
     if inner is None:
         return frozenset()

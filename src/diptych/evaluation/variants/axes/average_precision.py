@@ -10,8 +10,6 @@ from diptych.evaluation.printed.target import cell_parts
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Renaming, Settings, Step
 
-__all__ = ["AVERAGE_PRECISION"]
-
 _PLAIN = re.compile(r"mAP@([0-9]+)")
 
 

@@ -13,8 +13,6 @@ from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Keep, Settings, Step
 
-__all__ = ["CAPTIONS", "RANDOM_SEEDS", "place_within_image"]
-
 RANDOM_SEEDS = (0, 1, 2)
 """Seeds of the random captions: several, so that one that fits by luck can be told."""
 

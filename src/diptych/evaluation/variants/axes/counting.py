@@ -13,8 +13,6 @@ from diptych.evaluation.variants.axes.captions import place_within_image
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Counting, Relevance, Settings, Step
 
-__all__ = ["COUNTING"]
-
 
 def _hits(groups: TieGroups, cutoff: int) -> np.ndarray:
     """(n_queries,) expected positives among the first ``cutoff``."""

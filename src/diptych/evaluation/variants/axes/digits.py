@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 
-__all__ = ["DIGITS"]
-
 
 def _choices(inputs: Inputs) -> Sequence[Choice]:
     return [

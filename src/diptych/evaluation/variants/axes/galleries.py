@@ -9,8 +9,6 @@ from functools import partial
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Settings
 
-__all__ = ["GALLERIES"]
-
 _THOUSAND = 1_000
 _FOLDS = 5
 _LEAST = 50  # images of a fold, below which nobody would cut

@@ -10,8 +10,6 @@ from diptych.evaluation.printed.target import cell_parts
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Depth, Settings
 
-__all__ = ["DEPTHS", "K_TEST"]
-
 DEPTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256)
 """Numbers of candidates that are tried, as far as there are so many."""
 

@@ -9,8 +9,6 @@ from functools import partial
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Settings
 
-__all__ = ["SOURCE"]
-
 
 def _from(settings: Settings, label: str) -> Settings:
     return replace(settings, source=label)

@@ -9,8 +9,6 @@ from functools import partial
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Settings
 
-__all__ = ["TIES"]
-
 _WORDS = {
     "compat": "of equal scores later gallery rows come first",
     "pessimistic": "of equal scores the negatives come first",

@@ -14,8 +14,6 @@ from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.encoders.targets import TargetModel
 
-__all__ = ["PICTURES", "NoOptions", "PictureEncoder", "PictureKind", "Precision", "make_picture_encoder"]
-
 Precision = Literal["float32", "bfloat16"]
 
 _OTHERWISE = "dual"
@@ -50,19 +48,11 @@ class PictureEncoder(ABC):
 
     @abstractmethod
     def prepared(self, item: Any, name: str) -> Any:
-        """What can be done to one picture before the network; called from several threads at once.
-
-        Raises:
-            ImageError: the item is no picture that it takes; the message has ``name``.
-        """
+        """What can be done to one picture before the network; called from several threads at once."""
 
     @abstractmethod
     def encode(self, prepared: Sequence[Any], names: Sequence[str]) -> np.ndarray:
-        """(n, width) float32 unit rows of what :meth:`prepared` gave.
-
-        Raises:
-            NumericalError: a row is not finite; the message names it.
-        """
+        """(n, width) float32 unit rows of what :meth:`prepared` gave."""
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
@@ -110,17 +100,7 @@ PICTURES: Registry[PictureKind] = Registry(
 def make_picture_encoder(
     source: str, options: Mapping[str, Any] | None = None, precision: Precision = "float32"
 ) -> PictureEncoder:
-    """The encoder that a source asks for: ``grid``, ``backbone:NAME``, or whatever ``DualEncoder.load`` takes.
-
-    Args:
-        source: which.
-        options: of its kind.
-        precision: of its arithmetic, where it has a network of its own.
-
-    Raises:
-        UsageError: an option that the kind does not have, or that cannot be read; a source that is not known.
-        StorageError, MismatchError: weights are missing, damaged or of another network.
-    """
+    """The encoder that a source asks for: ``grid``, ``backbone:NAME``, or whatever ``DualEncoder.load`` takes."""
     name, _, rest = source.partition(":")
     known = name in PICTURES.names() and name != _OTHERWISE
     kind = PICTURES.get(name if known else _OTHERWISE)

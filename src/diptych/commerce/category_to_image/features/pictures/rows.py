@@ -22,8 +22,6 @@ from diptych.data.contents import NO_PICTURE
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.keyed_rows import keyed_rows, let_go, text_keys
 
-__all__ = ["Missing", "PictureRows", "picture_rows"]
-
 logger = logging.getLogger(__name__)
 
 Missing = Literal["error", "none"]
@@ -55,21 +53,7 @@ class PictureRows:
 def picture_rows(
     encoder: PictureEncoder, catalogue: Catalogue, root: Path, missing: Missing = "error"
 ) -> PictureRows:
-    """Rows of every product's picture.
-
-    Args:
-        encoder: makes those that are not there yet.
-        catalogue: the products.
-        root: folder of stores.
-        missing: ``error``, or ``none``: a product without a picture, or with one that cannot be read, has a row of
-            zeros and is counted. (A picture whose own row would be zeros says nothing, and counts as unreadable.)
-
-    Raises:
-        ImageError: a product has no picture, or one that cannot be read; the message has its id.
-        MismatchError: an encoder of pictures and a catalogue of region features, or the other way round.
-        NumericalError: a row is not finite; the message has the product's id.
-        StorageError: a file of the store is damaged, or the disk is full.
-    """
+    """Rows of every product's picture."""
     collection = catalogue.collection
     if encoder.takes != collection.holds:
         raise MismatchError(

@@ -10,8 +10,6 @@ from diptych.commerce.purchase_intent.features.fitted import fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
 
-__all__ = ["ShiftChange", "compare_step"]
-
 _NOT_THERE = "(population)"
 _SETTING = "(setting)"
 
@@ -43,9 +41,6 @@ def compare_step(
     """What differs at a step.
 
     Args:
-        table: the features themselves.
-        again: those of the altered log.
-        step: pages that are open.
         rows: (m,) of ``table``.
         altered_ids: (m,) what their sessions are called in ``again``.
     """

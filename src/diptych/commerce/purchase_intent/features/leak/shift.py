@@ -7,7 +7,8 @@ and the same features as the log itself. A value that differs was looked up in t
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,22 +16,235 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.leak.altered import Point, Worlds
-from diptych.commerce.purchase_intent.features.leak.altered_log import largest_event_id, write_altered_log
 from diptych.commerce.purchase_intent.features.leak.comparison import ShiftChange, compare_step
-from diptych.commerce.purchase_intent.features.leak.gathered import gather
 from diptych.commerce.purchase_intent.features.make import FeatureOptions, make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER, SessionOptions
-from diptych.core.draws import draw_uniform
+from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import MismatchError, UsageError
-from diptych.data.logs.log import Log
-from diptych.data.logs.schema import SECOND
+from diptych.core.extras import require
+from diptych.core.files import write_json
+from diptych.core.fingerprint import fingerprint
+from diptych.data.logs.log import EVENTS, MARKER, Log
+from diptych.data.logs.schema import COLUMNS, SECOND
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.engine import Engine
 
-__all__ = ["ShiftFinding", "shift_test"]
+
+# A session as if nothing were known of what comes after a page: events for the shift test.
+#
+# For a session and a step there is a world of its own: everything that happened up to the page of the step, to the
+# session and to its visitor on all clients; and after that nothing but another end of the session, of other page
+# types, times, device and visitor. What decides whether one may predict on the session stays: it goes on for long
+# enough, and something is bought or not, as it was, behind the last page. Clients, visitors and events have names
+# of their own in every world, so that all worlds together are one log.
+
+Event = dict[str, Any]
+
+_TYPES = ("home", "product", "basket", "checkout", "confirmation", "something new")
+_LONGER = 5
+"""Pages that the other end has more than are needed, at most."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A session at a step.
+
+    Attributes:
+        session_id: of the session.
+        step: pages that are open.
+        bought: whether something is bought in it.
+    """
+
+    session_id: int
+    step: int
+    bought: bool
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """How worlds are made and told apart.
+
+    Attributes:
+        ids: event ids per world: event 3 of the log is event 3 + number · ids of a world; those of the log are below
+            half of it.
+        least_pages: that a session has to have in the end.
+        gap_us: microseconds that a session may be idle.
+        strangers: whether an end may bring a visitor where none is known; not where it would begin a session.
+        seed: of all ends.
+    """
+
+    ids: int
+    least_pages: int
+    gap_us: int
+    strangers: bool
+    seed: int
+
+    def events(
+        self, number: int, point: Point, session: Sequence[Event], others: Sequence[Event]
+    ) -> list[Event]:
+        """What is known of a point, and another end."""
+        known = _known(session, point.step)
+        moment = _moment(known[-1])
+        kept = [*known, *(event for event in others if _moment(event) <= moment)]
+        end = self._other_end(point, known)
+        first = self.ids * number
+        behind = first + self.ids // 2
+        return [
+            *(_renamed(event, number) | {"event_id": first + event["event_id"]} for event in kept),
+            *(_renamed(event, number) | {"event_id": behind + place} for place, event in enumerate(end)),
+        ]
+
+    def _other_end(self, point: Point, known: Sequence[Event]) -> list[Event]:
+        draws = Draws(self.seed, "another end", point.session_id, point.step)
+        last = known[-1]
+        needed = self.least_pages - sum(event["action"] == "page" for event in known)
+        visitor = next((event["visitor_id"] for event in reversed(known) if event["visitor_id"]), None)
+        events: list[Event] = []
+        t_us = last["t_us"]
+        for _ in range(max(1, needed) + draws.below(_LONGER + 1)):
+            t_us += 1 + int(draws.uniform() * min(self.gap_us - 1, 600_000_000))
+            if visitor is None and self.strangers and draws.uniform() < 0.3:
+                visitor = "somebody else"
+            events.append(
+                {
+                    **dict.fromkeys(column.name for column in COLUMNS),
+                    **{name: last[name] for name in _OF_THE_SESSION},
+                    "visitor_id": visitor,
+                    "t_us": t_us,
+                    "device": draws.choice(("pc", "tablet", "tv")),
+                    "channel": draws.choice(("paid", "other")),
+                    "action": "page",
+                    "page_type": draws.choice(_TYPES),
+                    "is_purchase": False,
+                }
+            )
+        if point.bought:
+            events.append({**events[-1], "t_us": t_us + 1, "action": "purchase", "is_purchase": True})
+        return events
+
+
+_OF_THE_SESSION = ("client_id", "given_session", "local_day", "local_hour", "local_dow")
+
+
+def _moment(event: Mapping[str, Any]) -> tuple[int, int]:
+    return event["t_us"], event["event_id"]
+
+
+def _known(session: Sequence[Event], step: int) -> list[Event]:
+    """The events up to the step's page. At step 0 up to the first page, of which everything but its type is known
+    when it is asked for: by whom, on what and when."""
+    pages = [place for place, event in enumerate(session) if event["action"] == "page"]
+    known = [dict(event) for event in session[: pages[max(1, step) - 1] + 1]]
+    if step == 0:
+        known[-1]["page_type"] = "something else"
+    return known
+
+
+def _renamed(event: Event, number: int) -> Event:
+    names = ("client_id", "visitor_id", "given_session")
+    return {**event, **{name: event[name] and f"{number}:{event[name]}" for name in names}}
+
+
+class Gathered:
+    """Events of sessions, and of their visitors outside them."""
+
+    def __init__(self, sessions: Mapping[int, Mapping[str, Any]], events: Iterable[Event], by: str) -> None:
+        self._sessions, self._by = sessions, by
+        self._of_client: dict[str, list[Event]] = defaultdict(list)
+        self._clients: dict[str, set[str]] = defaultdict(set)
+        self._first: dict[int, Event] = {}
+        for event in sorted(events, key=lambda one: (one["t_us"], one["event_id"])):
+            self._of_client[event["client_id"]].append(event)
+            if event["visitor_id"] is not None:
+                self._clients[event["visitor_id"]].add(event["client_id"])
+            if event["event_id"] in sessions:
+                self._first[event["event_id"]] = event
+
+    def size(self, session_id: int) -> int:
+        """How many events a session's visitor has on all clients, or its client where nobody is known."""
+        return sum(len(self._of_client[client]) for client in self._clients_of(session_id))
+
+    def session(self, session_id: int) -> list[Event]:
+        """The events of a session in order."""
+        return [event for event in self._all(session_id) if self._is_in(session_id, event)]
+
+    def others(self, session_id: int) -> list[Event]:
+        """All other events of its clients."""
+        return [event for event in self._all(session_id) if not self._is_in(session_id, event)]
+
+    def _clients_of(self, session_id: int) -> list[str]:
+        row = self._sessions[session_id]
+        return sorted({row["client_id"], *self._clients.get(row["visitor_id"], ())})
+
+    def _all(self, session_id: int) -> list[Event]:
+        events = [event for client in self._clients_of(session_id) for event in self._of_client[client]]
+        return sorted(events, key=lambda one: (one["t_us"], one["event_id"]))
+
+    def _is_in(self, session_id: int, event: Event) -> bool:
+        row = self._sessions[session_id]
+        if self._key(event) != self._key(self._first[session_id]):
+            return False
+        return bool(row["start_us"] <= event["t_us"] <= row["end_us"])
+
+    def _key(self, event: Event) -> Any:
+        if self._by == "visitor" and event["visitor_id"] is not None:
+            return "visitor", event["visitor_id"]
+        if self._by == "given" and event["given_session"] is not None:
+            return "given", event["given_session"]
+        return "client", event["client_id"]
+
+
+def gather(log: Log, files: Sequence[Path], session_ids: Iterable[int], by: str) -> Gathered:
+    """Read what belongs to some sessions; two passes over the log's narrow columns, and one over its rows."""
+    pa, dataset = (require(name, "commerce", "a shift test") for name in ("pyarrow", "pyarrow.dataset"))
+    columns = ["session_id", "client_id", "visitor_id", "start_us", "end_us"]
+    wanted = dataset.field("session_id").isin(pa.array(list(session_ids), pa.int64()))
+    rows = dataset.dataset(list(map(str, files))).to_table(columns=columns, filter=wanted)
+    sessions = {row["session_id"]: row for row in rows.to_pylist()}
+    events = dataset.dataset(list(map(str, log.buckets)), partitioning=None)
+    visitors = pa.array(sorted({row["visitor_id"] for row in sessions.values()} - {None}), pa.string())
+    seen = events.to_table(columns=["client_id"], filter=dataset.field("visitor_id").isin(visitors))
+    clients = {row["client_id"] for row in sessions.values()} | set(seen.column(0).unique().to_pylist())
+    of_them = dataset.field("client_id").isin(pa.array(sorted(clients), pa.string()))
+    return Gathered(sessions, events.to_table(filter=of_them).to_pylist(), by)
+
+
+_PURPOSE = "a shift test"
+
+
+def largest_event_id(log: Log) -> int:
+    """0 where there is no event."""
+    dataset, compute = (require(f"pyarrow.{name}", "commerce", _PURPOSE) for name in ("dataset", "compute"))
+    events = dataset.dataset(list(map(str, log.buckets)), partitioning=None)
+    largest = (compute.max(batch.column(0)).as_py() for batch in events.to_batches(columns=["event_id"]))
+    return max((one for one in largest if one is not None), default=0)
+
+
+def write_altered_log(
+    folder: Path, log: Log, since_us: int, points: Sequence[Point], gathered: Gathered, worlds: Worlds
+) -> Log:
+    """Write all worlds, numbered from 1 on as the points are."""
+    events: list[Event] = []
+    for number, point in enumerate(points, start=1):
+        session = gathered.session(point.session_id)
+        if not events:
+            nobody = {"client_id": "first", "given_session": "first", "visitor_id": None}
+            events.append({**session[0], **nobody, "event_id": 0, "t_us": since_us})
+        events += worlds.events(number, point, session, gathered.others(point.session_id))
+    pa, parquet = (require(name, "commerce", _PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
+    schema = pa.schema(
+        [pa.field(one.name, pa.type_for_alias(one.type), nullable=one.nullable) for one in COLUMNS]
+    )
+    events.sort(key=lambda one: (one["client_id"], one["t_us"], one["event_id"]))
+    target = folder / EVENTS / "bucket=00"
+    target.mkdir(parents=True)
+    parquet.write_table(pa.Table.from_pylist(events, schema), target / "part.parquet")
+    about = {**log.about, "events": len(events), "buckets": 1, "fingerprint": fingerprint(events)}
+    write_json(folder / MARKER, about)
+    return Log.open(folder)
+
 
 _MOST_EVENTS = 20_000
 """Of a session's visitor; the altered log would have them once per step."""
@@ -78,22 +292,7 @@ def shift_test(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> ShiftFinding:
-    """Alter everything after a step, for a sample of sessions, and compare all features of the step.
-
-    Args:
-        log: whose sessions are looked at.
-        options: of features, where no ``features`` are given.
-        session_options: of sessions, where no ``features`` are given.
-        features: a table made of the log, whose stored values are held against the altered log's.
-        sample: sessions, half of them with a visitor where there are as many.
-        steps: pages that are open; those that the table does not have are passed over.
-        seed: of the sample and of the other ends.
-        engine: DuckDB by default.
-
-    Raises:
-        UsageError: a table of whole sessions.
-        MismatchError: the table was not made of this log.
-    """
+    """Alter everything after a step, for a sample of sessions, and compare all features of the step."""
     from diptych.commerce.purchase_intent.engine import open_engine
 
     if features is not None:

@@ -15,8 +15,6 @@ from diptych.commerce.purchase_intent.features.column_features import ColumnKind
 from diptych.core.errors import DataError
 from diptych.core.registry import Registry
 
-__all__ = ["SESSION_TABLES", "SessionTable", "open_table", "read_header", "recognise_session_table"]
-
 
 @dataclass(frozen=True)
 class SessionTable:
@@ -51,11 +49,7 @@ SESSION_TABLES: Registry[SessionTable] = Registry(
 
 @contextmanager
 def open_table(file: Path) -> Iterator[TextIO]:
-    """The text of a CSV file, packed with gzip or not.
-
-    Raises:
-        DataError: it cannot be read, or is not UTF-8.
-    """
+    """The text of a CSV file, packed with gzip or not."""
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with opened(file, "rt", encoding="utf-8-sig", newline="") as text:
@@ -65,21 +59,13 @@ def open_table(file: Path) -> Iterator[TextIO]:
 
 
 def read_header(file: Path) -> list[str]:
-    """Names of columns, in order.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Names of columns, in order."""
     with open_table(file) as text:
         return [name.strip() for name in next(csv.reader(text), [])]
 
 
 def recognise_session_table(file: Path) -> SessionTable:
-    """The format of a file, by its header.
-
-    Raises:
-        DataError: no known one.
-    """
+    """The format of a file, by its header."""
     header = read_header(file)
     for known in SESSION_TABLES:
         if known.recognises(header):

@@ -28,24 +28,12 @@ from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 
-__all__ = ["make_whole_features"]
-
 _BLOCK = 1 << 16
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
-    """Write the sessions of a known table as they are; its columns are the features.
-
-    Args:
-        file: CSV, recognised by its header.
-        folder: of the result; an older one is replaced when the new one is whole.
-        keep_leaking: whether columns stay that know the outcome.
-
-    Raises:
-        DataError: no known table, or a row that is not as its header says.
-        UsageError: the folder holds other things.
-    """
+    """Write the sessions of a known table as they are; its columns are the features."""
     file, folder = Path(file), Path(folder)
     table = recognise_session_table(file)
     columns = {

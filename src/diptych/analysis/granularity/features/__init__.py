@@ -1,1 +1,0 @@
-"""Features of granularity, found by their registry; adding one is one file here."""

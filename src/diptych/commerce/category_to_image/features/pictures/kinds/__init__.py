@@ -1,1 +1,0 @@
-"""A kind of picture encoder per file."""

@@ -1,1 +1,0 @@
-"""A kind of untrained ranker per file."""

@@ -1,1 +1,0 @@
-"""Checks, one file each."""

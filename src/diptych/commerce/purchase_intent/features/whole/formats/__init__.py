@@ -1,1 +1,0 @@
-"""Known tables of whole sessions; adding one is one file here."""

@@ -1,1 +1,0 @@
-"""One file per format of logs; each adds its declaration to ``LOG_FORMATS``."""

@@ -1,1 +1,0 @@
-"""One file per reason; each adds its declaration to ``RULES``."""

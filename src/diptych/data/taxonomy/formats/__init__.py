@@ -1,1 +1,0 @@
-"""One file per format of taxonomy files; each adds its declaration to ``TAXONOMIES``."""

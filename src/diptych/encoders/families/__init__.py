@@ -1,1 +1,0 @@
-"""Encoder families, one declaration per file; see :mod:`diptych.encoders.family`."""
