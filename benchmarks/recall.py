@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.memory import peak_mb
 from benchmarks.table import Line, interleaved, ratio
-from diptych.evaluation import GroundTruth, evaluate
+from diptych.evaluation import evaluate
+from diptych.metrics import GroundTruth
 
 __all__ = ["measure"]
 

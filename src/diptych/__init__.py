@@ -15,7 +15,7 @@ _HOMES = {
     "DiptychError": "diptych.core.errors",
     "DualEncoder": "diptych.encoders.dual_encoder",
     "Embeddings": "diptych.encoders.embeddings",
-    "GroundTruth": "diptych.evaluation",
+    "GroundTruth": "diptych.metrics",
     "Index": "diptych.index",
     "OBJECTIVES": "diptych.objectives",
     "PERTURBATIONS": "diptych.analysis.perturbations",
@@ -28,7 +28,7 @@ _HOMES = {
     "audit_run": "diptych.training.auditing",
     "compare": "diptych.evaluation",
     "evaluate": "diptych.evaluation",
-    "evaluate_encoder": "diptych.training.testing",
+    "evaluate_encoder": "diptych.evaluation.testing",
     "explore_rows": "diptych.evaluation",
     "explore_scores": "diptych.evaluation",
     "fit": "diptych.training.fit",
@@ -42,7 +42,7 @@ _HOMES = {
     "run_study": "diptych.studies",
     "siglip": "diptych.objectives",
     "smoothap": "diptych.objectives",
-    "stress": "diptych.training.stress",
+    "stress": "diptych.evaluation.stress",
     "triplet": "diptych.objectives",
 }
 
@@ -57,16 +57,17 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import Embeddings
-    from diptych.evaluation import GroundTruth, compare, evaluate, explore_rows, explore_scores
+    from diptych.evaluation import compare, evaluate, explore_rows, explore_scores
+    from diptych.evaluation.stress import stress
+    from diptych.evaluation.testing import evaluate_encoder
     from diptych.index import Index, open_index
+    from diptych.metrics import GroundTruth
     from diptych.objectives import OBJECTIVES, infonce, siglip, smoothap, triplet
     from diptych.studies import STUDIES, run_study
     from diptych.training.auditing import audit_encoder, audit_run
     from diptych.training.fit import fit
     from diptych.training.recipe import Recipe, load_recipe
     from diptych.training.run import Run
-    from diptych.training.stress import stress
-    from diptych.training.testing import evaluate_encoder
 
 
 def __getattr__(name: str) -> Any:

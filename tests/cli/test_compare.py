@@ -10,7 +10,8 @@ from commands import Command
 
 from diptych.core.files import write_json
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import GroundTruth, Result, evaluate
+from diptych.evaluation import Result, evaluate
+from diptych.metrics import GroundTruth
 
 
 @pytest.fixture(scope="module")

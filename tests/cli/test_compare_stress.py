@@ -12,7 +12,7 @@ from commands import Command
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.training.stress import stress
+from diptych.evaluation.stress import stress
 
 QUICK = ("--samples", 50, "--flips", 199)
 

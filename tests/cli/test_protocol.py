@@ -12,9 +12,9 @@ from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings
-from diptych.evaluation import top_k
-from diptych.evaluation.candidates import Candidates
-from diptych.evaluation.reranked import Reranked
+from diptych.metrics import top_k
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.reranked import Reranked
 
 N = 150
 X_VLM = "reproducibility:table-2.1:Repr. X-VLM, Flickr30k"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from commands import Command
 
-from diptych.evaluation import Reranked, Result
+from diptych.evaluation import Result
+from diptych.metrics import Reranked
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def test_stored_scores_need_no_model(
 def test_published_recalls_are_those_of_the_matrix(evaluated: tuple[Path, str, str]) -> None:
     """Through the command and back: what argsort makes of -100 in every cell that was not scored."""
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.training.reranked_testing import evaluate_encoded_reranked
+    from diptych.evaluation.reranked_testing import evaluate_encoded_reranked
 
     out, _, _ = evaluated
     encoded = EncodedCollection.open(out / "embeddings")

@@ -11,7 +11,7 @@ import pytest
 from commands import Command, Done
 
 from diptych.core.files import read_json, write_json
-from diptych.training.lock import training_lock
+from diptych.core.lock import training_lock
 
 _WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs")
 _QUICK = ("--set", "training.epochs=2", "--set", "head.width=8", "--set", "training.batch_size=16")

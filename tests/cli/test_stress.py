@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from diptych.training.stress import StressResult
+from diptych.evaluation.stress import StressResult
 
 QUICK = ("--seeds", 2, "--samples", 50, "--flips", 99)
 

@@ -35,8 +35,8 @@ def test_two_members_of_one_name_are_a_programming_error() -> None:
 def test_every_registry_describes_its_members() -> None:
     from diptych.data.readers import READERS
     from diptych.encoders.family import FAMILIES
-    from diptych.evaluation.measures import MEASURES
     from diptych.index import ENGINES
+    from diptych.metrics.measures import MEASURES
     from diptych.objectives import OBJECTIVES
 
     for registry in (READERS, FAMILIES, OBJECTIVES, ENGINES, MEASURES):

@@ -21,7 +21,7 @@ from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.matching import PairInputs
 from diptych.encoders.rerank import rerank, stored_candidates
-from diptych.evaluation import Reranked, top_k
+from diptych.metrics import Reranked, top_k
 
 
 @pytest.fixture(scope="module")

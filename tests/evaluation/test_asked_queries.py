@@ -11,17 +11,8 @@ from hypothesis import strategies as st
 from slow_ranking import slow_values
 
 from diptych.core.errors import DataError
-from diptych.evaluation import (
-    Bootstrap,
-    GroundTruth,
-    Result,
-    evaluate,
-    evaluate_scores,
-    ranks_from_scores,
-    read_qrels,
-    read_run,
-    write_trec,
-)
+from diptych.evaluation import Result, evaluate, evaluate_scores
+from diptych.metrics import Bootstrap, GroundTruth, ranks_from_scores, read_qrels, read_run, write_trec
 
 MEASURES = ("R@1", "R@2", "medr", "mAP", "R-precision", "rsum")
 

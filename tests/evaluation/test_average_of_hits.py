@@ -8,15 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_ranking import orders
 
-from diptych.evaluation import (
-    TIE_RULES,
-    GroundTruth,
-    Measure,
-    evaluate_scores,
-    measure,
-    ranks_from_scores,
-    tie_groups,
-)
+from diptych.evaluation import evaluate_scores
+from diptych.metrics import TIE_RULES, GroundTruth, Measure, measure, ranks_from_scores, tie_groups
 
 
 def values(scores: np.ndarray, truth: GroundTruth, name: str, rule: str = "expected") -> list[float]:

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from diptych.evaluation import GroundTruth, Measure, evaluate_scores, measure, ranks_from_scores, tie_groups
+from diptych.evaluation import evaluate_scores
+from diptych.metrics import GroundTruth, Measure, measure, ranks_from_scores, tie_groups
 
 
 def values(scores: np.ndarray, truth: GroundTruth, name: str) -> list[float]:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters
 from diptych.evaluation.drops import Drop, Paired, drops, drops_line
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
 
 CLUSTER = np.array([7, 7, 8, 8, 9, 9])
 

@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UnknownNameError, UsageError
-from diptych.evaluation import (
-    PARTITIONS,
-    TIE_RULES,
-    Bootstrap,
-    GroundTruth,
-    Result,
-    evaluate,
-    evaluate_scores,
-    partition,
-)
+from diptych.evaluation import PARTITIONS, Result, evaluate, evaluate_scores, partition
+from diptych.metrics import TIE_RULES, Bootstrap, GroundTruth
 
 EVERYTHING = (
     "R@1",

@@ -12,22 +12,18 @@ from hypothesis import strategies as st
 from slow_ranking import orders, value
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import (
+from diptych.evaluation import Result, compare, evaluate, evaluate_reranked, evaluate_scores
+from diptych.metrics import (
     DIRECTIONS,
     TIE_RULES,
     Bootstrap,
     Candidates,
     GroundTruth,
     Reranked,
-    Result,
-    compare,
-    evaluate,
-    evaluate_reranked,
-    evaluate_scores,
     measure,
     top_k,
 )
-from diptych.evaluation.measuring import drawn_positives
+from diptych.metrics.measuring import drawn_positives
 
 MEASURES = ("R@1", "R@3", "R@10", "MRR", "meanr", "P@3", "mAP", "mAP@2", "R-precision")
 SLOW = {"R": "R", "P": "P", "mAP": "mAP", "MRR": "MRR", "meanr": "rank", "R-precision": "R-precision"}

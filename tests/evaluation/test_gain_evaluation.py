@@ -11,13 +11,6 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.evaluation import (
-    DIRECTIONS,
-    Bootstrap,
-    Candidates,
-    Grades,
-    GroundTruth,
-    Relevance,
-    Reranked,
     Result,
     compare,
     evaluate,
@@ -26,6 +19,7 @@ from diptych.evaluation import (
     evaluate_sparse,
     measure_queries,
 )
+from diptych.metrics import DIRECTIONS, Bootstrap, Candidates, Grades, GroundTruth, Relevance, Reranked
 
 NAMES = ["R@1", "DCG_CM@5", "nDCG_CM@5", "nDCG@5", "nDCG-exponential@3", "DCG_CM-published@10"]
 

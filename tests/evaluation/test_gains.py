@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from slow_gains import slow_best, slow_discounted
 
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.evaluation import TIE_RULES, GroundTruth, measure
-from diptych.evaluation.discounted import discounted_gain, discounts, normalised_gain
-from diptych.evaluation.gain_measure import GainMeasure
-from diptych.evaluation.gaining import gained
-from diptych.evaluation.measures.cross_modal_gain import CLAMPED, ROUNDED
 from diptych.evaluation.one_way import measure_queries
-from diptych.evaluation.positives import Direction
-from diptych.evaluation.ranks import DEFAULT_BLOCK
-from diptych.evaluation.relevance import Grades, unit_rows
-from diptych.evaluation.sources import GivenScores
+from diptych.metrics import TIE_RULES, GroundTruth, measure
+from diptych.metrics.discounted import discounted_gain, discounts, normalised_gain
+from diptych.metrics.gain_measure import GainMeasure
+from diptych.metrics.gaining import gained
+from diptych.metrics.measures.cross_modal_gain import CLAMPED, ROUNDED
+from diptych.metrics.positives import Direction
+from diptych.metrics.ranks import DEFAULT_BLOCK
+from diptych.metrics.relevance import Grades, unit_rows
+from diptych.metrics.sources import GivenScores
 
 LOG3 = math.log2(3)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from slow_gains import slow_best, slow_discounted
 
 from diptych.core.errors import DataError, NumericalError
-from diptych.evaluation import Bootstrap, GroundTruth
 from diptych.evaluation.judgements import Agreement, JudgedPairs, agreement_with_people, condensed_gain
-from diptych.evaluation.sources import GivenScores
+from diptych.metrics import Bootstrap, GroundTruth
+from diptych.metrics.sources import GivenScores
 
 LOG3 = math.log2(3)
 

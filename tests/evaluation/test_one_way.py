@@ -8,10 +8,11 @@ from slow_gains import slow_best, slow_discounted
 from slow_ranking import exact_scores, slow_values
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.evaluation import DIRECTIONS, TIE_RULES, GroundTruth, evaluate
+from diptych.evaluation import evaluate
 from diptych.evaluation.one_way import measure_queries
-from diptych.evaluation.positives import Direction
-from diptych.evaluation.relevance import Grades
+from diptych.metrics import DIRECTIONS, TIE_RULES, GroundTruth
+from diptych.metrics.positives import Direction
+from diptych.metrics.relevance import Grades
 
 NAMES = ["R@1", "R@5", "MRR", "meanr", "mAP@3", "R-cap@5", "P@2"]
 

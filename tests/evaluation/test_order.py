@@ -8,16 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import (
-    SIMILARITIES,
-    GroundTruth,
-    evaluate,
-    evaluate_scores,
-    read_run,
-    similarity,
-    write_trec,
-)
-from diptych.evaluation.similarities import OrderScores, order_top_k
+from diptych.evaluation import evaluate, evaluate_scores
+from diptych.metrics import SIMILARITIES, GroundTruth, read_run, similarity, write_trec
+from diptych.metrics.similarities import OrderScores, order_top_k
 
 MEASURES = ("R@1", "R@5", "MRR", "mAP@3", "rsum")
 

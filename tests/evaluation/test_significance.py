@@ -15,15 +15,8 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.core.files import write_json
-from diptych.evaluation import (
-    Bootstrap,
-    GroundTruth,
-    Result,
-    compare,
-    evaluate,
-    evaluate_scores,
-    spread_over_seeds,
-)
+from diptych.evaluation import Result, compare, evaluate, evaluate_scores, spread_over_seeds
+from diptych.metrics import Bootstrap, GroundTruth
 
 N = 80
 HOME = np.repeat(np.arange(N), 5)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import GroundTruth, evaluate, evaluate_scores, evaluate_sparse
-from diptych.evaluation.sparse_products import SparseProducts, check_sparse_rows, sparse_top_k
+from diptych.evaluation import evaluate, evaluate_scores, evaluate_sparse
+from diptych.metrics import GroundTruth
+from diptych.metrics.sparse_products import SparseProducts, check_sparse_rows, sparse_top_k
 
 MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "medr", "rsum")
 

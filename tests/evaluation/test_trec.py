@@ -7,16 +7,8 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, StorageError
-from diptych.evaluation import (
-    GroundTruth,
-    evaluate,
-    read_qrels,
-    read_run,
-    top_k,
-    write_qrels,
-    write_run,
-    write_trec,
-)
+from diptych.evaluation import evaluate
+from diptych.metrics import GroundTruth, read_qrels, read_run, top_k, write_qrels, write_run, write_trec
 
 OURS_AND_THEIRS = {
     "R@1": "Success@1",

@@ -9,10 +9,10 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
+from diptych.evaluation.testing import evaluate_encoded
 from diptych.report import ReportContent, content_of_run
 from diptych.training.run import Run
 from diptych.training.source import collection_of
-from diptych.training.testing import evaluate_encoded
 
 Made = tuple[ReportContent, Result, EncodedCollection]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from two_stage import TwoStage, published_recalls, rounded
 
-from diptych.evaluation import GroundTruth
 from diptych.evaluation.printed import Target, read_digits
 from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore, explore_scores
+from diptych.metrics import GroundTruth
 from diptych.report.protocol import render_protocol, shown_variants, write_protocol_page
 from diptych.report.protocol_figures import distance_figure
 

@@ -15,7 +15,8 @@ from diptych.core.errors import DataError, MismatchError, StorageError, UsageErr
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
-from diptych.evaluation import GroundTruth, compare, evaluate, evaluate_scores
+from diptych.evaluation import compare, evaluate, evaluate_scores
+from diptych.metrics import GroundTruth
 from diptych.sparse.evaluate import measure_sparsified
 from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
 from diptych.sparse.sparse_measures import SparseMeasures

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.evaluation.sparse_products import SparseProducts
+from diptych.metrics.sparse_products import SparseProducts
 from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
 
 TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]

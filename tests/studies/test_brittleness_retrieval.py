@@ -14,6 +14,9 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.scenes import read_scenes
 from diptych.encoders.encode import encode_collection
+from diptych.evaluation.stress import StressResult
+from diptych.evaluation.stress.asking import RSUM
+from diptych.evaluation.testing import evaluate_encoded
 from diptych.studies import STUDIES, Choices, Results, collect, compare, run_study
 from diptych.studies.brittleness_chosen import Chosen, check_chosen, chosen_of
 from diptych.studies.brittleness_measuring import Clean, Suite
@@ -26,9 +29,6 @@ from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.results import Entry
 from diptych.studies.verdict import Measured
-from diptych.training.stress import StressResult
-from diptych.training.stress.asking import RSUM
-from diptych.training.testing import evaluate_encoded
 
 TABLE_5_2, TABLE_5_3, TABLE_5_4 = (STUDIES.get(f"brittleness.table-5.{n}") for n in (2, 3, 4))
 

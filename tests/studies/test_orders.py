@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from diptych.evaluation import GroundTruth, evaluate
+from diptych.evaluation import evaluate
+from diptych.metrics import GroundTruth
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.orders import (
     Agreement,

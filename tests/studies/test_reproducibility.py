@@ -491,8 +491,8 @@ def test_a_row_is_adapted_to_each_collection(quick: tuple[Path, list[str], Resul
 
     from diptych.data.scenes import scenes
     from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.evaluation.testing import evaluate_encoder
     from diptych.training.adaptation import adapt_linear
-    from diptych.training.testing import evaluate_encoder
 
     folder = tmp_path / TABLE_2_1.name
     shutil.copytree(quick[0], folder)

@@ -129,7 +129,7 @@ def test_the_measured_number_is_that_of_evaluate(
     """Features cached for the whole study give the rows that the encoder gives for the pictures."""
     from diptych.data import read_collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.training.testing import evaluate_encoder
+    from diptych.evaluation.testing import evaluate_encoder
 
     results = run_study(small_study, tmp_path / "out", choices, rows=["1.3"], seeds=[0], accelerator="cpu")
     measured = results.entries[0].measured()
@@ -171,7 +171,7 @@ def test_interrupted_it_goes_on_to_the_same_numbers(
 
 def test_two_studies_do_not_train_one_run(small_study: Study, choices: Choices, tmp_path: Path) -> None:
     """The folder of a run that another process trains is refused; one that is finished is free to use."""
-    from diptych.training.lock import LOCK
+    from diptych.core.lock import LOCK
 
     lock = tmp_path / "rows" / "vsepp-triplet" / "seed-0" / LOCK
     seen: list[bool] = []

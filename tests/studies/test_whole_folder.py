@@ -10,8 +10,8 @@ from PIL import Image
 from diptych.core.errors import DataError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
+from diptych.evaluation.stress.asking import part_of
 from diptych.studies.whole_folder import BESIDE, with_whole_folder
-from diptych.training.stress.asking import part_of
 
 
 def collection(root: Path) -> Collection:

@@ -11,7 +11,7 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.evaluation import Bootstrap
+from diptych.metrics import Bootstrap
 
 __all__ = ["SMALL", "evaluated", "shop_and_maker"]
 

@@ -15,7 +15,8 @@ from diptych.encoders.bag_tower import BagTower
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.evaluation import GroundTruth, evaluate
+from diptych.evaluation import evaluate
+from diptych.metrics import GroundTruth
 from diptych.training.fit import fit
 from diptych.training.recipe import Recipe, load_recipe
 from diptych.training.run import Run

@@ -16,9 +16,10 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import GroundTruth, Result, evaluate_scores, read_qrels
+from diptych.evaluation import Result, evaluate_scores
+from diptych.evaluation.testing import evaluate_encoded, ground_truth_of, positives_of
+from diptych.metrics import GroundTruth, read_qrels
 from diptych.training.evaluations import evaluation_folder, evaluations_of
-from diptych.training.testing import evaluate_encoded, ground_truth_of, positives_of
 from diptych.training.validation import Validation
 
 HOME = np.repeat(np.arange(6), 2)

@@ -19,7 +19,8 @@ from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.evaluation import GroundTruth, evaluate
+from diptych.evaluation import evaluate
+from diptych.metrics import GroundTruth
 from diptych.training.checkpoint import read_place
 from diptych.training.examples import Examples
 from diptych.training.fine_tune import open_fine_tune

@@ -125,15 +125,15 @@ def _rows(found: Comparison, run: str) -> Iterator[tuple[str, ...]]:
 
 
 def _value(measure: str, spread: Spread) -> str:
-    from diptych.evaluation import measure as declared
+    from diptych.metrics import measure as declared
 
     show = declared(measure).show
     return show(spread.mean) if spread.sd is None else f"{show(spread.mean)} ± {show(spread.sd)}"
 
 
 def _difference(one: Difference) -> str:
-    from diptych.evaluation import GainMeasure, Measure
-    from diptych.evaluation import measure as declared
+    from diptych.metrics import GainMeasure, Measure
+    from diptych.metrics import measure as declared
 
     member = declared(one.measure)
     scale = 100 if isinstance(member, Measure) and member.kind == "share" else 1

@@ -11,7 +11,7 @@ from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.evaluation.drop_differences import DropDifference, OwnDrop
-    from diptych.training.stress import BesideRow, StressComparison
+    from diptych.evaluation.stress import BesideRow, StressComparison
 
 _MARKER = "stress.json"
 
@@ -42,9 +42,9 @@ def compare_stress(
 ) -> None:
     """Print the tables, write the numbers to ``out`` and the page beside it."""
     from diptych.core.files import write_json
+    from diptych.evaluation.stress import beside, say_beside
+    from diptych.evaluation.stress.beside_sayings import say_left_out
     from diptych.report.stress_comparison import write_stress_comparison
-    from diptych.training.stress import beside, say_beside
-    from diptych.training.stress.beside_sayings import say_left_out
 
     if test != "randomisation":
         raise UsageError(f"stress runs are compared by randomisation, not by {test}", "leave --test out")
@@ -79,7 +79,7 @@ def compare_stress(
 
 
 def _rows(found: StressComparison, measure: str, model: str) -> Iterator[tuple[str, ...]]:
-    from diptych.training.stress.beside_sayings import verdict_of
+    from diptych.evaluation.stress.beside_sayings import verdict_of
 
     for row in found.of(measure):
         one = row.differences[model]
@@ -94,8 +94,8 @@ def _rows(found: StressComparison, measure: str, model: str) -> Iterator[tuple[s
 
 
 def _own(row: BesideRow, model: str) -> str:
-    from diptych.training.stress.beside_sayings import shown_lost
-    from diptych.training.stress.sayings import shown
+    from diptych.evaluation.stress.beside_sayings import shown_lost
+    from diptych.evaluation.stress.sayings import shown
 
     own: OwnDrop = row.own(model)
     share = "" if own.relative is None or own.difference == 0 else f" ({100 * own.relative:+.1f} %)"
@@ -103,7 +103,7 @@ def _own(row: BesideRow, model: str) -> str:
 
 
 def _difference(measure: str, one: DropDifference) -> str:
-    from diptych.training.stress.beside_sayings import shown_lost
+    from diptych.evaluation.stress.beside_sayings import shown_lost
 
     text = shown_lost(measure, one.difference)
     if one.low is None or one.high is None:

@@ -28,16 +28,17 @@ from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.evaluation import Relevance, Result
-    from diptych.evaluation.correlation import Coefficient
+    from diptych.evaluation import Result
     from diptych.evaluation.judgements import Agreement, HumanAgreement
+    from diptych.metrics import Relevance
+    from diptych.metrics.correlation import Coefficient
     from diptych.training.shortcut_testing import BothConditions
 
 
 def check_uses_relevance(name: str, measures: Sequence[str]) -> None:
     """See before the work that a relevance model changes a number."""
-    from diptych.evaluation.gain_measure import GainMeasure
-    from diptych.evaluation.measuring import resolve
+    from diptych.metrics.gain_measure import GainMeasure
+    from diptych.metrics.measuring import resolve
 
     plain, _ = resolve(measures)
     if not any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain):
@@ -57,7 +58,7 @@ def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tup
 def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
     """The relevance model called ``name``."""
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.training.relevance_rows import relevance_of
+    from diptych.evaluation.relevance_rows import relevance_of
 
     if all((Path(name) / file).is_file() for file in ("about.json", "caption_image.npy")):
         return relevance_of(encoded, EncodedCollection.open(name))
@@ -120,7 +121,7 @@ def show_result(result: Result, samples: int, title: str) -> None:
 
 def _rows(result: Result) -> Iterator[tuple[str, str, str, str]]:
     """One row per measure; what is of both directions together stands in the first column."""
-    from diptych.evaluation import measure as declared
+    from diptych.metrics import measure as declared
 
     for name in dict.fromkeys(name for given in result.scores.values() for name in given):
         show = declared(name).show
@@ -240,12 +241,12 @@ def evaluate(
       [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
     from diptych.data.judgements import read_judgements
-    from diptych.evaluation import DEFAULT_MEASURES
     from diptych.evaluation.gain_galleries import check_no_gains
-    from diptych.evaluation.measuring import resolve
-    from diptych.training.judging import judge_encoded
-    from diptych.training.reranked_testing import evaluate_encoded_reranked
-    from diptych.training.testing import evaluate_encoded, positives_of
+    from diptych.evaluation.judging import judge_encoded
+    from diptych.evaluation.reranked_testing import evaluate_encoded_reranked
+    from diptych.evaluation.testing import evaluate_encoded, positives_of
+    from diptych.metrics import DEFAULT_MEASURES
+    from diptych.metrics.measuring import resolve
 
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     stage = SecondStage.asked(rerank, unranked, protocol)

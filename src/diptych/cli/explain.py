@@ -105,7 +105,7 @@ def _matches(
 ) -> list[Match]:
     """The best items for a query, or the one that is named, by exact search in the split's rows."""
     from diptych.data.images import read_image
-    from diptych.evaluation.sparse_products import sparse_top_k
+    from diptych.metrics.sparse_products import sparse_top_k
 
     vocabulary, rows, collection = made.sparsifier().vocabulary, made.rows(split), made.collection(split)
     items = rows.images if of == "images" else rows.texts

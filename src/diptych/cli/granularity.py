@@ -92,7 +92,7 @@ def granularity(
     from diptych.analysis.granularity import compare_granularity
     from diptych.analysis.granularity import granularity as measure
     from diptych.core.files import write_json
-    from diptych.evaluation.bootstrap import Bootstrap
+    from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.granularity import write_granularity_page
 
     if len(collections) > 2:

@@ -62,9 +62,9 @@ def _environment() -> None:
     from diptych.data.readers import READERS
     from diptych.data.taxonomy import TAXONOMIES
     from diptych.encoders.family import FAMILIES
-    from diptych.evaluation import MEASURES
     from diptych.evaluation.variants import AXES
     from diptych.index import ENGINES
+    from diptych.metrics import MEASURES
     from diptych.objectives import OBJECTIVES
     from diptych.training.recipe import recipe_names
     from diptych.training.run import environment
@@ -143,7 +143,7 @@ def _about(path: Path) -> list[tuple[str, object]]:
             ("data", rows_.data),
         ]
     if (path / "stress.json").is_file():
-        from diptych.training.stress import StressResult
+        from diptych.evaluation.stress import StressResult
 
         stressed = StressResult.open(path)
         return [("kind", "stress"), ("protocol", stressed.protocol_line()), ("method", stressed.method)]
@@ -229,7 +229,7 @@ def _about_encoder(source: str) -> list[tuple[str, object]]:
 
 
 def _about_reranked(path: Path) -> list[tuple[str, object]]:
-    from diptych.evaluation import Reranked
+    from diptych.metrics import Reranked
 
     made = Reranked.open(path)
     sizes = (("i2t", "pictures", made.i2t), ("t2i", "captions", made.t2i))

@@ -12,8 +12,8 @@ from diptych.core.errors import MismatchError, UsageError
 if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation.printed import Target
-    from diptych.evaluation.reranked import Reranked
     from diptych.evaluation.variants import RowScores, Scored
+    from diptych.metrics.reranked import Reranked
     from diptych.studies.published import EvaluatedOn
 
 
@@ -126,7 +126,7 @@ def sources_of(
 
 def _beside(folder: Path) -> Path | None:
     """The candidates that ``diptych evaluate --rerank`` stored with embeddings; None where it did not."""
-    from diptych.evaluation.reranked import MARKER
+    from diptych.metrics.reranked import MARKER
 
     return folder / "reranked" if (folder / "reranked" / MARKER).is_file() else None
 
@@ -154,7 +154,7 @@ def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
     """Candidates that belong to the embeddings."""
     if folder is None:
         return None
-    from diptych.evaluation.reranked import Reranked
+    from diptych.metrics.reranked import Reranked
 
     found = Reranked.open(folder)
     for what, mine in (("encoder", encoded.images.encoder), ("data", encoded.about["data"])):
@@ -168,8 +168,8 @@ def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
 
 
 def _scored(encoded: EncodedCollection, reranked: Reranked | None) -> RowScores:
+    from diptych.evaluation.testing import ground_truth_of
     from diptych.evaluation.variants import RowScores
-    from diptych.training.testing import ground_truth_of
 
     for side in (encoded.images, encoded.texts):
         side.check_finite()  # here, where the ids are known

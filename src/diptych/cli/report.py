@@ -54,9 +54,9 @@ def report(
             target = write_categories_report(run, target)
         _say(target)
         return
+    from diptych.evaluation.testing import evaluate_encoded
     from diptych.report import content_of_run, write_report
     from diptych.training.run import Run
-    from diptych.training.testing import evaluate_encoded
 
     opened = Run.open(run)
     with progress():
@@ -75,8 +75,8 @@ def _say(target: Path) -> None:
 
 def _stress_page(folder: Path, target: Path) -> Path:
     """The page of a stress run, with pictures where it says what data it was made of."""
+    from diptych.evaluation.stress import StressResult
     from diptych.report.stress import write_stress_page
-    from diptych.training.stress import StressResult
 
     found, origin = StressResult.open(folder), Origin.read(folder)
     with progress():

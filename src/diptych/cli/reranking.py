@@ -11,15 +11,15 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.evaluation import Reranked
+    from diptych.metrics import Reranked
 
 
 class SecondStage:
     """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.candidate_ranks import check_unranked
         from diptych.evaluation.evaluate_reranked import check_one_gallery
+        from diptych.metrics.candidate_ranks import check_unranked
 
         check_unranked(unranked)
         check_one_gallery(protocol)

@@ -95,7 +95,7 @@ def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Pa
 
 def _matches(vocabulary: TermVocabulary, rows: SparsifiedCollection, collection: Collection) -> list[Match]:
     """What some captions found first, and why."""
-    from diptych.evaluation.sparse_products import sparse_top_k
+    from diptych.metrics.sparse_products import sparse_top_k
 
     places = list(evenly(rows.texts.ids, _MATCHES))
     found, _ = sparse_top_k(rows.texts.rows[places], rows.images.rows, 1)
@@ -135,9 +135,9 @@ class DensePart:
 
 def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Path) -> dict[str, DensePart]:
     """Some splits as ``source`` encodes them, by their names; what is encoded already is used."""
+    from diptych.core.lock import training_lock
     from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
-    from diptych.training.lock import training_lock
 
     folder = Path(source)
     kept = Origin.read(folder)
@@ -232,9 +232,9 @@ def sparsify(
 
       [bold]diptych sparsify rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
+    from diptych.core.lock import training_lock
     from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
     from diptych.sparse.folder import HeadFolder
-    from diptych.training.lock import training_lock
 
     values = parse_values(set_, "--set")
     for key, value in (("loss.eta", eta), ("expansion.mode", expansion), ("vocabulary.source", mlm)):

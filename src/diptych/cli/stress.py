@@ -32,14 +32,14 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
+    from diptych.evaluation.stress import StressResult, StressRow
     from diptych.training.run import Run
-    from diptych.training.stress import StressResult, StressRow
 
 
 def show_stress(found: StressResult) -> None:
     """Print what a run found: tables by group, sentences, protocol."""
     from diptych.analysis.perturbations import GROUPS
-    from diptych.training.stress import sayings
+    from diptych.evaluation.stress import sayings
 
     gains = [name for name in found.measures if name.startswith("DCG")][:1]
     first = "rsum" if "rsum" in found.measures else found.measures[0]
@@ -72,7 +72,7 @@ def show_stress(found: StressResult) -> None:
 
 
 def _rows(rows: list[StressRow], first: str, gains: list[str]) -> Iterator[tuple[str, ...]]:
-    from diptych.training.stress.sayings import shown, shown_difference
+    from diptych.evaluation.stress.sayings import shown, shown_difference
 
     for row in rows:
         drop = row.drop(first)
@@ -184,8 +184,8 @@ def stress(
     from diptych.analysis.perturbations import choose_perturbations
     from diptych.core.files import write_json
     from diptych.data.language.open import open_language
+    from diptych.evaluation.stress import stress as stressed
     from diptych.report.stress import write_stress_page
-    from diptych.training.stress import stress as stressed
 
     if collection is not None and data is not None:
         raise UsageError(f"both {collection} and --data {data} are given", "give one of them")

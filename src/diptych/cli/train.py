@@ -67,8 +67,8 @@ def train(
 
       [bold]diptych train --resume runs/flickr8k[/bold]
     """
+    from diptych.core.lock import training_lock
     from diptych.training.fit import fit
-    from diptych.training.lock import training_lock
     from diptych.training.recipe import load_recipe, recipe_names
     from diptych.training.run import Run
     from diptych.training.source import collection_of

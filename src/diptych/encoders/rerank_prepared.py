@@ -11,9 +11,9 @@ import numpy as np
 from diptych.core.errors import MismatchError, UsageError
 from diptych.encoders.matching import MatchingEncoder, PairInputs
 from diptych.encoders.rerank_pairs import PairPlan, match_pairs
-from diptych.evaluation.candidates import Candidates
-from diptych.evaluation.reranked import Reranked
-from diptych.evaluation.topk import top_k
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.reranked import Reranked
+from diptych.metrics.topk import top_k
 
 
 def rerank_prepared(

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from diptych.core.errors import UnknownNameError
-from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.corrections import LEVEL, Correction, correction_text
 from diptych.evaluation.result import BOTH
 from diptych.evaluation.seeds import Spread
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.corrections import LEVEL, Correction, correction_text
 
 Test = Literal["randomisation", "t"]
 TESTS: tuple[Test, ...] = get_args(Test)

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.evaluation.corrections import LEVEL, corrected, correction_named
 from diptych.evaluation.drops import Asked, Paired, asked_of
-from diptych.evaluation.paired import randomisation_tests, shares_of
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
+from diptych.metrics.corrections import LEVEL, corrected, correction_named
+from diptych.metrics.paired import randomisation_tests, shares_of
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """Of the greatest of a query's values: what lies below is rounding of four values added and subtracted."""

@@ -1,8 +1,8 @@
 """Drops: what a change of the queries costs, condition by condition, with intervals and corrected p-values.
 
 The same queries are asked twice, clean and changed, so differences are paired by query. What is independent is
-a picture with its captions: clusters of queries are resampled (:mod:`diptych.evaluation.bootstrap`) and their
-two values swapped (:mod:`diptych.evaluation.paired`), by the same draws in all conditions and measures. Where a
+a picture with its captions: clusters of queries are resampled (:mod:`diptych.metrics.bootstrap`) and their
+two values swapped (:mod:`diptych.metrics.paired`), by the same draws in all conditions and measures. Where a
 condition was drawn with several seeds, a query's value is the mean over them, so intervals and p-values are of
 other pictures and say nothing of other seeds; the spread does.
 """
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.evaluation.corrections import LEVEL, corrected, correction_named, correction_text
-from diptych.evaluation.paired import randomisation_tests, shares_of
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
+from diptych.metrics.corrections import LEVEL, corrected, correction_named, correction_text
+from diptych.metrics.paired import randomisation_tests, shares_of
 
 
 @dataclass(frozen=True, eq=False)

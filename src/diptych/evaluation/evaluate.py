@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.gain_galleries import GainGalleries
 from diptych.evaluation.galleries import measure_galleries
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measuring import DEFAULT_MEASURES, AnyMeasure
 from diptych.evaluation.partitioning import Fold, partition
-from diptych.evaluation.positives import Direction
-from diptych.evaluation.products import check_rows
-from diptych.evaluation.ranks import (
+from diptych.evaluation.result import Result
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measuring import DEFAULT_MEASURES, AnyMeasure
+from diptych.metrics.positives import Direction
+from diptych.metrics.products import check_rows
+from diptych.metrics.ranks import (
     DEFAULT_BLOCK,
     Ranks,
     available_threads,
@@ -24,10 +25,9 @@ from diptych.evaluation.ranks import (
     ranks_from_scores,
     ranks_from_source,
 )
-from diptych.evaluation.relevance import Grades, Relevance, own_similarity
-from diptych.evaluation.result import Result
-from diptych.evaluation.similarities import similarity as similarity_of
-from diptych.evaluation.sources import GivenScores, ScoreSource
+from diptych.metrics.relevance import Grades, Relevance, own_similarity
+from diptych.metrics.similarities import similarity as similarity_of
+from diptych.metrics.sources import GivenScores, ScoreSource
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -61,9 +61,9 @@ def evaluate(
         ground_truth: which texts are relevant to which images.
         measures: names such as ``"R@5"`` (any cut-off), or measures.
         similarity: ``"cosine"``, the inner product, or ``"order"``, that of order embeddings; see
-            :mod:`diptych.evaluation.similarities`.
+            :mod:`diptych.metrics.similarities`.
         protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
-        ties: the tie rule; see :mod:`diptych.evaluation.ties`.
+        ties: the tie rule; see :mod:`diptych.metrics.ties`.
         relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
             evaluated one by default.
         grades: grades of pairs for nDCG; labels alone by default.
@@ -176,14 +176,14 @@ def evaluate_sparse(
 ) -> Result:
     """The same by the inner products of sparse rows, which are exact.
 
-    See :mod:`diptych.evaluation.sparse_products`. A row without terms is kept: it scores 0 with everything,
+    See :mod:`diptych.metrics.sparse_products`. A row without terms is kept: it scores 0 with everything,
     so as a query it ties with the whole gallery. The protocol says how many there are.
 
     Args:
         images: (n, |V|) sparse rows of term weights.
         texts: (m, |V|) sparse rows over the same terms.
     """
-    from diptych.evaluation.sparse_products import SparseProducts
+    from diptych.metrics.sparse_products import SparseProducts
 
     check_sizes(images, texts, ground_truth)
     chosen = partition(protocol)

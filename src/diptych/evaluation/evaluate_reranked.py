@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.candidate_ranks import CandidateRanks, check_unranked
-from diptych.evaluation.first_stage import FirstStage, first_stages
 from diptych.evaluation.galleries import measure_galleries
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measuring import DEFAULT_MEASURES, AnyMeasure
 from diptych.evaluation.partitioning import Fold, Partition, partition
-from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.protocol import Reranking
-from diptych.evaluation.ranks import DEFAULT_BLOCK, Ranks, check_sizes, ranks_from_source
-from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.result import Result
-from diptych.evaluation.similarities import similarity as similarity_of
-from diptych.evaluation.sources import ScoreSource
-from diptych.evaluation.ties import check_rule
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.candidate_ranks import CandidateRanks, check_unranked
+from diptych.metrics.first_stage import FirstStage, first_stages
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measuring import DEFAULT_MEASURES, AnyMeasure
+from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ranks import DEFAULT_BLOCK, Ranks, check_sizes, ranks_from_source
+from diptych.metrics.reranked import Reranked
+from diptych.metrics.similarities import similarity as similarity_of
+from diptych.metrics.sources import ScoreSource
+from diptych.metrics.ties import check_rule
 
 
 def evaluate_reranked(

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from diptych.core.errors import UsageError
-from diptych.evaluation.gain_measure import Gain, Gained, GainMeasure
-from diptych.evaluation.gaining import gained
-from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.partitioning import Fold
-from diptych.evaluation.positives import DIRECTIONS, Direction
-from diptych.evaluation.relevance import Grades, Relevance
-from diptych.evaluation.sources import ScoreSource
+from diptych.metrics.gain_measure import Gain, Gained, GainMeasure
+from diptych.metrics.gaining import gained
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.relevance import Grades, Relevance
+from diptych.metrics.sources import ScoreSource
 
 OWN_GAINS = "the cosine by the evaluated model"
 """How the protocol says that no other model says how relevant an item is."""

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from diptych.evaluation.bootstrap import Bootstrap, interval, resample
 from diptych.evaluation.gain_galleries import GainGalleries, check_no_gains
-from diptych.evaluation.gain_measure import Gain, Gained, GainMeasure
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measures.rank import best_ranks
-from diptych.evaluation.measuring import AnyMeasure, Measure, Sum, resolve
 from diptych.evaluation.partitioning import Fold, Partition
-from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.protocol import Reranking, protocol_of
-from diptych.evaluation.ranks import Ranks
 from diptych.evaluation.result import BOTH, Result, Score
-from diptych.evaluation.ties import check_rule, tie_groups
+from diptych.metrics.bootstrap import Bootstrap, interval, resample
+from diptych.metrics.gain_measure import Gain, Gained, GainMeasure
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measures.rank import best_ranks
+from diptych.metrics.measuring import AnyMeasure, Measure, Sum, resolve
+from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ranks import Ranks
+from diptych.metrics.ties import check_rule, tie_groups
 
 Ranker = Callable[[Fold, bool], dict[Direction, Ranks]]
 """From a gallery, and whether every positive is wanted, to ranks per direction."""

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
-from diptych.evaluation.bootstrap import Bootstrap, clusters
-from diptych.evaluation.correlation import Coefficient, correlate
-from diptych.evaluation.discounted import discounts
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measuring import Sum, measure
-from diptych.evaluation.positives import DIRECTIONS, Direction
-from diptych.evaluation.sources import ScoreSource
+from diptych.metrics.bootstrap import Bootstrap, clusters
+from diptych.metrics.correlation import Coefficient, correlate
+from diptych.metrics.discounted import discounts
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measuring import Sum, measure
+from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.sources import ScoreSource
 
 _LEAST = 2  # judged items that make an order
 

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.gain_measure import GainMeasure
-from diptych.evaluation.gaining import gained
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measuring import Measure, resolve
-from diptych.evaluation.positives import Direction, Positives
-from diptych.evaluation.ranks import DEFAULT_BLOCK, ranks_from_source
-from diptych.evaluation.relevance import Grades, Relevance, own_similarity
-from diptych.evaluation.similarities import similarity as similarity_of
-from diptych.evaluation.sources import ScoreSource
-from diptych.evaluation.ties import check_rule, tie_groups
+from diptych.metrics.gain_measure import GainMeasure
+from diptych.metrics.gaining import gained
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measuring import Measure, resolve
+from diptych.metrics.positives import Direction, Positives
+from diptych.metrics.ranks import DEFAULT_BLOCK, ranks_from_source
+from diptych.metrics.relevance import Grades, Relevance, own_similarity
+from diptych.metrics.similarities import similarity as similarity_of
+from diptych.metrics.sources import ScoreSource
+from diptych.metrics.ties import check_rule, tie_groups
 
 
 def measure_queries(

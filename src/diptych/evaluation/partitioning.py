@@ -14,7 +14,7 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
-from diptych.evaluation.ground_truth import GroundTruth
+from diptych.metrics.ground_truth import GroundTruth
 
 _FOLDS = re.compile(r"folds\((?P<count>[0-9]+)\)")
 _FAMILY = "folds(n)"

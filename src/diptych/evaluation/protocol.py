@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.gain_measure import GainMeasure
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measuring import Measure
 from diptych.evaluation.partitioning import Partition
-from diptych.evaluation.positives import DIRECTIONS
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.gain_measure import GainMeasure
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measuring import Measure
+from diptych.metrics.positives import DIRECTIONS
 
 _REST = {
     "miss": "which rank after the gallery",
@@ -29,7 +29,7 @@ class Reranking:
         gallery: per direction, how many items there were to choose from.
         score: what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``.
         unranked: what became of positives that are no candidates; see
-            :mod:`diptych.evaluation.candidate_ranks`.
+            :mod:`diptych.metrics.candidate_ranks`.
         queries: per direction, how many queries are asked.
         without_ranked_positive: per direction, how many of them have positives, none of which is a candidate.
     """

@@ -11,9 +11,9 @@ import numpy as np
 
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, read_json, write_json
-from diptych.evaluation.measuring import measure
-from diptych.evaluation.positives import DIRECTIONS
 from diptych.evaluation.protocol import Protocol, Reranking
+from diptych.metrics.measuring import measure
+from diptych.metrics.positives import DIRECTIONS
 
 BOTH = "both"  # where a sum over both directions is kept
 _FORMAT = 1

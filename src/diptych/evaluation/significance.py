@@ -14,19 +14,19 @@ from dataclasses import replace
 import numpy as np
 
 from diptych.core.errors import NumericalError, UnknownNameError, UsageError
-from diptych.evaluation.aggregates import MEAN, Aggregate
-from diptych.evaluation.bootstrap import Bootstrap, clusters, interval, resample
 from diptych.evaluation.comparable import check_comparable, check_same_gains, common_measures, text_image_of
 from diptych.evaluation.comparison import TESTS, Cell, Comparison, Difference
-from diptych.evaluation.corrections import LEVEL, corrected, correction_named
-from diptych.evaluation.gain_measure import GainMeasure
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measuring import Measure, resolve
-from diptych.evaluation.paired import Shares, randomisation_tests, shares_of, t_test
 from diptych.evaluation.partitioning import Fold, partition
-from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.result import BOTH, Result
 from diptych.evaluation.seeds import Spread
+from diptych.metrics.aggregates import MEAN, Aggregate
+from diptych.metrics.bootstrap import Bootstrap, clusters, interval, resample
+from diptych.metrics.corrections import LEVEL, corrected, correction_named
+from diptych.metrics.gain_measure import GainMeasure
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measuring import Measure, resolve
+from diptych.metrics.paired import Shares, randomisation_tests, shares_of, t_test
+from diptych.metrics.positives import DIRECTIONS, Direction
 
 
 class PairedRuns:

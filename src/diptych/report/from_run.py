@@ -9,12 +9,13 @@ import numpy as np
 
 from diptych.data.collection import Collection
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import GainMeasure, Measure, Result, measure, similarity
+from diptych.evaluation import Result
 from diptych.evaluation import Score as Measured
+from diptych.evaluation.testing import ground_truth_of
+from diptych.metrics import GainMeasure, Measure, measure, similarity
 from diptych.report.content import Curves, Headline, ReportContent, Score, TableRow
 from diptych.report.retrievals import Query, Retrieval, Retrieved
 from diptych.training.run import Run
-from diptych.training.testing import ground_truth_of
 
 _SHOWN = 5
 _EXAMPLES = 3

@@ -14,13 +14,13 @@ from diptych.core.files import write_bytes
 from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.evaluation.changes import CHANGE_GROUPS
+from diptych.evaluation.stress import Example, StressResult, StressRow, sayings
+from diptych.evaluation.stress.asking import RSUM
+from diptych.evaluation.stress.sayings import shown, shown_difference
 from diptych.report.html import CAPTION_LIMIT
 from diptych.report.palette import DARK, LIGHT
 from diptych.report.pictures import PictureSource, Thumbnails
 from diptych.report.words import shorten
-from diptych.training.stress import Example, StressResult, StressRow, sayings
-from diptych.training.stress.asking import RSUM
-from diptych.training.stress.sayings import shown, shown_difference
 
 _MOST = 400
 """Words of a caption that are compared; what lies behind is one piece."""

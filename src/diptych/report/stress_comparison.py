@@ -9,11 +9,11 @@ import numpy as np
 
 from diptych.analysis.perturbations import GROUPS
 from diptych.core.files import write_bytes
+from diptych.evaluation.stress import BesideRow, StressComparison, say_beside
+from diptych.evaluation.stress.beside_sayings import blind_to, say_left_out, shown_lost, verdict_of
+from diptych.evaluation.stress.sayings import shown
 from diptych.report.heat import heat_figure
 from diptych.report.palette import DARK, LIGHT
-from diptych.training.stress import BesideRow, StressComparison, say_beside
-from diptych.training.stress.beside_sayings import blind_to, say_left_out, shown_lost, verdict_of
-from diptych.training.stress.sayings import shown
 
 if TYPE_CHECKING:
     from diptych.evaluation.drop_differences import DropDifference

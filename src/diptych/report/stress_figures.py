@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from diptych.core.errors import DataError
+from diptych.evaluation.stress import Agreement, StressResult, StressRow
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.heat import FIGURE_WIDTH, add_cell, bare, heat_figure
-from diptych.training.stress import Agreement, StressResult, StressRow
 
 
 def drop_figure(result: StressResult) -> str:

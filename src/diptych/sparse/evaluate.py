@@ -10,17 +10,9 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import (
-    DIRECTIONS,
-    Direction,
-    GroundTruth,
-    Result,
-    compare,
-    evaluate,
-    evaluate_sparse,
-    similarity,
-)
-from diptych.evaluation.sparse_products import sparse_top_k
+from diptych.evaluation import Result, compare, evaluate, evaluate_sparse
+from diptych.metrics import DIRECTIONS, Direction, GroundTruth, similarity
+from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.deviation import measure_deviation
 from diptych.sparse.measures import (
     Faithfulness,

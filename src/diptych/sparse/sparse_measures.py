@@ -14,7 +14,8 @@ import numpy as np
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, read_json, write_json
 from diptych.core.fingerprint import fingerprint_arrays
-from diptych.evaluation import DIRECTIONS, Result, measure
+from diptych.evaluation import Result
+from diptych.metrics import DIRECTIONS, measure
 from diptych.sparse.deviation import Deviation
 from diptych.sparse.measures import Faithfulness
 

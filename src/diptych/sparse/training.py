@@ -12,6 +12,7 @@ import torch
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import recover_folder
+from diptych.core.lock import training_lock
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.pretrained import pick_device
 from diptych.sparse.expansion import ExpansionControl
@@ -25,7 +26,6 @@ from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.step import SparsifyStep, chosen_precision
 from diptych.sparse.validation import Validation, ValidationRows
 from diptych.sparse.vocabulary import TermVocabulary
-from diptych.training.lock import training_lock
 
 logger = logging.getLogger(__name__)
 

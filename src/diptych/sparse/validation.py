@@ -11,7 +11,8 @@ from torch import Tensor
 
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import DIRECTIONS, GroundTruth, evaluate_scores
+from diptych.evaluation import evaluate_scores
+from diptych.metrics import DIRECTIONS, GroundTruth
 from diptych.sparse.head import Kind, SparseHeads, head_of
 from diptych.sparse.pairs import check_pairs, pairs_fingerprint, term_mask
 from diptych.sparse.vocabulary import TermVocabulary

@@ -18,8 +18,6 @@ from diptych.studies.granularity_tables import granularity_tables
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
 
-__all__: list[str] = []
-
 _TABLE = published_table("brittleness", "table-5.1")
 _DEPTH = "concept-depth"
 _PICTURES = {"n_train": 0, "n_val": 0, "n_test": 200, "size": 32}

@@ -27,8 +27,8 @@ from diptych.studies.verdict import Measured
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from diptych.training.stress import StressResult
-    from diptych.training.stress.asking import Part
+    from diptych.evaluation.stress import StressResult
+    from diptych.evaluation.stress.asking import Part
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _GAIN = "DCG_CM@10"
@@ -61,7 +61,7 @@ class Clean:
         """Evaluate; embeddings are kept in the row's folder."""
         from diptych.encoders.encode import encode_collection
         from diptych.evaluation.one_way import measure_queries
-        from diptych.training.stress.asking import askings
+        from diptych.evaluation.stress.asking import askings
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         part = chosen.part(subject.collection)
@@ -120,7 +120,7 @@ class Suite:
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the encoder and the person's choices."""
         from diptych.analysis.perturbations import PERTURBATIONS
-        from diptych.training.stress.result import FORMAT
+        from diptych.evaluation.stress.result import FORMAT
 
         versions = {name: PERTURBATIONS.get(name).version for name in THIRTEEN}
         return {
@@ -133,8 +133,8 @@ class Suite:
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Run the suite, or find it there; the values of every query are kept in its folder."""
         from diptych.analysis.perturbations import choose_perturbations
-        from diptych.training.stress import stress
-        from diptych.training.stress.asking import RSUM
+        from diptych.evaluation.stress import stress
+        from diptych.evaluation.stress.asking import RSUM
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         name = f"{file_name(subject.collection.name)}-{chosen.place}"
@@ -168,8 +168,8 @@ def _keep_queries(
 ) -> None:
     """Keep the sum of recalls of every query: clean, and with each perturbation, the mean over seeds."""
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.training.stress import Condition
-    from diptych.training.stress.asking import RSUM, askings
+    from diptych.evaluation.stress import Condition
+    from diptych.evaluation.stress.asking import RSUM, askings
 
     side = askings(part, EncodedCollection.open(embeddings))["t2i"]
     values = {NONE: side.measured([RSUM])[RSUM]}
@@ -182,7 +182,7 @@ def _keep_queries(
 def rsum_values(result: StressResult) -> dict[str, float]:
     """Sums of recalls, the printed kinds' means among them; for each perturbation the shares of captions that
     are changed and of queries that move, in per cent."""
-    from diptych.training.stress.asking import RSUM
+    from diptych.evaluation.stress.asking import RSUM
 
     values = {NONE: result.clean["t2i"][RSUM]}
     for row in result.rows:

@@ -40,8 +40,6 @@ from diptych.studies.claims import Claim, all_of
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Study
 
-__all__: list[str] = []
-
 _RESULTS = "Section 5.5.3"
 _I2T, _T2I = "i2t R@1", "t2i R@1"
 _PAPERS = ("coco", "flickr30k")

@@ -12,15 +12,15 @@ from diptych.studies.evidence import Evidence
 from diptych.studies.further import FurtherTable
 
 if TYPE_CHECKING:
-    from diptych.training.stress import StressResult, StressRow
+    from diptych.evaluation.stress import StressResult, StressRow
 
 _SIGNS = {"worse": " ↓", "better": " ↑", "": ""}
 
 
 def runs_of(evidence: Evidence) -> Iterator[tuple[str, str, StressResult]]:
     """Row, collection and the run of the suite behind them, of the first seed."""
-    from diptych.training.stress import StressResult
-    from diptych.training.stress.result import MARKER
+    from diptych.evaluation.stress import StressResult
+    from diptych.evaluation.stress.result import MARKER
 
     for row in evidence.figures:
         for name in sorted(evidence.centric, key=str.lower):  # a collection before its finer one
@@ -66,8 +66,8 @@ def drop_tables(evidence: Evidence) -> list[FurtherTable]:
 
 
 def _cell(row: StressRow | None) -> str:
-    from diptych.training.stress.asking import RSUM
-    from diptych.training.stress.sayings import NEARLY_ALL
+    from diptych.evaluation.stress.asking import RSUM
+    from diptych.evaluation.stress.sayings import NEARLY_ALL
 
     if row is None:
         return "–"

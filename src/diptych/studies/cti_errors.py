@@ -28,8 +28,6 @@ from diptych.studies.cti_tables import error_tables
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
 
-__all__: list[str] = []
-
 _C_P = (
     "c_p, the predicted category, is that of the first product in the setting that is asked: so two roots are never in "
     "one tree, and the most general setting has no errors within a tree."

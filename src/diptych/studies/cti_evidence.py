@@ -66,7 +66,7 @@ def _compared(
     folder: str, written: int, setting: str, one: str, other: str, columns: tuple[str, ...]
 ) -> dict[str, str]:
     from diptych.commerce.category_to_image.evaluation.significance import compare_models
-    from diptych.evaluation.bootstrap import Bootstrap
+    from diptych.metrics.bootstrap import Bootstrap
 
     found = _opened(folder, written)
     assert found is not None

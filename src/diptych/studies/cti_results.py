@@ -32,8 +32,6 @@ from diptych.studies.cti_tables import result_tables
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Study
 
-__all__: list[str] = []
-
 _GENERAL, _SPECIFIC, _ALL = "most-general", "most-specific", "all"
 _NOT_R = tuple(name for name in MEASURES if name != "R-precision")
 _PRINTED = (*BASELINES, "clip-i", "clip-ia")

@@ -20,8 +20,6 @@ from diptych.studies.cti_tables import seen_tables
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Study
 
-__all__: list[str] = []
-
 _PRECISION = ("P@1", "P@5", "P@10", "R-precision")
 _AVERAGE = tuple(name for name in MEASURES if name not in _PRECISION)
 

@@ -19,8 +19,6 @@ from diptych.studies.sparse_retrieval import RETRIEVAL, SparseRetrieval
 from diptych.studies.sparse_rows import DENSE, EXPANSIONS, HOME, NOTES, SETTINGS, head_name, head_row
 from diptych.studies.study import STUDIES, Column, Study
 
-__all__: list[str] = []
-
 _COLUMNS = (
     *(Column(name) for name in RETRIEVAL),
     Column("FLOPs"),

@@ -18,8 +18,6 @@ from diptych.studies.sparse_rows import DENSE, ETAS, NOTES, SETTINGS, head_name,
 from diptych.studies.study import STUDIES, Column, Study
 from diptych.studies.tradeoff import TradeOff
 
-__all__: list[str] = []
-
 _BY_ETA = tuple(head_name(eta) for eta in ETAS)
 _CORRELATIONS = ("ρ-R@1", "ρ-R@5", "ρ-MRR@10")
 _FAITHFUL = (*(Column(name) for name in _CORRELATIONS), Column("overlap@10"), Column("Kendall τ", 2))

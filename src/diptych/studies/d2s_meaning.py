@@ -18,8 +18,6 @@ from diptych.studies.sparse_rows import DENSE, NOTES, SETTINGS, head_name, head_
 from diptych.studies.study import STUDIES, Column, Study
 from diptych.studies.term_examples import TermExamples
 
-__all__: list[str] = []
-
 _ETAS = ("1e-5", "1e-3")
 _PAIRS = tuple((head_name(eta, "c"), head_name(eta, "1")) for eta in _ETAS)
 _TERMS = 20  # Exact@20 of 5 % is one term

@@ -18,8 +18,6 @@ from diptych.studies.searching_checks import falls_with, ratio, times
 from diptych.studies.sparse_rows import DENSE, NOTES, SETTINGS, head_name, head_row
 from diptych.studies.study import STUDIES, Column, Row, Study
 
-__all__: list[str] = []
-
 _THESIS = {"engine": "hnsw", "options.m": 32, "options.ef_construction": 40}
 _OURS = "not in the thesis"
 

@@ -20,8 +20,6 @@ from diptych.studies.log_checks import above, column_of, highest, less_in_purcha
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Study
 
-__all__: list[str] = []
-
 _CHANNELS = (
     Claim(
         "direct first",

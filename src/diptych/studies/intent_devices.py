@@ -36,8 +36,6 @@ from diptych.studies.log_checks import (
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
 
-__all__: list[str] = []
-
 _DEVICES = [row_name(name) for name in DEVICES]
 _BY_RATE = ["pc", "tablet", "game-console", "smartphone", "tv"]
 _POPULAR = ("smartphone", "pc", "tablet")

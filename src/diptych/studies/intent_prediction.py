@@ -36,8 +36,6 @@ from diptych.studies.intent_settings import PREDICTED_BY, PREDICTING
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
 
-__all__: list[str] = []
-
 _LEVEL = 1.1
 _CLEAR = 0.05
 _NOTHING = 0.02

@@ -19,8 +19,6 @@ from diptych.studies.log_checks import above, highest
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
 
-__all__: list[str] = []
-
 _DEVICES = [row_name(name) for name in DEVICES]
 _POPULAR = ("smartphone", "pc", "tablet")
 _BUT_PC = [name for name in _DEVICES if name != "pc"]

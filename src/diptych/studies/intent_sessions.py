@@ -24,8 +24,6 @@ from diptych.studies.log_checks import Place, above, highest, lowest
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Row, Study
 
-__all__: list[str] = []
-
 _DEVICES = [row_name(name) for name in DEVICES]
 _LARGE = ["pc", "tv", "game-console"]
 

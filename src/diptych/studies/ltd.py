@@ -22,8 +22,6 @@ from diptych.studies.published import published_table
 from diptych.studies.retrieval import I2T, T2I, Retrieval
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
 
-__all__: list[str] = []
-
 # How it is trained ------------------------------------------------------------------------------
 
 _ITD_ROWS = ("itd-dual", "itd-constraint")

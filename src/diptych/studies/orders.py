@@ -119,7 +119,7 @@ def measured_near_tie(first: Path, second: Path, columns: Sequence[str]) -> Mapp
 def _near_tie(first: Result, second: Result, column: str) -> bool | None:
     import numpy as np
 
-    from diptych.evaluation.paired import Shares, shares_of, t_test
+    from diptych.metrics.paired import Shares, shares_of, t_test
 
     direction, _, name = column.partition(" ")
     directions = [direction] if name else ["i2t", "t2i"]

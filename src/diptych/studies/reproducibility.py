@@ -35,8 +35,6 @@ from diptych.studies.sparse_checks import exceeds_by
 from diptych.studies.study import STUDIES, Study
 from diptych.studies.zero_shot import MEASURED_BY, ZeroShot, check_zero_shot
 
-__all__: list[str] = []
-
 _SCENES, _OBJECTS = tables()
 _THESIS = ("thesis",)
 _MEASURE = ZeroShot()

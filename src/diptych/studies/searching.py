@@ -145,8 +145,8 @@ def recall_of(ids: Sequence[Sequence[str]], best: np.ndarray, k: int) -> float:
 def best_ids(items: Any, queries: Any, k: int = CUTOFFS[-1]) -> np.ndarray:
     """(asked, k) ids of the exactly best items of the queries that recall is measured on, None where fewer."""
     from diptych.encoders.sparse_embeddings import SparseEmbeddings
-    from diptych.evaluation import top_k
-    from diptych.evaluation.sparse_products import sparse_top_k
+    from diptych.metrics import top_k
+    from diptych.metrics.sparse_products import sparse_top_k
 
     asked = queries[: min(_RECALL_QUERIES, queries.shape[0])]
     if isinstance(items, SparseEmbeddings):

@@ -37,8 +37,6 @@ from diptych.studies.shortcut_rows import (
 )
 from diptych.studies.study import STUDIES, Column, Setting, SettingName, Study
 
-__all__: list[str] = []
-
 _HARMLESS = 0.9
 _PERFECT = 570.0  # 95 % of 600
 _FEW = ("none", "captions", "images", "unique", "bits-0", "bits-2", "bits-4", "bits-8")

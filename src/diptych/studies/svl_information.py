@@ -23,8 +23,6 @@ from diptych.studies.published import published_table
 from diptych.studies.shortcut_rows import NOTES, ifm_row, ltd_row, setting_of, setup_row
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
 
-__all__: list[str] = []
-
 _BUDGET = 0.05  # what the thesis found best from scratch
 
 SMOOTHAP = Row(

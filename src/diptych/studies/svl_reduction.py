@@ -38,8 +38,6 @@ from diptych.studies.shortcut_rows import (
 )
 from diptych.studies.study import STUDIES, Column, Setting, SettingName, Study
 
-__all__: list[str] = []
-
 _BLOCKS = tuple((model, setup) for model in MODELS for setup in ("none", "unique"))
 _SCORES = (*I2T, *T2I, "rsum")
 _COLUMNS = (*(Column(name) for name in _SCORES), Column(VALIDATION, short="val. rsum"))

@@ -123,7 +123,7 @@ def trained(
     elsewhere: str = "choose another folder with --out",
 ) -> Run:
     """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile."""
-    from diptych.training.lock import training_lock
+    from diptych.core.lock import training_lock
     from diptych.training.run import Run
 
     finished = (folder / "run.json").is_file() and Run.open(folder).finished

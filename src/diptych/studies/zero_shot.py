@@ -63,7 +63,7 @@ class Chosen:
 
 def chosen_of(values: Mapping[str, Any]) -> Chosen:
     """The choices that were made, checked."""
-    from diptych.evaluation.candidate_ranks import check_unranked
+    from diptych.metrics.candidate_ranks import check_unranked
 
     chosen = Chosen(**values)
     if chosen.captions not in _CAPTIONS:
@@ -105,8 +105,8 @@ class ZeroShot:
         Nothing comes of a row that is adapted to each collection where one has nothing to adapt on.
         """
         from diptych.encoders.encode import encode_collection
+        from diptych.evaluation.testing import evaluate_encoded
         from diptych.studies.adapted import Adapted
-        from diptych.training.testing import evaluate_encoded
 
         chosen = chosen_of(subject.measuring)
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
@@ -212,7 +212,7 @@ def _reranked(
 ) -> Result:
     from diptych.encoders.rerank import rerank
     from diptych.evaluation.evaluate_reranked import evaluate_reranked
-    from diptych.training.testing import ground_truth_of
+    from diptych.evaluation.testing import ground_truth_of
 
     said = {
         "dataset": encoded.about["dataset"],

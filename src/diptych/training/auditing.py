@@ -21,7 +21,7 @@ from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import Bootstrap
+from diptych.metrics import Bootstrap
 from diptych.training.run import Run
 from diptych.training.shortcut_testing import WITH, check_digits
 from diptych.training.source import collection_of

@@ -20,9 +20,10 @@ from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import BOTH, DEFAULT_MEASURES, Result, measure
+from diptych.evaluation import BOTH, Result
+from diptych.evaluation.testing import evaluate_encoded
+from diptych.metrics import DEFAULT_MEASURES, measure
 from diptych.training.recipe import Recipe
-from diptych.training.testing import evaluate_encoded
 
 WITH = "with-shortcuts"
 """Ends the name of what was embedded or evaluated with shortcuts."""

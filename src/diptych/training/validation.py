@@ -12,7 +12,8 @@ from diptych.data.loading import read_ahead
 from diptych.encoders.store import FeatureOptions, FeatureStore
 from diptych.encoders.trainable import TrainableEncoder
 from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.evaluation import DIRECTIONS, GroundTruth, evaluate
+from diptych.evaluation import evaluate
+from diptych.metrics import DIRECTIONS, GroundTruth
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _MEASURES = (*_RECALLS, "rsum")

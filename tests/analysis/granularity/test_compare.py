@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from diptych.analysis.granularity import Granularity, compare_granularity, granularity
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 LANGUAGE = counted()
 COARSE = ["a dog", "a dog on grass", "a man", "a man in a hat", "boys", "three boys on the street"]

@@ -14,7 +14,7 @@ from diptych.analysis.granularity import Granularity, granularity
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.language import Language
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 LANGUAGE = counted()
 CAPTIONS = ["a dog", "three small dogs on grass", "running", "the happy man in a hat with two boys"]

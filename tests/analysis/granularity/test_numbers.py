@@ -15,7 +15,7 @@ from diptych.analysis.granularity.per_image import (
     resampled_sums,
     variances,
 )
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
 
 NAN = float("nan")
 VALUES = np.array([[1.0, NAN], [3.0, 2.0], [5.0, NAN], [2.0, 4.0]])

@@ -14,7 +14,7 @@ from diptych.analysis.information import Audit, Encoded, audit, gap_of
 from diptych.analysis.information.audit import side_questions
 from diptych.core.errors import DataError, NumericalError, StorageError
 from diptych.data.collection import Collection
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import torch
 from diptych.encoders.official.albef import AlbefEncoder
 from diptych.encoders.rerank_prepared import rerank_prepared
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
-from diptych.evaluation.ground_truth import GroundTruth
+from diptych.metrics.ground_truth import GroundTruth
 
 FOLDER = Path(__file__).parents[4] / "shared" / "golden"
 

@@ -10,9 +10,9 @@ from two_stage import TwoStage, published_recalls, rounded
 
 import diptych
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation import UNSCORED, GroundTruth
 from diptych.evaluation.variants import explain, explore_rows, explore_scores
 from diptych.evaluation.variants.choosing import best
+from diptych.metrics import UNSCORED, GroundTruth
 
 N, K = 200, 5
 

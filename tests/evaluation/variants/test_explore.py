@@ -10,10 +10,8 @@ import pytest
 from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, rounded
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.evaluation import GroundTruth, evaluate_scores, top_k
-from diptych.evaluation.candidates import Candidates
+from diptych.evaluation import evaluate_scores
 from diptych.evaluation.printed import Target, read_digits
-from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants import (
     AXES,
     Axis,
@@ -26,6 +24,9 @@ from diptych.evaluation.variants import (
     explain,
     explore,
 )
+from diptych.metrics import GroundTruth, top_k
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.reranked import Reranked
 
 N, K = 400, 5
 

@@ -10,9 +10,9 @@ from itertools import combinations, groupby
 import numpy as np
 import pytest
 
-from diptych.evaluation import Candidates, GroundTruth, Reranked
 from diptych.evaluation.printed import Target
 from diptych.evaluation.variants import AXES, Choice, Inputs, MatrixScores, NotPossible, Recompute, Settings
+from diptych.metrics import Candidates, GroundTruth, Reranked
 
 CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
 VARIED = ("captions", "counting", "k_test", "unranked", "ties")

@@ -14,10 +14,8 @@ from two_stage import TwoStage, folded_recalls, published_recalls
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.data import Collection
 from diptych.data.images import FolderSource
-from diptych.evaluation import GroundTruth, evaluate_scores, top_k
-from diptych.evaluation.candidates import Candidates
+from diptych.evaluation import evaluate_scores
 from diptych.evaluation.printed import Target
-from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants import (
     AXES,
     Inputs,
@@ -29,6 +27,9 @@ from diptych.evaluation.variants import (
     Settings,
 )
 from diptych.evaluation.variants.axes.captions import place_within_image
+from diptych.metrics import GroundTruth, top_k
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.reranked import Reranked
 
 CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
 NOTHING = Target.of(dict.fromkeys(CELLS, 10.0), 1)

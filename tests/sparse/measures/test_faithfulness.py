@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
 from diptych.core.errors import DataError, MismatchError
-from diptych.evaluation import GroundTruth, evaluate_scores, top_k
+from diptych.evaluation import evaluate_scores
+from diptych.metrics import GroundTruth, top_k
 from diptych.sparse.measures import faithfulness, overlap_at, pearson, rank_agreement
 
 

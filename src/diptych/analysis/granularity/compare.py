@@ -25,9 +25,9 @@ from diptych.analysis.granularity.per_image import (
 )
 from diptych.analysis.granularity.result import Granularity
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
-from diptych.evaluation.bootstrap import Bootstrap
-from diptych.evaluation.corrections import corrected, correction_named, correction_text
-from diptych.evaluation.paired import randomisation_tests, shares_of
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.corrections import corrected, correction_named, correction_text
+from diptych.metrics.paired import randomisation_tests, shares_of
 
 Pairing = Literal["auto", "images", "none"]
 

@@ -21,7 +21,7 @@ from diptych.core.fingerprint import fingerprint_lists
 from diptych.core.progress import task
 from diptych.data.collection import Collection
 from diptych.data.language import Language
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 _BLOCK = 1 << 15
 """Captions that are held with their tags at once."""

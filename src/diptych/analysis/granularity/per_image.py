@@ -1,6 +1,6 @@
 """Values per caption gathered per image: what is resampled are images, each with its captions.
 
-The captions of one image are not independent (:mod:`diptych.evaluation.bootstrap`), so intervals and p-values
+The captions of one image are not independent (:mod:`diptych.metrics.bootstrap`), so intervals and p-values
 here see one row per image, whatever the number of captions.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ from diptych.analysis.information.words_of import (
 )
 from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 # Facts and shortcut digits as questions: who states what, from a collection's records.
 #

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.bootstrap import Bootstrap, interval
+from diptych.metrics.bootstrap import Bootstrap, interval
 
 _CHUNK = 100
 

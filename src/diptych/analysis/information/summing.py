@@ -11,7 +11,7 @@ from diptych.analysis.information.figures import GroupFigure, Probing, QuestionF
 from diptych.analysis.information.held import Held, held_of
 from diptych.analysis.information.probing import Probed, ProbeName
 from diptych.analysis.information.questions import NOT_ASKED, Questions
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 
 def group_figures(

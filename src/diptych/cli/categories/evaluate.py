@@ -222,7 +222,7 @@ def evaluate(
 
       [bold]diptych categories evaluate new-products --out held-out --run runs/shop[/bold]
     """
-    from diptych.evaluation.bootstrap import Bootstrap
+    from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.categories_evaluation import write_categories_page
 
     if relevance not in ("label", "path"):

@@ -16,7 +16,7 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
     from diptych.commerce.purchase_intent.features.table import FeatureTable
-    from diptych.evaluation.bootstrap import Bootstrap
+    from diptych.metrics.bootstrap import Bootstrap
 
 
 _STEPS = 5
@@ -209,7 +209,7 @@ def evaluate(
       [bold]diptych intent evaluate later-features --scorer scorer --out held-out[/bold]
     """
     from diptych.commerce.purchase_intent.features.table import open_features
-    from diptych.evaluation.bootstrap import Bootstrap
+    from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.intent_evaluation import write_evaluation_page
 
     with progress(), stop_on_signal() as should_stop:

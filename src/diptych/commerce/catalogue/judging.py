@@ -11,7 +11,7 @@ from diptych.commerce.catalogue.lineages import nodes_on_paths
 from diptych.commerce.catalogue.relevance import Judged, Relevance
 from diptych.commerce.catalogue.settings import asking_nodes, targets_of
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.ground_truth import GroundTruth
+from diptych.metrics.ground_truth import GroundTruth
 
 
 def judge(

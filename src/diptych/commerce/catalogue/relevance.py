@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from diptych.evaluation.ground_truth import GroundTruth
+from diptych.metrics.ground_truth import GroundTruth
 
 Relevance = Literal["label", "path"]
 """``label``: a product is relevant to the one category that its setting gave it, as published; ``path``: to every

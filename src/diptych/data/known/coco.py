@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.data.known.declaration import KNOWN, Form, KnownDataset, Reading, Size
 
-__all__: list[str] = []
-
 
 def _size(images: int, captions: int) -> Size:
     return Size(images, {captions: "all", 5 * images: "the first five of each"})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.data.known.declaration import KNOWN, Form, KnownDataset, Reading, Size
 
-__all__: list[str] = []
-
 KNOWN.add(
     KnownDataset(
         name="cub",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.data.known.declaration import KNOWN, Form, KnownDataset, Reading, Size
 
-__all__: list[str] = []
-
 _CITATION = "Chen, Yao and Jin, Rethinking Benchmarks for Cross-modal Image-text Retrieval, SIGIR 2023"
 _REPOSITORY = "https://github.com/cwj1412/MSCOCO-Flikcr30K_FG (folder Annotations)"
 _LICENCE = (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diptych.data.known.declaration import KNOWN, Form, KnownDataset, Reading, Size
 
-__all__: list[str] = []
-
 _LICENCE = (
     "For non-commercial research and education. The pictures belong to the people who put them on Flickr, and "
     "their use must abide by Flickr's terms; the authors of the dataset do not own them. Do not pass pictures on."

@@ -16,8 +16,6 @@ from diptych.data.logs.times import read_time
 from diptych.data.logs.words import YES_WORDS
 from diptych.data.scenes.shop_log.columns import ACTIONS, DATASET, MARKER, RAW_COLUMNS, event_files
 
-__all__: list[str] = []
-
 
 def _recognises(file: SourceFile) -> bool:
     return file.has("time") and (file.has("client") or file.has("visitor"))

@@ -8,8 +8,6 @@ from diptych.data.json_files import beginning_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.scenes import read_scenes
 
-__all__: list[str] = []
-
 _BEGINNING = '{"dataset":"scenes"'
 
 

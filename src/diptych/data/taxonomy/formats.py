@@ -21,7 +21,6 @@ from diptych.data.taxonomy.tree import Path as Names
 #
 # The first line is ``# Google_Product_Taxonomy_Version: 2021-09-21``; the language is in the file's name
 # (``taxonomy-with-ids.de-DE.txt``).
-__all__: list[str] = []
 
 _VERSION = re.compile(r"#\s*Google_Product_Taxonomy_Version:\s*(\S+)")
 _NUMBERED = re.compile(r"(\d+) - (.*)")

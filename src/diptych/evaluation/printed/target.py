@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from diptych.core.errors import UsageError
-from diptych.evaluation.gain_measure import GainMeasure
-from diptych.evaluation.measuring import Measure, measure
-from diptych.evaluation.positives import DIRECTIONS, Direction
+from diptych.metrics.gain_measure import GainMeasure
+from diptych.metrics.measuring import Measure, measure
+from diptych.metrics.positives import DIRECTIONS, Direction
 
 RULES = ("round", "truncate")
 """What is done with the digits that are not printed."""

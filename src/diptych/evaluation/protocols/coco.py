@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from diptych.core.errors import DataError
-from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.partitioning import PARTITIONS, Partition
+from diptych.metrics.ground_truth import GroundTruth
 
 _IMAGES = 5_000
 _LEAST_TEXTS = 25_000  # 25,010 with all captions; 25,000 with the first five of each image

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from diptych.evaluation.printed.given import as_target
-from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants.axis import Axis, Inputs
 from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.explore import TOLERANCE, explore
 from diptych.evaluation.variants.given import already_cut, as_ground_truth, as_matching
 from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
+from diptych.metrics.reranked import Reranked
 
 GIVEN = "given"
 """What the test set is called."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from diptych.evaluation.candidates import Candidates
-from diptych.evaluation.positives import Direction
-from diptych.evaluation.reranked import Reranked
 from diptych.evaluation.variants.settings import NotPossible
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.positives import Direction
+from diptych.metrics.reranked import Reranked
 
 Rows = slice | np.ndarray
 """Some rows: a slice where they are neighbours, which copies nothing."""

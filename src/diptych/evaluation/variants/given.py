@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.candidates import Candidates
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.positives import DIRECTIONS
-from diptych.evaluation.reranked import UNSCORED, Reranked
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.positives import DIRECTIONS
+from diptych.metrics.reranked import UNSCORED, Reranked
 
 _FORMS = (
     "a GroundTruth, the image row of each text, a boolean matrix (images, texts), a mapping from image rows to "

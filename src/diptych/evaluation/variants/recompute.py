@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from diptych.evaluation.candidate_ranks import CandidateRanks
-from diptych.evaluation.candidates import Candidates
-from diptych.evaluation.first_stage import FirstStage, first_stages
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.measuring import Measure, measure
 from diptych.evaluation.partitioning import partition
-from diptych.evaluation.positives import DIRECTIONS, Direction
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
-from diptych.evaluation.ranks import Ranks, ranks_from_source
-from diptych.evaluation.ties import tie_groups
 from diptych.evaluation.variants.choosing import Rows
 from diptych.evaluation.variants.scored import Scored
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
+from diptych.metrics.candidate_ranks import CandidateRanks
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.first_stage import FirstStage, first_stages
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.measuring import Measure, measure
+from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ranks import Ranks, ranks_from_source
+from diptych.metrics.ties import tie_groups
 
 _RECALL = "R@"
 _KEPT = 6  # views whose candidates are kept

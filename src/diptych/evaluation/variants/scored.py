@@ -13,15 +13,15 @@ import numpy as np
 
 from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.candidates import Candidates
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.positives import Direction
-from diptych.evaluation.ranks import check_sizes
-from diptych.evaluation.reranked import Reranked
-from diptych.evaluation.similarities import similarity as similarity_of
-from diptych.evaluation.sources import GivenScores, ScoreSource
 from diptych.evaluation.variants.choosing import Rows, best, in_order, kept, listed
 from diptych.evaluation.variants.settings import NotPossible
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.positives import Direction
+from diptych.metrics.ranks import check_sizes
+from diptych.metrics.reranked import Reranked
+from diptych.metrics.similarities import similarity as similarity_of
+from diptych.metrics.sources import GivenScores, ScoreSource
 
 
 class Scored(Protocol):

@@ -14,8 +14,8 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 
 from diptych.core.errors import UsageError
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.ties import TieGroups
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.ties import TieGroups
 
 LEAST_SHRUNK = 10
 """Candidates that are left at least, so that R@10 is that of a ranking."""
@@ -75,7 +75,7 @@ class Settings:
         matched: whether the matching score ranks the candidates, or the contrastive score.
         shrinks: whether fewer will do in a smaller gallery, where no more stored candidates are left; not
             fewer than :data:`LEAST_SHRUNK`.
-        unranked: what becomes of the others; see :mod:`diptych.evaluation.candidate_ranks`. Empty for
+        unranked: what becomes of the others; see :mod:`diptych.metrics.candidate_ranks`. Empty for
             ``published`` where a matching score ranks some, which no published evaluation does otherwise, and
             ``miss`` for a ranking that is cut, and for all candidates that are stored.
         ties: the tie rule; empty for ``compat`` where what is not ranked ties as published, else

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import MismatchError, NumericalError, UsageError
-from diptych.evaluation.paired import shares_of, t_test
+from diptych.metrics.paired import shares_of, t_test
 
 
 @dataclass(frozen=True)

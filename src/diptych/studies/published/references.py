@@ -11,9 +11,9 @@ from typing import Any
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.known import known_by_name
-from diptych.evaluation.measuring import Measure, measure
 from diptych.evaluation.printed import Target, as_target
 from diptych.evaluation.printed.target import Printed, cell_parts
+from diptych.metrics.measuring import Measure, measure
 from diptych.studies.published.tables import (
     Cell,
     EvaluatedOn,

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from diptych.commerce.catalogue.relevance import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
-from diptych.evaluation import GroundTruth
+from diptych.metrics import GroundTruth
 
 
 class Given(Ranker):

@@ -7,7 +7,7 @@ from diptych.commerce.category_to_image.evaluation.groups import by_level, by_se
 from diptych.commerce.category_to_image.evaluation.rows import intervals_of
 from diptych.commerce.category_to_image.evaluation.significance import compare_models, comparison_line
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
-from diptych.evaluation import Bootstrap
+from diptych.metrics import Bootstrap
 
 NONE = Bootstrap(0)
 

@@ -31,7 +31,7 @@ from diptych.core.errors import (
 )
 from diptych.core.files import read_json, write_json
 from diptych.core.progress import task
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 HOW = Bootstrap(40)
 GRID: dict[str, Any] = {

@@ -11,7 +11,7 @@ from feature_tables import small_features
 from diptych.commerce.purchase_intent.evaluation import GivenScores, evaluate_scores
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.core.errors import DataError, MismatchError, NumericalError
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 HOW = Bootstrap(20)
 

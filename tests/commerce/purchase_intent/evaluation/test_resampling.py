@@ -8,8 +8,8 @@ import pytest
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
 from diptych.commerce.purchase_intent.evaluation.resampling import Persons
 from diptych.core.errors import UsageError
-from diptych.evaluation import bootstrap as drawing
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics import bootstrap as drawing
+from diptych.metrics.bootstrap import Bootstrap
 
 
 def test_a_resample_is_whole_persons() -> None:

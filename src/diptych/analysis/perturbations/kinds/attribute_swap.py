@@ -24,8 +24,6 @@ from diptych.analysis.perturbations.rewriting import rewritten
 from diptych.core.draws import Draws
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
-__all__: list[str] = []
-
 _KINDS: Mapping[str, frozenset[str]] = {
     "colour": COLOURS,
     "size": listed(

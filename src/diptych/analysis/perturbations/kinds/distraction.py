@@ -16,8 +16,6 @@ from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions,
 from diptych.analysis.perturbations.published_typos import published_form
 from diptych.core.draws import Draws
 
-__all__: list[str] = []
-
 _LAST = " \t\r\n\u00a0\u3000.!?…。！？؟।"
 
 

@@ -15,8 +15,6 @@ from diptych.analysis.perturbations.replaced_terms import replaced_terms
 from diptych.analysis.perturbations.terms import Term, lemmas_like, nouns, usual_senses
 from diptych.core.draws import Draws
 
-__all__: list[str] = []
-
 _REASONS = "no noun that is known", "no noun with a hypernym that is deep enough"
 
 

@@ -16,8 +16,6 @@ from diptych.analysis.perturbations.terms import Term, lemmas_like, nouns, usual
 from diptych.core.draws import Draws
 from diptych.data.language import WordNet
 
-__all__: list[str] = []
-
 _REASONS = "no noun that is known", "no noun with a hyponym"
 _PEOPLE = frozenset({"person", "people", "social group"})
 

@@ -28,8 +28,6 @@ from diptych.analysis.perturbations.phrases import (
 from diptych.analysis.perturbations.rewriting import Span, rewritten
 from diptych.core.draws import Draws
 
-__all__: list[str] = []
-
 _NEGATIVE = listed("no not none nobody nothing nowhere never neither nor without cannot")
 _NEGATIVE_ENDINGS = ("n't", "n’t")
 _NAMES, _NAMED = ("NNP", "NNPS"), (["NNP"], ["NNPS"])

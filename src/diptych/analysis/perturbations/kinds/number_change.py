@@ -43,8 +43,6 @@ from diptych.analysis.perturbations.phrases import (
 from diptych.analysis.perturbations.rewriting import Span, rewritten
 from diptych.core.draws import Draws
 
-__all__: list[str] = []
-
 Change = dict[Span, str]
 
 _NO_COUNT = listed(  # a lot of: no number of anything

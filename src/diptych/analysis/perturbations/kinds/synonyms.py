@@ -32,8 +32,6 @@ from diptych.core.errors import UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, PartOfSpeech, Tagger, WordNet
 from diptych.data.language.nltk_tagger import NltkTagger
 
-__all__: list[str] = []
-
 _PARTS: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
 
 

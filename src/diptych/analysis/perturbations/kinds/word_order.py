@@ -36,8 +36,6 @@ from diptych.analysis.perturbations.published_tokens import nltk_tokens, spacy_l
 from diptych.analysis.perturbations.published_typos import published_form
 from diptych.core.draws import Draws
 
-__all__: list[str] = []
-
 
 def _nouns_and_adjectives(caption: Caption, draws: Draws, options: NoOptions) -> str:
     groups = [caption.nouns, caption.adjectives]

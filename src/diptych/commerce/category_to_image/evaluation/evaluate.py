@@ -29,7 +29,7 @@ from diptych.commerce.category_to_image.features.pictures.rows import Missing
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.working import check_free, working_in
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.features.maker import FeatureMaker

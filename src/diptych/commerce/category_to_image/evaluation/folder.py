@@ -16,7 +16,7 @@ from diptych.core.errors import MismatchError
 from diptych.core.files import read_json, write_json
 from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
-from diptych.evaluation.ground_truth import GroundTruth
+from diptych.metrics.ground_truth import GroundTruth
 
 MARKER = "evaluation.json"
 RESULTS = "results.json"

@@ -20,7 +20,7 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
 from diptych.core.working import working_in
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 
 def evaluate_given(

@@ -13,14 +13,14 @@ from diptych.commerce.category_to_image.evaluation.names import CATEGORY_MEASURE
 from diptych.commerce.category_to_image.evaluation.scored import Scored, score_rows
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
-from diptych.evaluation.bootstrap import Bootstrap
 from diptych.evaluation.evaluate import evaluate, evaluate_sparse
 from diptych.evaluation.galleries import measure_galleries
-from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.partitioning import Fold, partition
-from diptych.evaluation.positives import Direction
-from diptych.evaluation.ranks import Ranks, available_threads, ranks_from_rows, ranks_from_source
 from diptych.evaluation.result import Result
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.positives import Direction
+from diptych.metrics.ranks import Ranks, available_threads, ranks_from_rows, ranks_from_source
 
 # Rankers that find only what has something in common with the query: the rest is not ranked at all.
 #
@@ -47,7 +47,7 @@ def ranks_of_retrieved(scored: Scored, truth: GroundTruth, every: bool) -> dict[
     are taken out before.
     """
     if scored.sparse:
-        from diptych.evaluation.sparse_products import SparseProducts
+        from diptych.metrics.sparse_products import SparseProducts
 
         source = SparseProducts(scored.products, scored.categories, scored.product_ids, scored.texts)
         found = ranks_from_source(source, truth, every=every, threads=available_threads())

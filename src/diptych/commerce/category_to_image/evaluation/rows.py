@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
 from diptych.evaluation.seeds import Spread
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
 
 @dataclass(frozen=True)

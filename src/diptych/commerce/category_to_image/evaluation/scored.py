@@ -12,8 +12,8 @@ from diptych.commerce.catalogue.relevance import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
-from diptych.evaluation.positives import Direction
-from diptych.evaluation.topk import top_k
+from diptych.metrics.positives import Direction
+from diptych.metrics.topk import top_k
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -84,7 +84,7 @@ def first_of(scored: Scored, k: int, *, side: Direction = "t2i") -> tuple[np.nda
     """
     turned = side == "i2t"
     if scored.sparse:
-        from diptych.evaluation.sparse_products import sparse_top_k
+        from diptych.metrics.sparse_products import sparse_top_k
 
         pair = (scored.categories, scored.products)
         return sparse_top_k(*(pair[::-1] if turned else pair), k)

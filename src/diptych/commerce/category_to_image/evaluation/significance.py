@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
 from diptych.evaluation.comparison import Difference
-from diptych.evaluation.corrections import corrected, correction_named, correction_text
-from diptych.evaluation.paired import randomisation_tests, shares_of, t_test
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
+from diptych.metrics.corrections import corrected, correction_named, correction_text
+from diptych.metrics.paired import randomisation_tests, shares_of, t_test
 
 
 def compare_models(

@@ -16,7 +16,7 @@ from diptych.commerce.category_to_image.evaluation.rows import ModelRow, Value
 from diptych.commerce.category_to_image.evaluation.significance import comparison_line
 from diptych.core.files import write_json
 from diptych.core.progress import track
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation

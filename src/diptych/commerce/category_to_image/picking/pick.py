@@ -16,9 +16,9 @@ from diptych.commerce.category_to_image.product_rows import product_rows
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.progress import task
-from diptych.evaluation.products import check_rows, pair_scores
-from diptych.evaluation.sparse_products import SparseProducts, sparse_top_k
-from diptych.evaluation.topk import top_k
+from diptych.metrics.products import check_rows, pair_scores
+from diptych.metrics.sparse_products import SparseProducts, sparse_top_k
+from diptych.metrics.topk import top_k
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Gallery:
     """Products that may be shown, and how they score.
 
-    Scores are exact, equal ones in the order of the products: see :mod:`diptych.evaluation.products`, of sparse rows
-    :mod:`diptych.evaluation.sparse_products`.
+    Scores are exact, equal ones in the order of the products: see :mod:`diptych.metrics.products`, of sparse rows
+    :mod:`diptych.metrics.sparse_products`.
 
     Args:
         categories: (q, d) float32 rows, dense or sparse.

@@ -11,7 +11,7 @@ from diptych.commerce.purchase_intent.evaluation.resampling import Persons
 from diptych.commerce.purchase_intent.evaluation.result import Evaluation
 from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Pooled
 from diptych.core.errors import MismatchError, UnknownNameError
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 CellName = tuple[str, str, int, str]
 """Setting, feature set, step, model."""

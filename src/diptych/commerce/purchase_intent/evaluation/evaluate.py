@@ -23,7 +23,7 @@ from diptych.core.errors import Interrupted, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.progress import Task, task
 from diptych.core.working import working_in
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -20,7 +20,7 @@ from diptych.commerce.purchase_intent.splits import Fold
 from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.working import working_in
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

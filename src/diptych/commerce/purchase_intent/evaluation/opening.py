@@ -11,7 +11,7 @@ from diptych.core.arrays import write_arrays
 from diptych.core.errors import MismatchError, StorageError
 from diptych.core.files import read_json, write_json
 from diptych.core.version import __version__
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.bootstrap import Bootstrap, drawn_clusters, interval
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
 Measured = Callable[[np.ndarray], np.ndarray]
 """From (samples, sessions) weights to (samples,) values."""

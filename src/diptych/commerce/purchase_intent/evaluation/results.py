@@ -21,7 +21,7 @@ from diptych.commerce.purchase_intent.evaluation.summary import (
 )
 from diptych.core.files import write_json
 from diptych.core.progress import task
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

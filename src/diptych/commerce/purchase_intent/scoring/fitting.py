@@ -29,7 +29,7 @@ from diptych.commerce.purchase_intent.scoring.slices import Slices
 from diptych.commerce.purchase_intent.scoring.words import typical_value
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import UsageError
-from diptych.evaluation.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

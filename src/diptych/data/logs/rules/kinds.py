@@ -9,8 +9,6 @@ from diptych.data.logs.sql import literal, literals
 from diptych.data.logs.times import EARLIEST, LATEST
 from diptych.data.logs.words import BOT_WORDS, NO_BOT
 
-__all__: list[str] = []
-
 _IS_BOT = f"regexp_matches(replace(lower(agent), {literal(NO_BOT)}, ''), {literal('|'.join(BOT_WORDS))})"
 
 RULES.add(

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from diptych.core.draws import draw_uniform
-from diptych.evaluation.ground_truth import GroundTruth
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Keep, Settings, Step
+from diptych.metrics.ground_truth import GroundTruth
 
 RANDOM_SEEDS = (0, 1, 2)
 """Seeds of the random captions: several, so that one that fits by luck can be told."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from diptych.evaluation.ground_truth import GroundTruth
-from diptych.evaluation.ties import TieGroups
 from diptych.evaluation.variants.axes.captions import place_within_image
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Counting, Relevance, Settings, Step
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.ties import TieGroups
 
 
 def _hits(groups: TieGroups, cutoff: int) -> np.ndarray:

@@ -1,7 +1,0 @@
-"""The measures, one file each; importing a file declares its measures."""
-
-from __future__ import annotations
-
-from diptych.evaluation.measuring import MEASURES
-
-__all__ = ["MEASURES"]

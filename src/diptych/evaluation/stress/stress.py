@@ -1,0 +1,227 @@
+"""The stress run: an encoder asked with perturbed queries, over a gallery that stays as it is.
+
+Text perturbations change the captions that ask for pictures, picture perturbations the pictures that ask for
+captions. The gallery is encoded once, a query only when it was changed; whatever is finished is kept, so that
+the same call goes on after a kill and ends with the same bytes.
+
+Source: Hendriksen's thesis, chapter 5, sections 5.4 and 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.analysis.perturbations import Perturbation
+from diptych.analysis.perturbations.perturb import COMPATS, PUBLISHED_SEED
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import check_replaceable, read_json, write_json
+from diptych.core.fingerprint import fingerprint
+from diptych.core.lock import folder_lock
+from diptych.data.collection import Collection
+from diptych.data.language import Language
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.given_rows import GivenRows
+from diptych.evaluation.drops import drops_line
+from diptych.evaluation.stress.asking import RSUM, Part, askings, part_of
+from diptych.evaluation.stress.clean import Clean
+from diptych.evaluation.stress.conditions import Conditions
+from diptych.evaluation.stress.obstacles import check_asked, possible_of
+from diptych.evaluation.stress.result import FORMAT, MARKER, StressResult
+from diptych.evaluation.stress.summary import agreements, rows_of
+
+STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
+"""What is measured unless something else is asked for."""
+
+DEFAULT_SEEDS = (0, 1, 2)
+
+
+def stress(
+    encoder: DualEncoder,
+    collection: Collection,
+    folder: Path | str,
+    *,
+    perturbations: Sequence[Perturbation],
+    seeds: Sequence[int] | None = None,
+    split: str | None = None,
+    language: Language | None = None,
+    compat: str = "none",
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    gallery: str = "split",
+    relevance: DualEncoder | None = None,
+    measures: Sequence[str] | None = None,
+    samples: int = 1000,
+    flips: int = 100_000,
+    required: Iterable[str] = (),
+    embeddings: Path | str | None = None,
+    about: Mapping[str, Any] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> StressResult:
+    """Find out which changes of queries hurt an encoder, whom, and whether that is significant.
+
+    Args:
+        encoder: what is stressed.
+        collection: its pictures and captions.
+        folder: the result, its conditions and embeddings go there; what is there of the same content is used.
+        perturbations: of :func:`diptych.analysis.perturbations.choose_perturbations`.
+        seeds: each perturbation is run with; 0, 1 and 2 when not given, 42 under ``compat="published"``.
+        split: the part that asks; all of the collection when not given.
+        language: a tagger and a WordNet; without one, perturbations that need it are left out.
+        compat: ``published`` for the published code's perturbations, and for the relevance of the changed
+            query instead of the clean one's.
+        options: per perturbation, its options.
+        gallery: the pictures that captions ask for: of the ``split``, or ``all`` of the collection, as in
+            the published runs. Pictures ask for the split's captions either way.
+        relevance: the model whose similarity is the gain of DCG_CM where an item is no labelled match; the
+            stressed encoder's own when not given (Eq. 5.1).
+        measures: names whose means over queries are reported, shares or gains; ``rsum`` is that of one
+            direction. :data:`STRESS_MEASURES` when not given, without DCG_CM where rows are compared by the
+            penalty of order embeddings and no relevance model says what a gain is.
+        samples: resamples for 95 % intervals; 0 for none.
+        flips: random swaps for p-values, which are corrected by Holm's method over all of them.
+        required: names of perturbations that must not be left out.
+        embeddings: where clean rows are kept; ``folder/embeddings`` when not given.
+        about: what else the numbers depend on.
+        should_stop: asked between batches.
+
+    Raises:
+        UsageError: nothing to run, rows without an encoder, a required perturbation that cannot be run, or
+            an option, measure or seed that cannot be; another process is at work in the folder.
+        Interrupted: ``should_stop`` said so; the same call goes on.
+        ImageError, CaptionError, NumericalError, StorageError: as of
+            :func:`~diptych.encoders.encode.encode_collection`.
+    """
+    folder, language = Path(folder), language or Language("none")
+    for one in (encoder, relevance):
+        if isinstance(one, GivenRows):
+            raise UsageError(
+                f"{one.folder} holds rows, no encoder: perturbed queries cannot be encoded",
+                "name the encoder that made them",
+            )
+    if compat not in COMPATS:
+        raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
+    if seeds is None:
+        seeds = (PUBLISHED_SEED,) if compat == "published" else DEFAULT_SEEDS
+    if measures is None:
+        gains = encoder.similarity == "cosine" or relevance is not None
+        measures = [name for name in STRESS_MEASURES if gains or "DCG_CM" not in name]
+    perturbations = list({one.name: one for one in perturbations}.values())
+    measures = list(dict.fromkeys(measures))  # what is named twice is tested once
+    check_asked(perturbations, seeds, measures, options or {})
+    possible, left_out = possible_of(perturbations, encoder, collection, language, compat, required)
+    part = part_of(collection, split, gallery)
+    check_replaceable(folder, MARKER)
+    if not (folder / MARKER).is_file():
+        write_json(folder / MARKER, {"format": FORMAT, "state": "running"})
+    with folder_lock(folder, "stressed"):
+        encoded = encode_collection(
+            encoder, part.encoded, embeddings or folder / "embeddings", split, should_stop=should_stop
+        )
+        relevant = None
+        if relevance is not None:
+            relevant = encode_collection(
+                relevance, part.encoded, folder / "relevance", split, should_stop=should_stop
+            )
+        reads_changed = relevance if compat == "published" else None
+        conditions = Conditions(
+            encoder=encoder,
+            asking=part.asking,
+            sides=askings(part, encoded, relevant),
+            folder=folder / "conditions",
+            seeds=tuple(seeds),
+            measures=tuple(measures),
+            language=language,
+            compat=compat,
+            options=options or {},
+            relevance=reads_changed,
+            content={
+                "encoder": encoded.images.encoder,
+                "data": encoded.about["data"],
+                "asking": list(map(int, part.rows)),
+                "relevance": None if relevant is None else relevant.images.encoder,
+                "relevance of": "changed" if reads_changed is not None else "clean",
+            },
+            should_stop=should_stop,
+        )
+        how: dict[str, Any] = {"samples": samples, "flips": flips, "seed": 0, "confidence": 0.95}
+        protocol = _protocol(part, encoded, relevant, gallery, conditions, about or {})
+        keys = [conditions.key(one, seed) for one in possible for seed in conditions.seeds]
+        key = fingerprint(FORMAT, keys, left_out, how, protocol)
+        made = list(conditions.of(possible))  # also of a finished run: what is missing or damaged is mended
+        finished = _finished(folder, key)
+        if finished is not None:
+            if not Clean.there(folder, key):
+                Clean.of(key, conditions.sides, conditions.clean).save(folder)
+            return replace(finished, opened=True)
+        clean = conditions.clean
+        result = StressResult(
+            key=key,
+            model=str(encoded.about["encoder"].get("name", encoder.family)),
+            protocol=protocol,
+            method=drops_line(len(possible) * len(measures), **how),
+            measures=tuple(measures),
+            clean={
+                direction: {name: float(np.mean(values[name])) for name in measures}
+                for direction, values in clean.items()
+            },
+            rows=rows_of(made, clean, conditions.sides, part.asking, measures, how),
+            left_out=left_out,
+            agreement=agreements(made, clean),
+            notes=tuple(part.encoded.notes),
+        )
+        Clean.of(key, conditions.sides, clean).save(folder)
+        result.save(folder)
+        return StressResult.open(folder)  # the same object as of a later call
+
+
+def _protocol(
+    part: Part,
+    encoded: EncodedCollection,
+    relevant: EncodedCollection | None,
+    gallery: str,
+    conditions: Conditions,
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What the numbers depend on, by name, in the order it is printed."""
+    asking, pictures = part.asking, len(encoded.images)
+    which = "of the split" if gallery == "split" else "of the whole collection"
+    if relevant is None:
+        gain = "the encoder's own similarity"
+    else:
+        query = "changed" if conditions.relevance is not None else "clean"
+        gain = f"similarity to the {query} query by {relevant.about['encoder'].get('name', '')} "
+        gain += relevant.images.encoder
+    seeds = ", ".join(map(str, conditions.seeds))
+    without = asking.n_images - len(np.unique(asking.caption_image))
+    counted = f", {without:,} without a caption of their own, which count as 0" if without else ""
+    return {
+        "dataset": asking.name,
+        "split": encoded.about["split"] or "all",
+        "captions asking": f"{asking.n_captions:,} over a gallery of {pictures:,} pictures {which}",
+        "pictures asking": f"{asking.n_images:,} over a gallery of {asking.n_captions:,} captions{counted}",
+        "seeds": seeds,
+        "compat": conditions.compat,
+        "language": conditions.language.line(),
+        **({"gain of DCG_CM": gain} if any("DCG_CM" in name for name in conditions.measures) else {}),
+        "ties": "expected",
+        "encoder": encoded.images.encoder,
+        "data": encoded.about["data"],
+        **about,
+    }
+
+
+def _finished(folder: Path, key: str) -> StressResult | None:
+    """The result that is there, where it is of the same content."""
+    try:
+        given = read_json(folder / MARKER)
+        if isinstance(given, dict) and given.get("key") == key:
+            return StressResult.from_dict(given)
+    except StorageError:
+        pass  # damaged: made again
+    return None

@@ -1,0 +1,252 @@
+"""From conditions to the rows of a result: what they cost, who is changed, the worst hit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from diptych.analysis.perturbations import Perturbation
+from diptych.data.collection import Collection
+from diptych.data.language import words_of
+from diptych.evaluation.changes import CHANGE_GROUPS, change_groups, jaccard_over
+from diptych.evaluation.drops import Drop, Paired, drops
+from diptych.evaluation.stress.asking import RANK, RSUM, Asking
+from diptych.evaluation.stress.condition import Condition
+from diptych.evaluation.stress.conditions import direction_of
+from diptych.evaluation.stress.rows import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
+from diptych.metrics import Direction
+
+Made = Sequence[tuple[Perturbation, Sequence[Condition]]]
+"""Perturbations with their conditions, one per seed."""
+
+Clean = Mapping[Direction, Mapping[str, np.ndarray]]
+"""Values of clean queries per direction and measure."""
+
+_PREFERENCE = "preference"
+
+
+def drops_of(
+    made: Made,
+    clean: Clean,
+    sides: Mapping[Direction, Asking],
+    measures: Sequence[str],
+    how: Mapping[str, Any],
+) -> dict[tuple[str, str], Drop]:
+    """Drops over all queries by perturbation and measure, corrected over all of them; arguments as of
+    :func:`~diptych.evaluation.stress.summary.rows_of`."""
+    pairs = [
+        Paired(
+            one.name,
+            measure,
+            clean[direction_of(one)][measure],
+            np.stack([condition.values[measure] for condition in conditions]),
+            sides[direction_of(one)].cluster,
+        )
+        for one, conditions in made
+        for measure in measures
+    ]
+    return {(drop.condition, drop.measure): drop for drop in drops(pairs, **how)}
+
+
+def changed_drops_of(
+    name: str,
+    conditions: Sequence[Condition],
+    clean: Mapping[str, np.ndarray],
+    side: Asking,
+    measures: Sequence[str],
+    how: Mapping[str, Any],
+) -> dict[str, ChangedDrop]:
+    """Drops per measure over the queries that one perturbation changed, a query of another seed being another."""
+    changed = np.stack([condition.changed for condition in conditions])
+    if not changed.any():
+        return {}
+    cluster = np.tile(side.cluster, len(conditions))
+    pairs = [
+        Paired(
+            name,
+            measure,
+            np.where(changed, clean[measure], np.nan).reshape(-1),
+            np.concatenate([condition.values[measure] for condition in conditions]),
+            cluster,
+        )
+        for measure in measures
+    ]
+    found = drops(pairs, **{**how, "flips": 1})  # p-values are those of all queries
+    return {
+        drop.measure: ChangedDrop(
+            drop.clean, drop.perturbed, drop.difference, drop.low, drop.high, drop.relative
+        )
+        for drop in found
+    }
+
+
+def preferences_of(
+    made: Made, sides: Mapping[Direction, Asking], how: Mapping[str, Any]
+) -> dict[str, Preference]:
+    """Of perturbations after which a good model should prefer the clean caption, where any was changed."""
+    pairs, ties = [], {}
+    for one, conditions in made:
+        if direction_of(one) != "t2i" or one.keeps_meaning:
+            continue
+        each = np.stack([condition.preference for condition in conditions])
+        there = ~np.isnan(each)
+        asked = there.any(axis=0)
+        if not asked.any():
+            continue
+        mean = np.divide(
+            np.where(there, each, 0.0).sum(axis=0),
+            there.sum(axis=0),
+            out=np.full(len(asked), 0.5),
+            where=asked,
+        )
+        blind = np.where(asked, 0.5, np.nan)
+        ties[one.name] = float(np.mean(each[there] == 0.5))
+        pairs.append(Paired(one.name, _PREFERENCE, blind, mean, sides["t2i"].cluster))
+    return {
+        drop.condition: Preference(
+            captions=int((~np.isnan(pair.clean)).sum()),
+            share=drop.perturbed,
+            ties=ties[drop.condition],
+            low=None if drop.low is None else 0.5 + drop.low,
+            high=None if drop.high is None else 0.5 + drop.high,
+            corrected=drop.corrected,
+        )
+        for pair, drop in zip(pairs, drops(pairs, **how), strict=True)
+    }
+
+
+_EXAMPLES = 5
+_BINS = 4
+
+
+def rows_of(
+    made: Made,
+    clean: Clean,
+    sides: Mapping[Direction, Asking],
+    collection: Collection,
+    measures: Sequence[str],
+    how: Mapping[str, Any],
+) -> tuple[StressRow, ...]:
+    """One row per perturbation."""
+    found = drops_of(made, clean, sides, measures, how)
+    preferences = preferences_of(made, sides, how)
+    words = np.array([len(words_of(caption)) for caption in collection.captions], dtype=np.int64)
+    rows = []
+    for perturbation, conditions in made:
+        direction, name = direction_of(perturbation), perturbation.name
+        side, before = sides[direction], clean[direction]
+        groups = _groups(conditions, before)
+        rows.append(
+            StressRow(
+                name=name,
+                description=perturbation.description,
+                group=perturbation.group,
+                source=perturbation.source,
+                keeps_meaning=perturbation.keeps_meaning,
+                direction=direction,
+                options=dict(conditions[0].options),
+                queries=len(side),
+                changed=[int(one.changed.sum()) for one in conditions],
+                same=[int(one.same.sum()) for one in conditions],
+                draws=len({one.content for one in conditions}),
+                reasons=dict(sum((Counter(one.reasons) for one in conditions), Counter()).most_common()),
+                drops={measure: found[name, measure] for measure in measures},
+                changed_drops=changed_drops_of(name, conditions, before, side, measures, how),
+                sizes={group: float(np.mean(groups == number)) for group, number in CHANGE_GROUPS.items()},
+                preference=preferences.get(name),
+                lengths=_lengths(conditions, before, groups, words) if direction == "t2i" else (),
+                examples=_examples(conditions, before, side, collection),
+            )
+        )
+    return tuple(rows)
+
+
+def agreements(made: Made, clean: Clean) -> dict[str, Agreement]:
+    """How far perturbations change the same queries, per direction with two of them or more."""
+    found = {}
+    for direction in clean:
+        some = [(one.name, conditions) for one, conditions in made if direction_of(one) == direction]
+        if len(some) < 2:
+            continue
+        groups = {name: _groups(conditions, clean[direction]) for name, conditions in some}
+        seeds = len(some[0][1])
+        each = [jaccard_over({name: given[seed] for name, given in groups.items()}) for seed in range(seeds)]
+        found[str(direction)] = Agreement(
+            **{group: _mean([getattr(one, group) for one in each]) for group in CHANGE_GROUPS},
+            pairs=tuple(
+                {
+                    "first": pairs[0].first,
+                    "second": pairs[0].second,
+                    **{group: _mean([getattr(one, group) for one in pairs]) for group in CHANGE_GROUPS},
+                }
+                for pairs in zip(*(one.pairs for one in each), strict=True)
+            ),
+            left_out={group: sum(one.left_out[group] for one in each) for group in CHANGE_GROUPS},
+        )
+    return found
+
+
+def _groups(conditions: Sequence[Condition], clean: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(seeds, n) −1, 0, 1: what became of every query's R@1 + R@5 + R@10."""
+    return np.stack([change_groups(clean[RSUM], condition.values[RSUM]) for condition in conditions])
+
+
+def _lengths(
+    conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], groups: np.ndarray, words: np.ndarray
+) -> tuple[LengthBin, ...]:
+    """Captions by quarters of their lengths in words."""
+    mean = np.mean([condition.values[RSUM] for condition in conditions], axis=0) - clean[RSUM]
+    decreased = np.mean(groups == CHANGE_GROUPS["decreased"], axis=0)
+    ends = np.unique(np.quantile(words, np.arange(1, _BINS + 1) / _BINS, method="inverted_cdf"))
+    found, below = [], -1
+    for end in ends.tolist():
+        inside = (words > below) & (words <= end)
+        found.append(
+            LengthBin(
+                low=int(words[inside].min()),
+                high=int(end),
+                captions=int(inside.sum()),
+                decreased=float(decreased[inside].mean()),
+                difference=float(mean[inside].mean()),
+            )
+        )
+        below = int(end)
+    return tuple(found)
+
+
+def _examples(
+    conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], side: Asking, collection: Collection
+) -> tuple[Example, ...]:
+    """The worst hit over all seeds, each picture once."""
+    found = []
+    for condition in conditions:
+        texts = list(condition.worst_texts) or [""] * len(condition.worst)
+        for query, first, text in zip(condition.worst.tolist(), condition.worst_first, texts, strict=True):
+            example = Example(
+                query=str(side.ids[query]),
+                seed=condition.seed,
+                before=float(clean[RANK][query]),
+                after=float(condition.rank[query]),
+                first_before=str(side.gallery_ids[int(first[0])]),
+                first_after=str(side.gallery_ids[int(first[1])]),
+                expected=str(side.gallery_ids[int(side.positives.of(query)[0])]),
+                clean=str(collection.captions[query]) if side.direction == "t2i" else "",
+                changed=text,
+            )
+            found.append((example.before / example.after, int(side.cluster[query]), example))
+    found.sort(key=lambda one: one[0])  # stable: of equal falls the first seed's
+    seen: set[int] = set()
+    chosen: list[Example] = []
+    for _, cluster, example in found:
+        if cluster not in seen and len(chosen) < _EXAMPLES:
+            seen.add(cluster)
+            chosen.append(example)
+    return tuple(chosen)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else None

@@ -1,0 +1,158 @@
+"""Reranked: the candidates that a matching head scored, and in which order they were chosen.
+
+Two-stage models rank twice. The contrastive rows choose the ``k`` best candidates of every query, a head
+that reads picture and text together scores those again. What was not chosen has no score: it is
+*unranked*, which is neither a tie nor a place at the bottom.
+
+Sources: Li et al., ALBEF, NeurIPS 2021; Zeng et al., X-VLM, ICML 2022; Li et al., BLIP, ICML 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import StorageError
+from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.metrics.candidates import PARTS, Candidates
+from diptych.metrics.positives import DIRECTIONS, Direction
+
+MARKER = "reranked.json"
+"""The file that marks a folder as stored candidates; written last."""
+
+_FORMAT = 1
+
+UNSCORED = -100.0
+"""What the published evaluations write into the cells that were not scored."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reranked:
+    """Both directions.
+
+    Attributes:
+        i2t: candidates of every image: rows of texts.
+        t2i: candidates of every text: rows of images.
+        adds_contrastive: whether the final score is matching + contrastive score (BLIP) instead of the
+            matching score alone (ALBEF, X-VLM).
+        about: what made it: encoder, fingerprints; JSON-able.
+    """
+
+    i2t: Candidates
+    t2i: Candidates
+    adds_contrastive: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_images(self) -> int:
+        """How many images."""
+        return len(self.i2t.items)
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts."""
+        return len(self.t2i.items)
+
+    @property
+    def k(self) -> int:
+        """The most candidates that both directions have."""
+        return min(self.i2t.k, self.t2i.k)
+
+    def candidates(self, direction: Direction) -> Candidates:
+        """One direction."""
+        return self.i2t if direction == "i2t" else self.t2i
+
+    def final(self, direction: Direction) -> np.ndarray:
+        """(n_queries, k) float32 scores that rank the candidates."""
+        one = self.candidates(direction)
+        scores: np.ndarray = one.matching + one.contrastive if self.adds_contrastive else one.matching
+        return scores
+
+    def first(self, k: int) -> Reranked:
+        """As if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
+
+        def cut(one: Candidates, gallery: int) -> Candidates:
+            return one if one.k == gallery <= k else one.first(k)
+
+        return Reranked(
+            cut(self.i2t, self.n_texts), cut(self.t2i, self.n_images), self.adds_contrastive, self.about
+        )
+
+    def matrix(self, direction: Direction, fill: float = UNSCORED) -> np.ndarray:
+        """(n_queries, gallery) float32 as the published evaluations hold it: ``fill`` where nothing was scored."""
+        one = self.candidates(direction)
+        gallery = self.n_texts if direction == "i2t" else self.n_images
+        table = np.full((len(one.items), gallery), fill, dtype=np.float32)
+        np.put_along_axis(table, one.items, self.final(direction), axis=1)
+        return table
+
+    def check(self) -> None:
+        """Read everything once: items in range and once per query, scores finite, best candidate first."""
+        self.i2t.check(self.n_texts, "i2t")
+        self.t2i.check(self.n_images, "t2i")
+
+    def save(self, folder: Path | str) -> Path:
+        """Write six .npy files and ``reranked.json``; all or nothing."""
+        self.check()
+        folder = Path(folder)
+        with atomic_folder(folder, MARKER) as temporary:
+            for name in DIRECTIONS:
+                for part, kind in PARTS.items():
+                    values = np.ascontiguousarray(getattr(self.candidates(name), part), dtype=kind)
+                    np.save(temporary / f"{name}_{part}.npy", values)
+            write_json(temporary / MARKER, self.header())
+        return folder
+
+    def header(self) -> dict[str, Any]:
+        """What ``reranked.json`` holds."""
+        return {
+            "format": _FORMAT,
+            "adds_contrastive": self.adds_contrastive,
+            "shape": {name: list(self.candidates(name).items.shape) for name in DIRECTIONS},
+            "about": dict(self.about),
+        }
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Reranked:
+        """Memory-map what :meth:`save` wrote."""
+        folder = Path(folder)
+        recover_folder(folder)
+        header = read_json(folder / MARKER)
+        if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            found = header.get("format") if isinstance(header, dict) else type(header).__name__
+            raise StorageError(
+                f"{folder} holds re-ranked candidates of format {found}, this version reads {_FORMAT}",
+                f"remove {folder} and re-rank again with this version",
+            )
+        try:
+            shapes = {name: tuple(header["shape"][name]) for name in DIRECTIONS}
+            adds, about = bool(header["adds_contrastive"]), dict(header["about"])
+        except (KeyError, TypeError, ValueError):
+            raise StorageError(
+                f"{folder / MARKER} is incomplete", f"remove {folder} and re-rank again"
+            ) from None
+        sides = {name: Candidates(**_mapped(folder, name, shapes[name])) for name in DIRECTIONS}
+        return cls(sides["i2t"], sides["t2i"], adds, about)
+
+
+def _mapped(folder: Path, name: str, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    arrays = {}
+    for part, kind in PARTS.items():
+        file = folder / f"{name}_{part}.npy"
+        try:
+            arrays[part] = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise StorageError(
+                f"{file} cannot be opened: {error}", f"remove {folder} and re-rank again"
+            ) from None
+        if arrays[part].shape != shape or arrays[part].dtype != kind:
+            raise StorageError(
+                f"{file} holds {arrays[part].dtype} numbers of shape {arrays[part].shape}, "
+                f"{MARKER} says {np.dtype(kind)} of {shape}",
+                f"the files are of different candidates: remove {folder} and re-rank again",
+            )
+    return arrays

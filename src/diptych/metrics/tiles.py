@@ -1,0 +1,214 @@
+"""One tile of scores, compared with the positives of both directions at once.
+
+The tile is a block of images by a block of texts. For image queries the thresholds run down its rows,
+for text queries along its columns, so that one matrix product serves both directions. Positives are
+taken out of the tile first: only negatives are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.sources import ScoreSource
+from diptych.metrics.tallies import Layer, Tally, count_columns, count_rows
+
+_WORD = 8
+# A tile of which more than this share lies inside the rounding band is computed again in float64.
+_NEAR_SHARE = 1 / 64
+# Up to this share of a tile, looking at single scores is quicker than comparing the whole tile again.
+_FEW_SHARE = 1 / 64
+_CAREFUL_SCORES = 250_000  # scores computed carefully at once: some 40 bytes each
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What one tile adds to one direction's tally; entries may repeat from one ``Counts`` to the next."""
+
+    direction: Direction
+    entries: np.ndarray
+    above: np.ndarray
+    tied: np.ndarray
+    later: np.ndarray
+
+
+class _Thresholds:
+    """Float32 numbers that no exact score of a positive can be told apart from."""
+
+    def __init__(self, tally: Tally, band: np.ndarray) -> None:
+        width = band[tally.positives.queries]  # the tally's order differs only within a query
+        with np.errstate(over="ignore"):
+            self.high = np.nextafter((tally.scores + width).astype(np.float32), np.float32(np.inf))
+            self.low = np.nextafter((tally.scores - width).astype(np.float32), np.float32(-np.inf))
+
+
+class TileCounter:
+    """Counts tiles of one source; every worker has its own, for the buffers it holds."""
+
+    def __init__(self, source: ScoreSource, tallies: dict[Direction, Tally], rows: int, columns: int) -> None:
+        self._source = source
+        self._tallies = tallies
+        bands = {name: source.band(name) for name in DIRECTIONS}
+        self._thresholds = {
+            name: _Thresholds(tallies[name], band) for name, band in bands.items() if band is not None
+        }
+        self._fast = len(self._thresholds) == len(DIRECTIONS)
+        padded = -(-columns // _WORD) * _WORD
+        self._scores = np.empty(rows * columns if self._fast else 0, dtype=np.float32)
+        self._masks = np.zeros((2, rows * padded), dtype=bool)
+
+    def count(self, images: slice, texts: slice) -> list[Counts]:
+        """What the tile ``images`` by ``texts`` adds to the tallies."""
+        if self._fast:
+            counts = self._count_fast(images, texts)
+            if counts is not None:
+                return counts
+        return self._count_careful(images, texts)
+
+    def _mask(self, which: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """A boolean matrix padded with False to whole words, and the part of it that is wanted."""
+        padded = -(-shape[1] // _WORD) * _WORD
+        whole = self._masks[which, : shape[0] * padded].reshape(shape[0], padded)
+        whole[:, shape[1] :] = False
+        return whole, whole[:, : shape[1]]
+
+    def _without_positives(self, tile: np.ndarray, images: slice, texts: slice) -> np.ndarray:
+        truth = self._tallies["i2t"].positives
+        begin, end = truth.start[images.start], truth.start[images.stop]
+        rows = np.repeat(np.arange(len(tile)), truth.counts[images])
+        columns = truth.rows[begin:end] - texts.start
+        inside = (columns >= 0) & (columns < tile.shape[1])
+        tile[rows[inside], columns[inside]] = -np.inf
+        return tile
+
+    def _parts(
+        self, tile: np.ndarray, images: slice, texts: slice
+    ) -> list[tuple[Direction, Layer, np.ndarray]]:
+        """Per direction and layer: its queries in this tile, and their part of the tile."""
+        parts: list[tuple[Direction, Layer, np.ndarray]] = []
+        for name in DIRECTIONS:
+            here = images if name == "i2t" else texts
+            for layer in self._tallies[name].layers:
+                some = layer.within(here.start, here.stop)
+                if not len(some.queries):
+                    continue
+                part = tile
+                if len(some.queries) < here.stop - here.start:
+                    local = some.queries - here.start
+                    part = tile[local] if name == "i2t" else tile[:, local]
+                parts.append((name, some, part))
+        return parts
+
+    def _count_fast(self, images: slice, texts: slice) -> list[Counts] | None:
+        shape = (images.stop - images.start, texts.stop - texts.start)
+        tile = self._scores[: shape[0] * shape[1]].reshape(shape)
+        self._source.fast(images, texts, tile)
+        self._without_positives(tile, images, texts)
+        counts: list[Counts] = []
+        for name, layer, part in self._parts(tile, images, texts):
+            above, row, column = self._compare(name, layer, part)
+            if len(row) > max(_NEAR_SHARE * part.size, 64):
+                return None
+            nothing = np.zeros(len(above), dtype=np.int64)
+            counts.append(Counts(name, layer.entries, above, nothing, nothing))
+            if len(row):
+                counts.append(self._decide(name, layer, images, texts, row, column))
+        return counts
+
+    def _compare(
+        self, name: Direction, layer: Layer, part: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How many certainly score above each query's positive, and where it cannot be said."""
+        thresholds = self._thresholds[name]
+        low, high = thresholds.low[layer.entries], thresholds.high[layer.entries]
+        whole, mask = self._mask(0, part.shape)
+        np.greater_equal(part, _along(name, low), out=mask)
+        not_below = _count(name, whole, part.shape)
+        if not_below.sum() <= _FEW_SHARE * part.size:  # a trained model: look at these few one by one
+            row, column = np.divmod(np.flatnonzero(whole), whole.shape[1])
+            query = row if name == "i2t" else column
+            near = part[row, column] <= high[query]
+            return not_below - np.bincount(query[near], minlength=len(high)), row[near], column[near]
+        above_whole, above = self._mask(1, part.shape)
+        np.greater(part, _along(name, high), out=above)
+        whole ^= above_whole
+        row, column = np.divmod(np.flatnonzero(whole), whole.shape[1])
+        return _count(name, above_whole, part.shape), row, column
+
+    def _decide(
+        self, name: Direction, layer: Layer, images: slice, texts: slice, row: np.ndarray, column: np.ndarray
+    ) -> Counts:
+        """Score exactly the pairs that the fast product could not tell from the positive."""
+        tally = self._tallies[name]
+        local = row if name == "i2t" else column
+        image = layer.queries[local] if name == "i2t" else images.start + row
+        text = texts.start + column if name == "i2t" else layer.queries[local]
+        gallery = text if name == "i2t" else image
+        scores = self._source.positives(image, text)
+        entry = layer.entries[local]
+        tied = scores == tally.scores[entry]
+        later = tied & (gallery > tally.rows[entry])
+
+        def per_query(mask: np.ndarray) -> np.ndarray:
+            return np.bincount(local[mask], minlength=len(layer.queries))
+
+        above = per_query(scores > tally.scores[entry])
+        return Counts(name, layer.entries, above, per_query(tied), per_query(later))
+
+    def _near(
+        self, images: slice, texts: slice, tile: np.ndarray, image_band: np.ndarray, text_band: np.ndarray
+    ) -> np.ndarray:
+        """Which scores lie within the bands of a positive's score, in either direction."""
+        near = np.zeros(tile.shape, dtype=bool)
+        for name, layer, part in self._parts(tile, images, texts):
+            here, band = (images, image_band) if name == "i2t" else (texts, text_band)
+            local = layer.queries - here.start
+            scores = self._tallies[name].scores[layer.entries]
+            inside = part >= _along(name, np.nextafter(scores - band[local], -np.inf))
+            inside &= part <= _along(name, np.nextafter(scores + band[local], np.inf))
+            if name == "i2t":
+                near[local] |= inside
+            else:
+                near[:, local] |= inside
+        return near
+
+    def _count_careful(self, images: slice, texts: slice) -> list[Counts]:
+        step = max(1, _CAREFUL_SCORES // (images.stop - images.start))
+        counts = []
+        for begin in range(texts.start, texts.stop, step):
+            counts += self._count_small(images, slice(begin, min(begin + step, texts.stop)))
+        return counts
+
+    def _count_small(self, images: slice, texts: slice) -> list[Counts]:
+        tile = self._source.careful(images, texts, lambda *given: self._near(images, texts, *given))
+        self._without_positives(tile, images, texts)
+        counts = []
+        for name, layer, part in self._parts(tile, images, texts):
+            tally = self._tallies[name]
+            scores = _along(name, tally.scores[layer.entries])
+            whole, mask = self._mask(0, part.shape)
+            tied_whole, tied_mask = self._mask(1, part.shape)
+            np.greater(part, scores, out=mask)
+            above = _count(name, whole, part.shape)
+            np.equal(part, scores, out=tied_mask)
+            tied = _count(name, tied_whole, part.shape)
+            later = tied
+            if tied.any():
+                own = _along(name, tally.rows[layer.entries])
+                gallery = texts if name == "i2t" else images
+                place = np.arange(gallery.start, gallery.stop)
+                np.greater(place[None, :] if name == "i2t" else place[:, None], own, out=mask)
+                whole &= tied_whole
+                later = _count(name, whole, part.shape)
+            counts.append(Counts(name, layer.entries, above, tied, later))
+        return counts
+
+
+def _along(direction: Direction, values: np.ndarray) -> np.ndarray:
+    return values[:, None] if direction == "i2t" else values[None, :]
+
+
+def _count(direction: Direction, mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    return count_rows(mask) if direction == "i2t" else count_columns(mask)[: shape[1]]

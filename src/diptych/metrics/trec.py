@@ -1,0 +1,170 @@
+"""TREC run and qrels files, for every tool that reads them.
+
+A run line is ``query Q0 document rank score tag``, a qrels line ``query 0 document relevance``. Tools
+order a run by its scores, which trec_eval and pytrec_eval keep in float32, and put the tied in
+descending order of document id, whatever the rank column says. The scores written here are therefore
+float32 numbers as near to the exact scores as possible that differ wherever the exact scores differ
+and are equal wherever those are equal. Measures of other tools agree with ours where nothing ties;
+where something does, they depend on how documents are named, and ours (by default) do not.
+
+Names differ too: our any-of-k R@k is their Success@k, MRR is RR, mAP@k with k at least the positives
+of every query is AP@k, R-precision is Rprec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.errors import DataError, StorageError
+from diptych.core.files import atomic_path
+from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.positives import DIRECTIONS, Positives
+from diptych.metrics.similarities import similarity as similarity_of
+
+
+def _check_ids(what: str, ids: Sequence[str], size: int) -> None:
+    if len(ids) != size:
+        raise DataError(f"{len(ids)} {what} ids for {size} {what}s")
+    for row, name in enumerate(ids):
+        if not name or len(name.split()) != 1 or name.strip() != name:
+            raise DataError(
+                f"{what} id {name!r} (row {row}) is empty or holds white space, which TREC files cannot hold",
+                "replace the white space, for example by '_'",
+            )
+    if len(set(ids)) != len(ids):
+        raise DataError(f"{what} ids are not unique", "make them unique")
+
+
+def _written_scores(scores: np.ndarray) -> np.ndarray:
+    """Float32 scores, not rising along each row, that tie exactly where ``scores`` tie."""
+    written = scores.astype(np.float32)
+    for column in range(1, scores.shape[1]):
+        before = written[:, column - 1]
+        below = np.minimum(written[:, column], np.nextafter(before, np.float32(-np.inf)))
+        written[:, column] = np.where(scores[:, column] == scores[:, column - 1], before, below)
+    return written
+
+
+def write_run(
+    path: Path | str,
+    query_ids: Sequence[str],
+    gallery_ids: Sequence[str],
+    rows: np.ndarray,
+    scores: np.ndarray,
+    tag: str = "diptych",
+) -> None:
+    """Write a ranking as a TREC run.
+
+    Args:
+        rows: (n, k) gallery rows, best first, as :func:`~diptych.metrics.topk.top_k` gives them.
+        scores: (n, k) not rising along a row.
+    """
+    _check_ids("query", query_ids, len(rows))
+    _check_ids("document", gallery_ids, len(gallery_ids))
+    _check_ids("run", [tag], 1)
+    written = _written_scores(scores)
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        for name, documents, values in zip(query_ids, rows.tolist(), written, strict=True):
+            file.writelines(
+                f"{name} Q0 {gallery_ids[document]} {rank} {value:.9g} {tag}\n"
+                for rank, (document, value) in enumerate(zip(documents, values, strict=True), start=1)
+            )
+
+
+def write_qrels(
+    path: Path | str, query_ids: Sequence[str], gallery_ids: Sequence[str], positives: Positives
+) -> None:
+    """Write one direction of a ground truth as TREC qrels.
+
+    A query without a positive gets one line of relevance 0, so that tools which average over the
+    queries of the qrels do not lose it.
+    """
+    _check_ids("query", query_ids, positives.n_queries)
+    _check_ids("document", gallery_ids, positives.gallery)
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        for query, name in enumerate(query_ids):
+            relevant = positives.of(query).tolist()
+            file.writelines(f"{name} 0 {gallery_ids[row]} 1\n" for row in relevant)
+            if not relevant:
+                file.write(f"{name} 0 {gallery_ids[0]} 0\n")
+
+
+def write_trec(
+    folder: Path | str,
+    images: np.ndarray,
+    texts: np.ndarray,
+    ground_truth: GroundTruth,
+    image_ids: Sequence[str],
+    text_ids: Sequence[str],
+    *,
+    k: int = 100,
+    tag: str = "diptych",
+    similarity: str = "cosine",
+) -> dict[str, Path]:
+    """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels``; queries that are not asked are left out.
+
+    Args:
+        images: (n, d) float32 rows.
+        texts: (m, d) float32 rows.
+    """
+    folder = Path(folder)
+    paths: dict[str, Path] = {}
+    chosen = similarity_of(similarity)
+    _check_ids("image", image_ids, ground_truth.n_images)
+    _check_ids("text", text_ids, ground_truth.n_texts)
+    for name in DIRECTIONS:
+        sides = [(images, image_ids), (texts, text_ids)]
+        (queries, query_ids), (gallery, gallery_ids) = sides if name == "i2t" else sides[::-1]
+        asked, positives = ground_truth.queries(name), ground_truth.positives(name)
+        if len(asked) < positives.n_queries:
+            queries, query_ids = queries[asked], [query_ids[row] for row in asked.tolist()]
+            positives = positives.taken(asked)
+        pair = (queries, gallery) if name == "i2t" else (gallery, queries)
+        rows, scores = chosen.best(*pair, name, k)
+        for kind in ("run", "qrels"):
+            paths[f"{name}.{kind}"] = folder / f"{name}.{kind}"
+        write_run(paths[f"{name}.run"], query_ids, gallery_ids, rows, scores, tag)
+        write_qrels(paths[f"{name}.qrels"], query_ids, gallery_ids, positives)
+    return paths
+
+
+def _fields(path: Path | str, count: int) -> Iterator[tuple[int, list[str]]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                fields = line.split()
+                if fields and len(fields) != count:
+                    raise StorageError(f"{path}, line {number}: {count} fields expected, got {len(fields)}")
+                if fields:
+                    yield number, fields
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from None
+
+
+def _number(path: Path | str, line: int, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise StorageError(f"{path}, line {line}: {text!r} is not a number") from None
+
+
+def read_run(path: Path | str) -> dict[str, list[tuple[str, float]]]:
+    """Read a run: per query its documents and scores, best first, the tied by descending id."""
+    run: dict[str, list[tuple[str, float]]] = {}
+    for line, (query, _, document, _, score, _) in _fields(path, 6):
+        run.setdefault(query, []).append((document, _number(path, line, score)))
+    for documents in run.values():
+        documents.sort(key=lambda item: item[0], reverse=True)
+        documents.sort(key=lambda item: item[1], reverse=True)
+    return run
+
+
+def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
+    """Read qrels: per query the relevance of each judged document."""
+    qrels: dict[str, dict[str, int]] = {}
+    for line, (query, _, document, relevance) in _fields(path, 4):
+        qrels.setdefault(query, {})[document] = int(_number(path, line, relevance))
+    return qrels

@@ -1,0 +1,185 @@
+"""What a stress run keeps: what is opened, what is made again, and after a kill."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
+
+from diptych.analysis.perturbations import choose_perturbations
+from diptych.core.errors import Interrupted, StorageError, UsageError
+from diptych.core.lock import LOCK
+from diptych.data.language import Language
+from diptych.evaluation.stress import Condition, StressResult, stress
+
+SMALL: dict[str, Any] = {"samples": 50, "flips": 99, "split": "test"}
+PICTURES = choose_perturbations(["brightness", "occlusion"])
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_seeds_that_draw_the_same_are_one_experiment(tmp_path: Path) -> None:
+    encoder = Reader("letters")
+    stress(encoder, painted(), tmp_path / "out", perturbations=[REVERSED, *PICTURES], seeds=(0, 1), **SMALL)
+    assert max(encoder.texts.values()) == 1
+    one, other = (Condition.open(tmp_path / "out" / "conditions", "reversed", seed) for seed in (0, 1))
+    assert (one.seed, other.seed) == (0, 1)
+    assert one.key != other.key
+    assert one.content == other.content
+    assert all(np.array_equal(values, other.values[name]) for name, values in one.values.items())
+
+
+@pytest.mark.parametrize("stops", range(1, 9))
+def test_a_kill_at_every_moment_loses_nothing_finished(tmp_path: Path, stops: int) -> None:
+    some: dict[str, Any] = {"perturbations": [LAST_WORD, REVERSED, *PICTURES], "seeds": (0, 1), **SMALL}
+    whole = stress(Reader("letters"), painted(), tmp_path / "whole", **some)
+    asked = 0
+
+    def should_stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > stops
+
+    broken = tmp_path / "broken"
+    with pytest.raises(Interrupted):
+        stress(Reader("letters"), painted(), broken, should_stop=should_stop, **some)
+    with pytest.raises(StorageError, match="not finished"):
+        StressResult.open(broken)
+    kept = files_of(broken)
+    again = stress(Reader("letters"), painted(), broken, **some)
+    assert again == whole
+    after = files_of(broken)
+    assert after == files_of(tmp_path / "whole")
+    conditions = {name: content for name, content in kept.items() if name.startswith("conditions")}
+    assert all(after[name] == content for name, content in conditions.items())
+
+
+def test_what_is_finished_is_opened(tmp_path: Path) -> None:
+    some: dict[str, Any] = {"perturbations": [LAST_WORD, *PICTURES], **SMALL}
+    first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
+    encoder = Reader("letters")
+    assert stress(encoder, painted(), tmp_path / "out", **some) == first
+    assert (encoder.texts, encoder.pictures) == ({}, 0)
+    # one perturbation more: only that one is made
+    more = stress(encoder, painted(), tmp_path / "out", **{**some, "perturbations": [LAST_WORD, REVERSED]})
+    assert [row.name for row in more.rows] == ["last-word", "reversed"]
+    assert sum(encoder.texts.values()) == 18
+    # another encoder: nothing of the first is taken
+    other = Reader("words")
+    stress(other, painted(), tmp_path / "out", **some)
+    assert sum(other.texts.values()) > 18
+
+
+def test_a_damaged_condition_is_made_again(tmp_path: Path) -> None:
+    some: dict[str, Any] = {"perturbations": [LAST_WORD], "seeds": (0, 1), **SMALL}
+    first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
+    files = files_of(tmp_path / "out")
+    (tmp_path / "out" / "conditions" / "last-word-0.npz").write_bytes(b"PK\x03\x04 damaged")
+    (tmp_path / "out" / "stress.json").write_text("{")
+    assert stress(Reader("letters"), painted(), tmp_path / "out", **some) == first
+    assert files_of(tmp_path / "out") == files
+
+
+def test_what_is_missing_from_a_finished_run_is_mended(tmp_path: Path) -> None:
+    some: dict[str, Any] = {"perturbations": [LAST_WORD], "seeds": (0, 1), **SMALL}
+    first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
+    assert not first.opened
+    files = files_of(tmp_path / "out")
+    (tmp_path / "out" / "conditions" / "last-word-0.npz").write_bytes(b"PK")
+    (tmp_path / "out" / "conditions" / "last-word-1.jsonl.gz").unlink()
+    again = stress(Reader("letters"), painted(), tmp_path / "out", **some)
+    assert again == first
+    assert again.opened
+    assert files_of(tmp_path / "out") == files
+
+
+def test_another_version_of_a_perturbation_is_another_experiment(tmp_path: Path) -> None:
+    encoder = Reader("letters")
+    some: dict[str, Any] = {"seeds": (0,), **SMALL}
+    stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD, REVERSED], **some)
+    before = encoder.texts.total()
+    forth = dataclasses.replace(REVERSED, version=2, apply=lambda caption, draws, options: caption.text[::-1])
+    found = stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD, forth], **some)
+    assert not found.opened
+    assert encoder.texts.total() == before + 18  # the changed one's, and nothing of the other
+    texts = gzip.decompress((tmp_path / "out" / "conditions" / "reversed-0.jsonl.gz").read_bytes()).decode()
+    assert [json.loads(line)["text"] for line in texts.splitlines()] == [
+        text[::-1] for text in painted().split("test").captions
+    ]
+
+
+def test_two_processes_do_not_stress_in_one_folder(tmp_path: Path) -> None:
+    some: dict[str, Any] = {"perturbations": [REVERSED], **SMALL}
+    out = tmp_path / "out"
+    first = stress(Reader("letters"), painted(), out, **some)
+    assert not (out / LOCK).exists()
+    (out / LOCK).write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
+    with pytest.raises(UsageError, match="is being stressed by process 1 of elsewhere"):
+        stress(Reader("letters"), painted(), out, **some)
+    (out / LOCK).unlink()
+    assert stress(Reader("letters"), painted(), out, **some) == first
+
+
+def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None:
+    out, language = tmp_path / "out", Language("by hand", tagger=Tags())
+    some: dict[str, Any] = {"language": language, "seeds": (42,), **SMALL}
+
+    def asked(**changes: Any) -> StressResult:
+        return stress(Reader("letters"), painted(), out, **{**some, "perturbations": [published], **changes})
+
+    published = dataclasses.replace(REVERSED, published=lambda caption, seed, options: caption.text.upper())
+    first = asked()
+    condition = Condition.open(out / "conditions", "reversed", 42)
+    assert asked(compat="published").key != first.key
+    assert Condition.open(out / "conditions", "reversed", 42).content != condition.content
+    few = asked(measures=["R@1"])
+    assert (list(few.measures), few.opened) == (["R@1"], False)
+    assert asked(measures=["R@1"]).opened
+    assert asked() == first  # more measures than the conditions there hold
+    assert not asked(measures=["R@1"]).opened
+    other = asked(measures=["R@1"], samples=20, flips=50)
+    assert not other.opened
+    assert "20 resamples" in other.method
+    assert "50 random swaps" in other.method
+
+
+def test_another_wordnet_is_another_experiment(tmp_path: Path) -> None:
+    from diptych.data.language.open import open_language
+
+    wordnet = open_language("scenes").wordnet
+    assert wordnet is not None
+
+    class Renamed:
+        """The same words under another fingerprint."""
+
+        fingerprint = "another"
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(wordnet, name)
+
+    keys = []
+    for given in (wordnet, Renamed()):
+        language = Language("by hand", tagger=Tags(), wordnet=given)  # type: ignore[arg-type]
+        asked = choose_perturbations(["synonym-noun", "character-swap"])
+        stress(
+            Reader(), painted(), tmp_path / "out", perturbations=asked, language=language, seeds=(0,), **SMALL
+        )
+        opened = [
+            Condition.open(tmp_path / "out" / "conditions", name, 0)
+            for name in ("synonym-noun", "character-swap")
+        ]
+        keys.append([one.key for one in opened])
+    assert keys[0][0] != keys[1][0]
+    assert keys[0][1] == keys[1][1]  # it looks nothing up

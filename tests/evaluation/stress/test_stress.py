@@ -1,0 +1,471 @@
+"""The stress run: what is encoded, what is kept, what goes on, and what the numbers are."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
+
+from diptych.analysis.perturbations import TextPerturbation, choose_perturbations, perturb_captions
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.files import read_json
+from diptych.data.language import Language
+from diptych.evaluation import evaluate
+from diptych.evaluation.stress import Condition, StressResult, stress
+from diptych.metrics import GroundTruth
+
+SMALL: dict[str, Any] = {"samples": 50, "flips": 99, "split": "test"}
+PICTURES = choose_perturbations(["brightness", "occlusion"])
+
+
+def test_a_bag_of_words_is_exactly_indifferent_to_order(tmp_path: Path) -> None:
+    shuffles = choose_perturbations(["shuffle-all-words"])
+    encoder = Reader("words", noise=2e-8)
+    found = stress(encoder, painted(), tmp_path / "out", perturbations=[*shuffles, REVERSED], **SMALL)
+    assert sum(encoder.texts.values()) > 18  # it was asked, and its rows differ in their last digits
+    for name in ("shuffle-all-words", "reversed"):
+        row = found.row(name)
+        assert sum(row.changed) > 0
+        assert list(row.same) == list(row.changed)
+        assert row.same_share == 1.0
+        for measure in found.measures:
+            drop = row.drop(measure)
+            assert drop.difference == 0.0
+            assert (drop.low, drop.high) == (0.0, 0.0)
+            assert drop.corrected == drop.p == 1.0
+            assert drop.perturbed == drop.clean
+        assert row.preference is not None
+        assert (row.preference.share, row.preference.ties, row.preference.corrected) == (0.5, 1.0, 1.0)
+        assert row.examples == ()
+        assert dict(row.sizes) == {"decreased": 0.0, "increased": 0.0, "unchanged": 1.0}
+
+
+def test_a_reader_of_letters_feels_the_order(tmp_path: Path) -> None:
+    found = stress(Reader("letters"), painted(), tmp_path / "out", perturbations=[REVERSED], **SMALL)
+    row = found.row("reversed")
+    assert list(row.changed) == [18, 18, 18]
+    assert sum(row.same) == 0
+    assert any(drop.difference != 0 for drop in row.drops.values())
+    assert row.preference is not None
+    assert row.preference.ties == 0.0
+
+
+def slow_recall(rows: np.ndarray, gallery: np.ndarray, home: np.ndarray, k: int) -> np.ndarray:
+    scores = rows.astype(np.float64) @ gallery.astype(np.float64).T
+    own = scores[np.arange(len(rows)), home]
+    return np.sum(scores > own[:, None], axis=1) < k
+
+
+def test_values_are_those_of_everything_encoded_and_ranked_anew(tmp_path: Path) -> None:
+    encoder, part = Reader("letters"), painted().split("test")
+    found = stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD], seeds=(3,), **SMALL)
+    condition = Condition.open(tmp_path / "out" / "conditions", "last-word", 3)
+    perturbed = perturb_captions(LAST_WORD, part.captions, part.caption_ids, seed=3)
+    assert 0 < perturbed.n_changed < part.n_captions
+    assert np.array_equal(condition.changed, perturbed.changed)
+    assert condition.reasons == {"the last word is short": part.n_captions - perturbed.n_changed}
+    images = encoder.encode_images(part.images())
+    for k in (1, 5):
+        for captions, values in (
+            (part.captions, None),
+            (perturbed.texts, condition.values[f"R@{k}"]),
+        ):
+            rows = encoder.encode_texts(list(captions))
+            expected = slow_recall(rows, images, part.caption_image, k)
+            if values is None:
+                assert found.clean["t2i"][f"R@{k}"] == pytest.approx(expected.mean())
+            else:
+                assert np.array_equal(values, expected)
+                assert found.row("last-word").drop(f"R@{k}").perturbed == pytest.approx(expected.mean())
+    truth = GroundTruth.from_caption_image(part.caption_image, part.n_images)
+    rows = encoder.encode_texts(perturbed.texts)
+    again = evaluate(images, rows, truth, ["R@1", "R@5", "R@10", "DCG_CM@10"])
+    assert np.allclose(condition.values["DCG_CM@10"], again.per_query["t2i"]["DCG_CM@10"], atol=1e-6)
+    total = sum(100 * again.value(f"R@{k}", "t2i") for k in (1, 5, 10))
+    assert found.row("last-word").drop("rsum").perturbed == pytest.approx(total)
+    assert np.array_equal(condition.rank, again.ranks["t2i"])
+    own = np.sum(images[part.caption_image] * encoder.encode_texts(list(part.captions)), axis=1)
+    now = np.sum(images[part.caption_image] * rows, axis=1)
+    assert np.array_equal(condition.preference[condition.changed], (own > now)[condition.changed])
+    assert np.isnan(condition.preference[~condition.changed]).all()
+
+
+def test_unchanged_captions_keep_their_values_bit_for_bit(tmp_path: Path) -> None:
+    found = stress(
+        Reader("letters", noise=1e-7), painted(), tmp_path / "a", perturbations=[LAST_WORD], **SMALL
+    )
+    stress(Reader("letters", noise=1e-7), painted(), tmp_path / "b", perturbations=[REVERSED], **SMALL)
+    for seed in range(3):
+        one = Condition.open(tmp_path / "a" / "conditions", "last-word", seed)
+        assert not one.changed.all()
+        other = Condition.open(tmp_path / "a" / "conditions", "last-word", (seed + 1) % 3)
+        for name, values in one.values.items():
+            same = ~one.changed & ~other.changed
+            assert values[same].tobytes() == other.values[name][same].tobytes()
+    assert found.row("last-word").changed_share < 1
+
+
+def test_only_what_changed_is_encoded_and_every_text_once(tmp_path: Path) -> None:
+    encoder, part = Reader("letters"), painted().split("test")
+    stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD], seeds=(0,), **SMALL)
+    perturbed = perturb_captions(LAST_WORD, part.captions, part.caption_ids, seed=0)
+    changed = {text for text, is_new in zip(perturbed.texts, perturbed.changed, strict=True) if is_new}
+    assert encoder.texts == {**dict.fromkeys(part.captions, 1), **dict.fromkeys(changed, 1)}
+    assert encoder.pictures == 6
+
+
+def test_drops_over_what_was_changed_alone(tmp_path: Path) -> None:
+    perturbations = [LAST_WORD, *choose_perturbations(["letter-change"])]
+    found = stress(Reader("letters"), painted(), tmp_path / "out", perturbations=perturbations, **SMALL)
+    part = painted().split("test")
+    rows = Reader("letters").encode_texts(list(part.captions))
+    images = Reader("letters").encode_images(part.images())
+    clean = slow_recall(rows, images, part.caption_image, 1).astype(float)
+    for row in found.rows:
+        assert 0 < row.changed_share < 1
+        before, after = [], []
+        for seed in range(3):
+            one = Condition.open(tmp_path / "out" / "conditions", row.name, seed)
+            before += clean[one.changed].tolist()
+            after += one.values["R@1"][one.changed].tolist()
+        changed = row.changed_drops["R@1"]
+        assert changed.clean == pytest.approx(np.mean(before))
+        assert changed.perturbed == pytest.approx(np.mean(after))
+        assert changed.difference == pytest.approx(np.mean(after) - np.mean(before))
+        assert changed.difference * row.changed_share == pytest.approx(row.drop("R@1").difference)
+        assert changed.low is not None
+        assert changed.low <= changed.difference <= changed.high  # type: ignore[operator]
+        rsum = row.changed_drops["rsum"]
+        assert rsum.relative == pytest.approx(rsum.difference / rsum.clean)
+    assert found.row("letter-change").draws == found.row("last-word").draws == 3
+    assert any(row.changed_drops["rsum"].difference != 0 for row in found.rows)
+
+
+def test_what_changes_nothing_has_no_drop_of_the_changed(tmp_path: Path) -> None:
+    same = dataclasses.replace(REVERSED, name="same", apply=lambda caption, draws, options: caption.text)
+    found = stress(Reader("letters"), painted(), tmp_path / "out", perturbations=[same, REVERSED], **SMALL)
+    assert found.row("same").changed_drops == {}
+    whole, part = found.row("reversed").drop("R@5"), found.row("reversed").changed_drops["R@5"]
+    for name in ("clean", "perturbed", "difference", "relative"):
+        assert getattr(part, name) == pytest.approx(getattr(whole, name))  # all were changed
+
+
+def test_the_gallery_of_all(tmp_path: Path) -> None:
+    some: dict[str, Any] = {"perturbations": [LAST_WORD, *PICTURES], **SMALL}
+    encoder = Reader("letters")
+    split = stress(encoder, painted(), tmp_path / "split", **some)
+    encoder = Reader("letters")
+    found = stress(encoder, painted(), tmp_path / "all", gallery="all", **some)
+    assert sum(encoder.texts[text] for text in painted().captions) == 18  # those of the split alone
+    assert "8 pictures of the whole collection" in found.protocol["captions asking"]
+    assert "6 pictures of the split" in split.protocol["captions asking"]
+    assert found.row("last-word").queries == split.row("last-word").queries == 18
+    assert found.clean["i2t"] == pytest.approx(split.clean["i2t"])  # captions as the gallery are the same
+    part = painted().split("test")
+    images = encoder.encode_images(painted().images())
+    rows = encoder.encode_texts(list(part.captions))
+    assert found.clean["t2i"]["R@1"] == slow_recall(rows, images, part.caption_image, 1).mean()
+    with pytest.raises(UsageError, match="gallery is 'half'"):
+        stress(encoder, painted(), tmp_path / "x", gallery="half", **some)
+
+
+def test_what_needs_a_language_is_left_out_or_refused(tmp_path: Path) -> None:
+    asked = choose_perturbations(["typos", "synonym-noun", "distraction"])
+    found = stress(Reader(), painted(), tmp_path / "out", perturbations=asked, seeds=(0,), **SMALL)
+    assert set(found.left_out) == {"synonym-noun"}
+    assert "WordNet" in found.left_out["synonym-noun"] or "tagger" in found.left_out["synonym-noun"]
+    assert "diptych resources" in found.left_out["synonym-noun"]
+    assert "synonym-noun" not in [row.name for row in found.rows]
+    with pytest.raises(UsageError, match="synonym-noun needs a"):
+        stress(Reader(), painted(), tmp_path / "b", perturbations=asked, required=["synonym-noun"], **SMALL)
+    with pytest.raises(UsageError, match="none of 1 perturbations can be run"):
+        stress(
+            Reader(), painted(), tmp_path / "b", perturbations=choose_perturbations(["synonym-noun"]), **SMALL
+        )
+    assert not (tmp_path / "b").exists()
+
+
+def test_captions_are_tagged_once_and_the_tagger_is_of_the_key(tmp_path: Path) -> None:
+    def first_noun(caption: Any, draws: Any, options: Any) -> str:
+        return str(caption.replaced({caption.nouns[0]: "zebra"}))
+
+    nouns = TextPerturbation(
+        name="zebra",
+        description="the first noun",
+        group="meaning",
+        source="these tests",
+        keeps_meaning=False,
+        needs=frozenset({"tags"}),
+        apply=first_noun,
+    )
+    encoder, language = Reader(), Language("by hand", tagger=Tags())
+    some: dict[str, Any] = {"perturbations": [nouns], "seeds": (0,), **SMALL}
+    found = stress(encoder, painted(), tmp_path / "out", language=language, **some)
+    assert found.row("zebra").changed == [18]
+    preference = found.row("zebra").preference
+    assert preference is not None
+    assert preference.share == 1.0  # the own picture is of colour and thing, and the thing is gone
+    assert "tags by hand" in found.protocol["language"]
+    other = Tags()
+    other.fingerprint = "another"  # type: ignore[misc]
+    before = encoder.texts.total()
+    stress(encoder, painted(), tmp_path / "out", language=Language("by hand", tagger=other), **some)
+    assert encoder.texts.total() == before + 18
+
+
+def test_pictures_that_are_perturbed_ask_for_captions(tmp_path: Path) -> None:
+    found = stress(Reader(), painted(), tmp_path / "out", perturbations=PICTURES, seeds=(0,), **SMALL)
+    for row in found.rows:
+        assert (row.direction, row.queries, row.preference, row.lengths) == ("i2t", 6, None, ())
+        assert row.changed[0] + sum(row.reasons.values()) == 6
+    assert set(found.agreement) == {"i2t"}
+
+
+def test_an_encoder_of_regions_is_stressed_by_text_alone(tmp_path: Path) -> None:
+    from diptych.evaluation.stress import obstacle
+
+    for one in PICTURES:
+        error = obstacle(one, Reader(takes="regions"), painted(), Language("none"))
+        assert error is not None
+        assert "takes regions" in str(error)
+    assert obstacle(LAST_WORD, Reader(takes="regions"), painted(), Language("none")) is None
+    with pytest.raises(MismatchError, match="takes regions"):  # of what the collection holds
+        stress(Reader(takes="regions"), painted(), tmp_path / "x", perturbations=[LAST_WORD], **SMALL)
+
+
+def test_a_relevance_model_sees_the_clean_query_and_published_the_changed_one(tmp_path: Path) -> None:
+    def published(caption: Any, seed: int, options: Any) -> str:
+        return " ".join(word.text for word in caption.words[::-1])
+
+    both = dataclasses.replace(REVERSED, published=published)
+    some: dict[str, Any] = {"perturbations": [both], "relevance": Reader("letters"), **SMALL}
+    some["measures"] = ["rsum", "DCG_CM@10"]
+    # The stressed model is blind to order, so its ranking stays; the relevance model is not.
+    clean = stress(Reader("words"), painted(), tmp_path / "clean", **some)
+    assert clean.row("reversed").drop("DCG_CM@10").difference == 0.0
+    changed = stress(Reader("words"), painted(), tmp_path / "published", compat="published", **some)
+    assert changed.row("reversed").drop("rsum").difference == 0.0
+    assert changed.row("reversed").drop("DCG_CM@10").difference != 0.0
+    assert "to the clean query by reader of letters" in clean.protocol["gain of DCG_CM"]
+    assert "to the changed query by reader of letters" in changed.protocol["gain of DCG_CM"]
+    assert (changed.protocol["seeds"], changed.protocol["compat"]) == ("42", "published")
+    own = stress(Reader("words"), painted(), tmp_path / "own", **{**some, "relevance": None})
+    assert own.clean["t2i"]["DCG_CM@10"] != clean.clean["t2i"]["DCG_CM@10"]
+    with pytest.raises(UsageError, match="last-word has no published form"):
+        stress(Reader(), painted(), tmp_path / "x", perturbations=[LAST_WORD], compat="published", **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"perturbations": []}, UsageError, "no perturbation was asked for"),
+        ({"seeds": ()}, UsageError, r"seeds are \[\]"),
+        ({"seeds": (1, 1)}, UsageError, r"seeds are \[1, 1\]"),
+        ({"seeds": (-1,)}, UsageError, r"seeds are \[-1\]"),
+        ({"compat": "other"}, UsageError, "compat is 'other'"),
+        ({"measures": []}, UsageError, "no measure"),
+        ({"measures": ["medr"]}, UsageError, "medr is no mean of shares"),
+        ({"measures": ["R@1", "nothing"]}, UnknownNameError, "nothing"),
+        ({"split": "nowhere"}, UnknownNameError, "nowhere"),
+        ({"options": {"blur": {}}}, UnknownNameError, "blur"),
+        ({"options": {"last-word": {"edits": 2}}}, UsageError, "edits"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_written(
+    options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    some: dict[str, Any] = {"perturbations": [LAST_WORD], **SMALL, **options}
+    with pytest.raises(error, match=message):
+        stress(Reader(), painted(), tmp_path / "out", **some)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(UsageError, match="holds other things"):
+        stress(Reader(), painted(), tmp_path, perturbations=[LAST_WORD], **SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
+
+
+def test_rows_without_an_encoder_are_refused(tmp_path: Path) -> None:
+    from diptych.encoders.given_rows import GivenRows
+
+    for kind in ("images", "texts"):
+        np.save(tmp_path / f"{kind}.npy", np.ones((1, 2), np.float32))
+        (tmp_path / f"{kind}.txt").write_text("a\n")
+    rows = GivenRows.open(tmp_path)
+    with pytest.raises(UsageError, match="perturbed queries cannot be encoded"):
+        stress(rows, painted(), tmp_path / "out", perturbations=[LAST_WORD], **SMALL)
+
+
+def test_a_result_comes_back_from_its_file(tmp_path: Path) -> None:
+    perturbations = [LAST_WORD, REVERSED, *PICTURES]
+    found = stress(Reader("letters"), painted(), tmp_path / "out", perturbations=perturbations, **SMALL)
+    opened = StressResult.open(tmp_path / "out")
+    assert json.loads(json.dumps(opened.to_dict())) == read_json(tmp_path / "out" / "stress.json")
+    assert opened.row("reversed").drop("rsum") == found.row("reversed").drop("rsum")
+    assert opened.row("reversed").preference == found.row("reversed").preference
+    assert opened.agreement.keys() == found.agreement.keys() == {"t2i", "i2t"}
+    with pytest.raises(UnknownNameError, match="unknown perturbation of this run 'blur'"):
+        opened.row("blur")
+    with pytest.raises(UnknownNameError, match="unknown measure 'R@3'"):
+        opened.row("reversed").drop("R@3")
+    for broken, message in (
+        ({**found.to_dict(), "format": 99}, "format 99"),
+        ({**found.to_dict(), "state": "running"}, "not finished"),
+        ({"format": 2, "state": "finished"}, "not a stress run"),
+    ):
+        with pytest.raises(StorageError, match=message):
+            StressResult.from_dict(broken)
+
+
+def test_lengths_and_examples(tmp_path: Path) -> None:
+    found = stress(
+        Reader("letters"), painted(), tmp_path / "out", perturbations=[LAST_WORD, REVERSED], **SMALL
+    )
+    row = found.row("reversed")
+    assert sum(one.captions for one in row.lengths) == row.queries
+    assert all(
+        one.low <= one.high < other.low for one, other in zip(row.lengths, row.lengths[1:], strict=False)
+    )
+    mean = sum(one.captions * one.difference for one in row.lengths) / row.queries
+    assert mean == pytest.approx(row.drop("rsum").difference)
+    worse = sum(one.captions * one.decreased for one in row.lengths) / row.queries
+    assert worse == pytest.approx(row.sizes["decreased"])
+    texts = dict(zip(painted().caption_ids, painted().captions, strict=True))
+    for one in row.examples:
+        assert one.after > one.before >= 1
+        assert one.clean == texts[one.query]
+        assert one.changed != one.clean
+        assert one.expected == f"p{int(one.query[1:]) // 3}"
+    factors = [one.after / one.before for one in row.examples]
+    assert factors == sorted(factors, reverse=True)
+    assert len({one.expected for one in row.examples}) == len(row.examples) > 0
+
+
+@pytest.fixture
+def measured_alone() -> Callable[..., Any]:
+    from diptych.evaluation.drops import Paired, drops
+
+    return lambda *given, **how: drops([Paired(*given)], **how)[0]
+
+
+def test_a_drop_is_that_of_the_paired_comparison(tmp_path: Path, measured_alone: Callable[..., Any]) -> None:
+    some: dict[str, Any] = {"perturbations": [REVERSED], "measures": ["rsum"], **SMALL}
+    found = stress(Reader("letters"), painted(), tmp_path / "out", seeds=(0, 1), **some)
+    part = painted().split("test")
+    conditions = [Condition.open(tmp_path / "out" / "conditions", "reversed", seed) for seed in (0, 1)]
+    rows = Reader("letters").encode_texts(list(part.captions))
+    images = Reader("letters").encode_images(part.images())
+    clean = 100 * np.sum(
+        [slow_recall(rows, images, part.caption_image, k) for k in (1, 5, 10)], axis=0, dtype=float
+    )
+    perturbed = np.stack([one.values["rsum"] for one in conditions])
+    alone = measured_alone("reversed", "rsum", clean, perturbed, part.caption_image, samples=50, flips=99)
+    assert found.row("reversed").drop("rsum") == alone
+
+
+STRANGE = (
+    "",
+    " ",
+    "one",
+    "😀😀 🐈",
+    "שלום עולם קטן",
+    "12345 67 8",
+    "a\tb\nc",
+    "cafe\u0301 na\u0131\u0308ve",
+    "word " * 5000,
+    "two green triangles and a red square are on a table",
+)
+
+
+def test_strange_captions_survive_everything(tmp_path: Path) -> None:
+    from diptych.data.language.open import open_language
+    from diptych.report.stress import render_stress
+
+    whole = painted()
+    captions = [STRANGE[row % len(STRANGE)] for row in range(whole.n_captions)]
+    strange = dataclasses.replace(whole, captions=captions)
+    encoder = Reader("letters")
+    found = stress(
+        encoder,
+        strange,
+        tmp_path / "out",
+        perturbations=choose_perturbations(["text"]),
+        language=Language("by hand", tagger=Tags(), wordnet=open_language("scenes").wordnet),
+        seeds=(0,),
+        **SMALL,
+    )
+    assert found.left_out == {}
+    assert len(found.rows) >= 13
+    for row in found.rows:
+        assert row.changed[0] + sum(row.reasons.values()) == 18
+    page = render_stress(found, strange)
+    assert page.count("<h2>") == 7
+
+
+def test_order_embeddings_are_stressed_without_gains(tmp_path: Path) -> None:
+    class Ordered(Reader):
+        similarity = "order"
+
+    some: dict[str, Any] = {"perturbations": [REVERSED], "seeds": (0,), **SMALL}
+    found = stress(Ordered("letters"), painted(), tmp_path / "out", **some)
+    assert list(found.measures) == ["R@1", "R@5", "R@10", "rsum"]
+    part, encoder = painted().split("test"), Ordered("letters")
+    images, texts = encoder.encode_images(part.images()), encoder.encode_texts(list(part.captions))
+    # Vendrov et al.: the less of a caption goes beyond its picture, the better.
+    penalty = np.sum(np.maximum(0.0, images[None] - texts[:, None].astype(np.float64)) ** 2, axis=2)
+    other = np.sum(np.maximum(0.0, texts[:, None].astype(np.float64) - images[None]) ** 2, axis=2)
+    own = part.caption_image[:, None]
+    hits = [
+        float(np.mean(np.sum(one < np.take_along_axis(one, own, 1), axis=1) < 1)) for one in (penalty, other)
+    ]
+    assert hits[0] != hits[1]
+    assert found.clean["t2i"]["R@1"] == pytest.approx(hits[1])
+
+
+def test_pictures_without_captions_count_and_are_said(tmp_path: Path) -> None:
+    whole = painted()
+    kept = np.flatnonzero(whole.caption_image != 2)
+    some = dataclasses.replace(
+        whole,
+        captions=[whole.captions[row] for row in kept],
+        caption_ids=[whole.caption_ids[row] for row in kept],
+        caption_image=whole.caption_image[kept],
+    )
+    found = stress(
+        Reader("letters"), some, tmp_path / "out", perturbations=[REVERSED, *PICTURES], seeds=(0,), **SMALL
+    )
+    said = found.protocol["pictures asking"]
+    assert said == "6 over a gallery of 15 captions, 1 without a caption of their own, which count as 0"
+    assert found.clean["i2t"]["R@10"] <= 5 / 6
+    assert found.row("reversed").queries == 15
+
+
+def test_a_gallery_of_all_is_asked_by_pictures_in_its_middle(tmp_path: Path) -> None:
+    """The last two pictures ask: their rows in the gallery are not the first."""
+    encoder, whole = Reader("letters"), painted()
+    some: dict[str, Any] = {"perturbations": [REVERSED, *PICTURES], "seeds": (0,), **SMALL, "split": "train"}
+    found = stress(encoder, whole, tmp_path / "out", gallery="all", **some)
+    part = whole.split("train")
+    gallery = encoder.encode_images(whole.images())
+    home = np.repeat([6, 7], 3)
+    texts = encoder.encode_texts(list(part.captions))
+    assert found.clean["t2i"]["R@1"] == slow_recall(texts, gallery, home, 1).mean()
+    scores = encoder.encode_images(part.images()).astype(np.float64) @ texts.T
+    own = np.repeat([0, 1], 3)
+    hits = [own[np.argmax(scores[row])] == row for row in range(2)]
+    assert found.clean["i2t"]["R@1"] == np.mean(hits)
+    for direction, right in (("t2i", {"p6", "p7"}), ("i2t", set(part.caption_ids))):
+        for row in found.rows:
+            if row.direction == direction:
+                assert {one.expected for one in row.examples} <= right
+    again = stress(encoder, whole, tmp_path / "split", **some)
+    assert found.clean["i2t"] == pytest.approx(again.clean["i2t"])
+    assert found.clean["t2i"]["R@1"] <= again.clean["t2i"]["R@1"]

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from diptych.core.errors import DataError, NumericalError
+from diptych.metrics import Bootstrap
+from diptych.metrics.correlation import COEFFICIENTS, Coefficient, correlate, weighted_correlations
+
+
+def values(x: np.ndarray, y: np.ndarray) -> list[float | None]:
+    found = correlate(x, y, np.arange(len(x)))
+    return [found[name].value for name in COEFFICIENTS]
+
+
+def by_scipy(x: np.ndarray, y: np.ndarray) -> list[float]:
+    return [
+        stats.kendalltau(x, y).statistic,
+        stats.kendalltau(x, y, variant="c").statistic,
+        stats.spearmanr(x, y).statistic,
+        stats.pearsonr(x, y).statistic,
+    ]
+
+
+def ends(one: Coefficient) -> tuple[float, float]:
+    assert one.low is not None
+    assert one.high is not None
+    return one.low, one.high
+
+
+def test_four_entries_by_hand() -> None:
+    x, y = np.array([1.0, 2, 2, 4]), np.array([10.0, 30, 20, 20])
+    # Of six pairs: three in the same order, one against it, one tied in x, one in y.
+    concordant = 0
+    for i, j in itertools.combinations(range(4), 2):
+        concordant += int(np.sign(x[i] - x[j]) * np.sign(y[i] - y[j]))
+    assert concordant == 2
+    found = values(x, y)
+    assert found[0] == pytest.approx(2 / 5)
+    assert found[1] == pytest.approx(2 * 2 / (16 * 2 / 3))
+    assert found[2:] == pytest.approx(by_scipy(x, y)[2:])
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_agrees_with_scipy(data: st.DataObject) -> None:
+    n = data.draw(st.integers(3, 40))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    x = random.integers(0, data.draw(st.integers(2, 30)), n) * 0.25
+    y = random.integers(0, data.draw(st.integers(2, 30)), n) + 1e6
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert values(x, y) == [None] * 4
+        return
+    assert values(x, y) == pytest.approx(by_scipy(x, y), abs=1e-9)
+
+
+def test_a_resample_is_the_list_with_its_repetitions() -> None:
+    random = np.random.default_rng(3)
+    x, y, cluster = random.integers(0, 5, 20) / 1.0, random.normal(size=20), random.integers(0, 6, 20)
+    weights = random.integers(0, 4, (8, 6))
+    found = weighted_correlations(x, y, cluster, weights)
+    for sample, drawn in zip(found, weights, strict=True):
+        times = drawn[cluster]
+        assert sample.tolist() == pytest.approx(by_scipy(np.repeat(x, times), np.repeat(y, times)), abs=1e-9)
+
+
+def test_intervals_are_over_clusters_and_repeatable() -> None:
+    random = np.random.default_rng(5)
+    cluster = np.repeat(np.arange(40), 5)
+    x = np.repeat(random.normal(size=40), 5)  # five equal entries of each cluster
+    y = x + np.repeat(random.normal(size=40), 5)
+    how = Bootstrap(300, seed=7)
+    together = correlate(x, y, cluster, how)
+    alone = correlate(x, y, np.arange(200), how)
+    for name in COEFFICIENTS:
+        assert together[name].value == alone[name].value
+        wide, narrow = ends(together[name]), ends(alone[name])
+        assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert correlate(x, y, cluster, how) == together
+    assert correlate(x, y, cluster, Bootstrap(300, seed=8)) != together
+
+
+def test_a_planted_correlation_lies_in_its_interval() -> None:
+    random = np.random.default_rng(11)
+    x = random.normal(size=2000)
+    y = 0.6 * x + 0.8 * random.normal(size=2000)  # a correlation of 0.6
+    found = correlate(x, y, np.arange(2000), Bootstrap(200))
+    for name, truth in {
+        "pearson": 0.6,
+        "tau_b": 2 / np.pi * np.arcsin(0.6),
+        "spearman": 6 / np.pi * np.arcsin(0.3),
+    }.items():
+        low, high = ends(found[name])
+        assert low < truth < high, name
+
+
+def test_what_cannot_be_correlated() -> None:
+    nothing = correlate(np.array([]), np.array([]), np.array([]), Bootstrap(5))
+    assert [one.value for one in nothing.values()] == [None] * 4
+    with pytest.raises(DataError, match="2 and 3 numbers"):
+        correlate(np.zeros(2), np.zeros(3), np.zeros(2))
+    with pytest.raises(NumericalError, match="entry 1 to be correlated is nan"):
+        correlate(np.array([0, np.nan]), np.zeros(2), np.zeros(2))

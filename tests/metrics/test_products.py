@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, NumericalError
+from diptych.metrics.products import check_rows, distinct, pair_scores, rounding_band
+
+
+@pytest.mark.parametrize("width", [1, 3, 7, 64, 129, 300, 1025])
+def test_a_score_does_not_depend_on_its_neighbours_or_on_its_sides(width: int) -> None:
+    random = np.random.default_rng(width)
+    left = random.normal(size=(9, width)).astype(np.float32)
+    right = random.normal(size=(40, width)).astype(np.float32)
+    i, j = random.integers(0, 9, 500), random.integers(0, 40, 500)
+    together = pair_scores(left, right, i, j)
+    alone = [pair_scores(left, right, i[p : p + 1], j[p : p + 1])[0] for p in range(500)]
+    assert together.tolist() == alone
+    assert together.tolist() == pair_scores(right, left, j, i).tolist()
+    copies = np.repeat(right[:1], 40, axis=0)
+    assert len(set(pair_scores(left[:1], copies, np.zeros(40, int), np.arange(40)))) == 1
+
+
+def test_scores_agree_with_fractions() -> None:
+    random = np.random.default_rng(0)
+    left, right = (random.normal(size=(1, 50)).astype(np.float32) for _ in range(2))
+    exact = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(left[0], right[0], strict=True))
+    zero = np.zeros(1, dtype=int)
+    assert math.isclose(pair_scores(left, right, zero, zero)[0], float(exact), rel_tol=0, abs_tol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1.0, 1e-22, 1e12])
+def test_no_product_leaves_the_band(kind: type, scale: float) -> None:
+    random = np.random.default_rng(1)
+    left = (scale * random.normal(size=(60, 200))).astype(np.float32)
+    right = (scale * random.normal(size=(80, 200))).astype(np.float32)
+    product = left.astype(kind) @ right.astype(kind).T
+    i, j = np.indices(product.shape).reshape(2, -1)
+    error = np.abs(product - pair_scores(left, right, i, j).reshape(product.shape)).max(axis=1)
+    band = rounding_band(200, np.dtype(kind), check_rows(left, "left"), check_rows(right, "right").max())
+    assert np.all(error <= band)
+    if scale == 1.0:
+        assert np.all(band < 2000 * np.finfo(kind).eps * 200)  # a bound, not a blanket
+
+
+def test_a_product_that_may_overflow_has_no_band() -> None:
+    assert rounding_band(4, np.dtype(np.float32), np.array([1e20]), 1e20).tolist() == [math.inf]
+    assert rounding_band(4, np.dtype(np.float64), np.array([1e20]), 1e20)[0] < 1e26
+
+
+def test_norms_bound_from_above_and_large_rows_are_finite() -> None:
+    rows = np.array([[3, 4], [0, 0], [3e38, 3e38]], np.float32)
+    norms = check_rows(rows, "image")
+    assert np.all(norms >= [5, 0, 3e38 * 2**0.5 * (1 - 1e-7)])
+    assert np.all(norms <= [5.0001, 1e-15, 4.3e38])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite_is_named(bad: float) -> None:
+    rows = np.ones((5, 3), np.float32)
+    rows[3, 1] = bad
+    with pytest.raises(NumericalError, match=r"image 'd\.jpg' \(row 3\) is not finite"):
+        check_rows(rows, "image", ["a.jpg", "b.jpg", "c.jpg", "d.jpg", "e.jpg"])
+    with pytest.raises(NumericalError, match=r"text \(row 3\) is not finite"):
+        check_rows(rows, "text")
+
+
+def test_what_is_not_a_float32_matrix_is_refused() -> None:
+    with pytest.raises(DataError, match="float64 with shape"):
+        check_rows(np.ones((2, 2)), "image")
+    with pytest.raises(DataError, match=r"float32 with shape \(2,\)"):
+        check_rows(np.ones(2, np.float32), "image")
+    with pytest.raises(DataError, match="1 text ids for 2 text rows"):
+        check_rows(np.ones((2, 2), np.float32), "text", ["a"])
+
+
+def test_distinct() -> None:
+    first, of = distinct(np.array([[1, 2], [3, 4], [1, 2], [5, 6], [3, 4]], np.float32))
+    assert first.tolist() == [0, 1, 3]
+    assert of.tolist() == [0, 1, 0, 2, 1]

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_ranking import exact_scores
+
+from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.core.progress import report_to
+from diptych.metrics import DIRECTIONS, GroundTruth, Ranks, ranks_from_rows, ranks_from_scores
+from diptych.metrics import ranks as module
+from diptych.metrics.tiles import TileCounter
+
+# Three images, four texts: text 0 and 1 describe image 0, text 2 image 1, text 3 nothing; image 2 has none.
+SMALL = np.array([[0.9, 0.1, 0.5, 0.5], [0.2, 0.8, 0.3, 0.3], [0.9, 0.1, 0.3, 0.7]])
+SMALL_TRUTH = GroundTruth.from_pairs([0, 0, 1], [0, 1, 2], 3, 4)
+
+
+def counted_slowly(scores: np.ndarray, truth: GroundTruth, every: bool) -> dict[str, dict[str, list[int]]]:
+    """The same counts, one comparison at a time."""
+    found = {}
+    for name in DIRECTIONS:
+        table = scores if name == "i2t" else scores.T
+        counts: dict[str, list[int]] = {"above": [], "tied": [], "later": [], "group": []}
+        for query, row in enumerate(table.tolist()):
+            mine = truth.positives(name).of(query).tolist()
+            negatives = [other for other in range(len(row)) if other not in mine]
+            best_first = sorted(mine, key=lambda p: (-row[p], -p))
+            for p in best_first if every else best_first[:1]:
+                counts["above"].append(sum(row[other] > row[p] for other in negatives))
+                counts["tied"].append(sum(row[other] == row[p] for other in negatives))
+                counts["later"].append(sum(row[other] == row[p] and other > p for other in negatives))
+                counts["group"].append(sum(row[other] == row[p] for other in mine))
+        found[name] = counts
+    return found
+
+
+def listed(ranks: dict[str, Ranks]) -> dict[str, dict[str, list[int]]]:
+    return {
+        name: {key: getattr(given, key).tolist() for key in ("above", "tied", "later", "group")}
+        for name, given in ranks.items()
+    }
+
+
+def random_truth(random: np.random.Generator, n: int, m: int) -> GroundTruth:
+    pairs = random.random((n, m)) < min(1.0, 2.0 / n)
+    return GroundTruth.from_pairs(*np.nonzero(pairs), n, m)
+
+
+def test_three_images_and_four_texts_by_hand() -> None:
+    found = ranks_from_scores(SMALL, SMALL_TRUTH, every=True)
+    # Image 0: text 0 (.9) is first; text 1 (.1) has the negatives .5 and .5 above it.
+    # Image 1: text 2 (.3) has .8 above; it ties with text 3, which comes later.
+    assert found["i2t"].start.tolist() == [0, 2, 3, 3]
+    assert found["i2t"].above.tolist() == [0, 2, 1]
+    assert found["i2t"].tied.tolist() == [0, 0, 1]
+    assert found["i2t"].later.tolist() == [0, 0, 1]
+    # Text 0: image 0 (.9) ties with image 2, later. Text 1: image 0 (.1) has .8 above, ties with image 2.
+    # Text 2: image 1 (.3) has .5 above, ties with image 2. Text 3: no positive.
+    assert found["t2i"].start.tolist() == [0, 1, 2, 3, 3]
+    assert found["t2i"].above.tolist() == [0, 1, 1]
+    assert found["t2i"].tied.tolist() == [1, 1, 1]
+    assert found["t2i"].positives.tolist() == [1, 1, 1, 0]
+    best = ranks_from_scores(SMALL, SMALL_TRUTH)
+    assert best["i2t"].above.tolist() == [0, 1]
+    assert not best["i2t"].complete
+
+
+def test_four_images_and_eight_texts_by_hand() -> None:
+    images = np.eye(4, dtype=np.float32)
+    texts = np.repeat(images, 2, axis=0)
+    texts[3] = [0.0, 0.5, 1.0, 0.0]  # the second text of image 1 leans to image 2
+    found = ranks_from_rows(
+        images, texts, GroundTruth.from_caption_image(np.repeat(np.arange(4), 2), 4), every=True
+    )
+    assert found["i2t"].above.tolist() == [0, 0, 0, 0, 0, 0, 0, 0]
+    assert found["i2t"].tied.tolist() == [0, 0, 0, 0, 1, 1, 0, 0]
+    assert found["i2t"].group.tolist() == [2, 2, 1, 1, 2, 2, 2, 2]
+    assert found["t2i"].above.tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_scores_agree_with_slow_counting(data: st.DataObject) -> None:
+    n, m = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 9))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scores = random.integers(0, data.draw(st.integers(1, 20)), (n, m)) / 7
+    truth = random_truth(random, n, m)
+    every = data.draw(st.booleans())
+    block = data.draw(st.integers(1, 40))
+    found = ranks_from_scores(scores, truth, every=every, block=block, threads=data.draw(st.integers(1, 3)))
+    assert listed(found) == counted_slowly(scores, truth, every)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_rows_agree_with_slow_counting_whatever_the_block(data: st.DataObject) -> None:
+    n, m, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 25)), data.draw(st.integers(1, 9))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scale = data.draw(st.sampled_from([1.0, 1e-30, 1e25]))
+    noise = data.draw(st.sampled_from([0.0, 1e-8, 1e-7, 1e-5, 1.0]))
+    images = random.normal(size=(1, d)) + noise * random.normal(size=(n, d))
+    texts = random.normal(size=(1, d)) + noise * random.normal(size=(m, d))
+    texts = texts[random.integers(0, m, m)]  # some texts occur twice
+    images, texts = (scale * images).astype(np.float32), (scale * texts).astype(np.float32)
+    truth, every = random_truth(random, n, m), data.draw(st.booleans())
+    block, threads = data.draw(st.integers(1, 400)), data.draw(st.integers(1, 3))
+    found = ranks_from_rows(images, texts, truth, every=every, block=block, threads=threads)
+    assert listed(found) == counted_slowly(exact_scores(images, texts), truth, every)
+
+
+@pytest.fixture(scope="module")
+def near_ties() -> tuple[np.ndarray, np.ndarray, GroundTruth]:
+    """300 images by 1,500 texts with duplicates and with scores that only float64 tells apart."""
+    random = np.random.default_rng(3)
+    images = random.normal(size=(300, 48)).astype(np.float32)
+    images[::7] = images[1::7][: len(images[::7])]
+    texts = np.repeat(images, 5, axis=0)
+    texts += (random.choice([0, 1e-7, 0.5], size=(1500, 1)) * random.normal(size=(1500, 48))).astype(
+        np.float32
+    )
+    texts[100:200] = texts[300:400]
+    return images, texts, GroundTruth.from_caption_image(np.repeat(np.arange(300), 5), 300)
+
+
+def test_nothing_depends_on_block_or_threads(near_ties: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
+    images, texts, truth = near_ties
+    scores = images.astype(np.float64)[:, None] * texts.astype(np.float64)[None]
+    expected = listed(ranks_from_scores(scores.sum(axis=2), truth, every=True))
+    assert sum(expected["i2t"]["tied"]) > 500
+    for block, threads in ((10**7, 1), (100_000, 2), (9_999, 3), (1_000, 1)):
+        found = ranks_from_rows(images, texts, truth, every=True, block=block, threads=threads)
+        assert listed(found) == expected, (block, threads)
+
+
+def test_the_fast_way_and_the_careful_way_are_both_taken(
+    near_ties: tuple[np.ndarray, np.ndarray, GroundTruth], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[str] = []
+    fast, careful = TileCounter._count_fast, TileCounter._count_careful
+
+    def spy_fast(self: TileCounter, *where: slice) -> object:
+        taken.append("fast")
+        return fast(self, *where)
+
+    def spy_careful(self: TileCounter, *where: slice) -> object:
+        taken.append("careful")
+        return careful(self, *where)
+
+    monkeypatch.setattr(TileCounter, "_count_fast", spy_fast)
+    monkeypatch.setattr(TileCounter, "_count_careful", spy_careful)
+    images, texts, truth = near_ties
+    ranks_from_rows(images, texts, truth, threads=1)
+    assert set(taken) == {"fast"}
+    taken.clear()
+    ranks_from_rows(np.ones_like(images), np.ones_like(texts), truth, threads=1)
+    assert set(taken) == {"fast", "careful"}
+
+
+def test_a_collapsed_model_of_any_size_ties_everywhere() -> None:
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(40), 5), 40)
+    images = np.full((40, 64), 0.1, np.float32)
+    texts = np.full((200, 64), 0.3, np.float32)
+    found = ranks_from_rows(images, texts, truth, every=True, block=700)
+    assert set(found["i2t"].tied.tolist()) == {195}
+    assert set(found["t2i"].tied.tolist()) == {39}
+    assert not found["i2t"].above.any()
+    assert not found["t2i"].above.any()
+
+
+def nearly_equal(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    return (1 + 1e-6 * random.normal(size=(size, width))).astype(np.float32)
+
+
+def equal(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    return np.tile(random.normal(size=width).astype(np.float32), (size, 1))
+
+
+def equal_but_for_what_nobody_looks_at(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    rows = equal(random, size, width)
+    if size == 60:  # images
+        rows[:, -1] = 0
+    else:
+        rows[:, -1] = random.normal(size=size)
+    return rows
+
+
+def the_same_sum_in_another_order(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    if size == 60:  # images; products of 48 bits, so that sums are rounded
+        return np.full((size, width), 1 / 3, np.float32)
+    return random.permuted(equal(random, size, width), axis=1)
+
+
+def the_same_sum_in_another_order_of_different_rows(
+    random: np.random.Generator, size: int, width: int
+) -> np.ndarray:
+    rows = the_same_sum_in_another_order(random, size, width)
+    rows[:, -1] = random.normal(size=size) if size == 60 else 0
+    return rows
+
+
+def binary_codes(random: np.random.Generator, size: int, width: int) -> np.ndarray:
+    return random.choice([-1.0, 1.0], size=(size, width)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        nearly_equal,
+        equal,
+        equal_but_for_what_nobody_looks_at,
+        the_same_sum_in_another_order,
+        the_same_sum_in_another_order_of_different_rows,
+        binary_codes,
+    ],
+)
+def test_degenerate_models_are_counted_exactly(make: Callable[..., np.ndarray]) -> None:
+    random = np.random.default_rng(5)
+    images, texts = make(random, 60, 101), make(random, 300, 101)
+    truth = GroundTruth.from_caption_image(np.repeat(np.arange(60), 5), 60)
+    found = ranks_from_rows(images, texts, truth, every=True, block=3_000)
+    assert listed(found) == counted_slowly(exact_scores(images, texts), truth, every=True)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32))
+def test_permuting_texts_permutes_nothing_but_the_order(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    images = random.integers(-2, 3, (8, 3)).astype(np.float32)
+    texts = random.integers(-2, 3, (20, 3)).astype(np.float32)
+    home = random.integers(0, 8, 20)
+    order = random.permutation(20)
+    here = ranks_from_rows(images, texts, GroundTruth.from_caption_image(home, 8))
+    there = ranks_from_rows(images, texts[order], GroundTruth.from_caption_image(home[order], 8))
+    for key in ("above", "tied", "group", "positives"):
+        assert getattr(here["i2t"], key).tolist() == getattr(there["i2t"], key).tolist()
+        assert getattr(here["t2i"], key)[order].tolist() == getattr(there["t2i"], key).tolist()
+
+
+def test_memory_mapped_and_read_only_rows(tmp_path: object) -> None:
+    random = np.random.default_rng(0)
+    images, texts = (random.normal(size=(n, 6)).astype(np.float32) for n in (9, 18))
+    truth = GroundTruth.from_caption_image(np.arange(18) // 2, 9)
+    np.save(f"{tmp_path}/texts.npy", texts)
+    mapped = np.load(f"{tmp_path}/texts.npy", mmap_mode="r")
+    assert listed(ranks_from_rows(images, mapped, truth)) == listed(ranks_from_rows(images, texts, truth))
+
+
+def test_given_integers_and_float32() -> None:
+    truth = GroundTruth.from_caption_image([0, 1], 2)
+    for kind in (np.int64, np.float32):
+        found = ranks_from_scores(np.array([[1, 2], [3, 1]], dtype=kind), truth)
+        assert found["i2t"].above.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (0, 3), (2, 0)])
+def test_an_empty_side_is_refused(n: int, m: int) -> None:
+    truth = GroundTruth.from_pairs([], [], n, m)
+    with pytest.raises(DataError, match=f"{n} images and {m} texts: there is nothing to rank"):
+        ranks_from_rows(np.ones((n, 2), np.float32), np.ones((m, 2), np.float32), truth)
+
+
+def test_no_positive_at_all() -> None:
+    truth = GroundTruth.from_pairs([], [], 2, 3)
+    found = ranks_from_rows(np.ones((2, 2), np.float32), np.ones((3, 2), np.float32), truth, every=True)
+    assert found["i2t"].start.tolist() == [0, 0, 0]
+    assert found["t2i"].n_queries == 3
+
+
+def test_wrong_sizes_and_widths() -> None:
+    truth = GroundTruth.from_caption_image([0, 1], 2)
+    rows = np.ones((2, 3), np.float32)
+    with pytest.raises(DataError, match="3 text rows for a ground truth of 2 texts"):
+        ranks_from_rows(rows, np.ones((3, 3), np.float32), truth)
+    with pytest.raises(DataError, match="image rows have width 3, text rows 4"):
+        ranks_from_rows(rows, np.ones((2, 4), np.float32), truth)
+    with pytest.raises(DataError, match=r"shape \(2, 2\) \(images, texts\), got float64 with shape \(2, 3\)"):
+        ranks_from_scores(np.ones((2, 3)), truth)
+    with pytest.raises(DataError, match="matrix of numbers"):
+        ranks_from_scores(np.array([["a", "b"], ["c", "d"]]), truth)
+    for wrong in ({"block": 0}, {"threads": 0}):
+        with pytest.raises(UsageError, match="is 0, it must be at least 1"):
+            ranks_from_rows(rows, rows, truth, **wrong)
+
+
+def test_not_finite() -> None:
+    truth = GroundTruth.from_caption_image([0, 1], 2)
+    rows = np.ones((2, 3), np.float32)
+    broken = rows.copy()
+    broken[1, 2] = np.nan
+    with pytest.raises(NumericalError, match=r"text 'b#1' \(row 1\) is not finite"):
+        ranks_from_rows(rows, broken, truth, text_ids=["a#0", "b#1"])
+    with pytest.raises(NumericalError, match=r"image \(row 1\) is not finite"):
+        ranks_from_rows(broken, rows, truth)
+    with pytest.raises(NumericalError, match="image row 1 and text row 0 is -inf"):
+        ranks_from_scores(np.array([[0, 1], [-np.inf, 1]]), truth)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_progress_adds_up_to_all_scores(threads: int) -> None:
+    seen: list[tuple[str, int | None, str]] = []
+    steps: list[int] = []
+
+    class Bar:
+        def advance(self, done: int = 1, note: str = "") -> None:
+            steps.append(done)
+
+    class Reporter:
+        def start(self, description: str, total: int | None, unit: str, done: int) -> Bar:
+            seen.append((description, total, unit))
+            return Bar()
+
+        def finish(self, task: object) -> None:
+            seen.append(("finished", None, ""))
+
+    rows = np.eye(10, dtype=np.float32)
+    with report_to(Reporter()):
+        ranks_from_rows(
+            rows, rows, GroundTruth.from_caption_image(np.arange(10), 10), block=7, threads=threads
+        )
+    assert seen == [("ranks", 100, "scores"), ("finished", None, "")]
+    assert len(steps) > 2
+    assert sum(steps) == 100
+
+
+def test_an_error_in_one_worker_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: TileCounter, images: slice, texts: slice) -> None:
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(TileCounter, "count", fail)
+    rows = np.eye(10, dtype=np.float32)
+    with pytest.raises(MemoryError, match="no more"):
+        ranks_from_rows(rows, rows, GroundTruth.from_caption_image(np.arange(10), 10), block=7, threads=2)
+
+
+def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert module.available_threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert module.available_threads() >= 1

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
+from diptych.metrics import UNSCORED, Candidates, Reranked
+
+
+def side(items: object, contrastive: object = None, matching: object = None) -> Candidates:
+    rows = np.asarray(items)
+    falling = -np.tile(np.arange(rows.shape[1], dtype=np.float32), (len(rows), 1))
+    first = falling if contrastive is None else np.asarray(contrastive, np.float32)
+    second = rows.astype(np.float32) if matching is None else np.asarray(matching, np.float32)
+    return Candidates(rows, first, second)
+
+
+@pytest.fixture
+def given() -> Reranked:
+    """Two images, three texts, two candidates."""
+    return Reranked(side([[2, 0], [1, 2]]), side([[0, 1], [1, 0], [1, 0]]), True, {"encoder": "abc", "k": 2})
+
+
+def test_there_and_back(given: Reranked, tmp_path: Path) -> None:
+    opened = Reranked.open(given.save(tmp_path / "reranked"))
+    for one, other in ((given.i2t, opened.i2t), (given.t2i, opened.t2i)):
+        for part in ("items", "contrastive", "matching"):
+            assert isinstance(getattr(other, part), np.memmap)
+            assert getattr(other, part).tolist() == getattr(one, part).tolist()
+    assert opened.adds_contrastive
+    assert opened.about == {"encoder": "abc", "k": 2}
+    assert opened.first(1).i2t.items.tolist() == [[2], [1]]
+    again = Reranked.open(opened.save(tmp_path / "reranked"))  # over itself, which it is mapped from
+    assert again.t2i.items.tolist() == given.t2i.items.tolist()
+    assert {path.suffix for path in (tmp_path / "reranked").iterdir()} == {".npy", ".json"}
+
+
+def test_the_published_matrix(given: Reranked) -> None:
+    assert given.matrix("i2t").tolist() == [[-1, UNSCORED, 2], [UNSCORED, 1, 1]]  # matching + contrastive
+
+
+def test_damage_is_seen(given: Reranked, tmp_path: Path) -> None:
+    folder = given.save(tmp_path / "reranked")
+    header = json.loads((folder / "reranked.json").read_text())
+
+    def write(**changes: object) -> None:
+        (folder / "reranked.json").write_text(json.dumps(header | changes))
+
+    write(format=9)
+    with pytest.raises(StorageError, match="format 9, this version reads 1"):
+        Reranked.open(folder)
+    (folder / "reranked.json").write_text("[]")
+    with pytest.raises(StorageError, match="of format list"):
+        Reranked.open(folder)
+    write(shape={"i2t": [2, 2]})
+    with pytest.raises(StorageError, match="incomplete"):
+        Reranked.open(folder)
+    write(shape={"i2t": [2, 3], "t2i": [3, 2]})
+    with pytest.raises(StorageError, match=r"of shape \(2, 2\), reranked.json says int64 of \(2, 3\)"):
+        Reranked.open(folder)
+    write()
+    np.save(folder / "t2i_matching.npy", np.zeros((3, 2)))
+    with pytest.raises(StorageError, match=r"t2i_matching.npy holds float64 .* float32 of"):
+        Reranked.open(folder)
+    (folder / "t2i_matching.npy").write_bytes(b"nothing")
+    with pytest.raises(StorageError, match="t2i_matching.npy cannot be opened"):
+        Reranked.open(folder)
+    (folder / "t2i_matching.npy").unlink()
+    with pytest.raises(StorageError, match="t2i_matching.npy cannot be opened"):
+        Reranked.open(folder)
+    with pytest.raises(StorageError, match="does not exist"):
+        Reranked.open(tmp_path / "nowhere")
+
+
+def test_another_folder_is_not_replaced(given: Reranked, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds other things"):
+        given.save(tmp_path)
+    assert (tmp_path / "letter.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("items", "contrastive", "matching", "error", "message"),
+    [
+        ([[0, 3]], None, None, DataError, r"i2t query 0, candidate 1: row 3 is not in a gallery of 3"),
+        ([[0, -1]], None, None, DataError, r"row -1 is not in a gallery of 3"),
+        ([[0, 1], [2, 2]], None, None, DataError, r"i2t query 1, candidate 1: row 2 is a candidate already"),
+        ([[0, 1]], [[0.1, 0.2]], None, DataError, "row 1 has a higher contrastive score than"),
+        ([[0, 1]], [[np.inf, 0]], None, NumericalError, "candidate 0: its contrastive score is inf"),
+        ([[0, 1]], None, [[0, np.nan]], NumericalError, "candidate 1: its matching score is nan"),
+        (np.zeros((2, 0), int), None, None, DataError, "2 queries with 0 candidates each"),
+        (np.zeros((0, 2), int), None, None, DataError, "0 queries with 2 candidates each"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    items: object, contrastive: object, matching: object, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    n = len(np.asarray(items))
+    given = Reranked(side(items, contrastive, matching), side(np.zeros((3, 1), int)))
+    assert given.n_images == n
+    with pytest.raises(error, match=message):
+        given.save(tmp_path / "reranked")
+    assert not (tmp_path / "reranked").exists()
+
+
+def test_shapes_and_types() -> None:
+    with pytest.raises(DataError, match=r"candidates of shape \(1, 2\), contrastive scores \(1, 3\)"):
+        Candidates(np.zeros((1, 2), int), np.zeros((1, 3)), np.zeros((1, 2)))
+    with pytest.raises(DataError, match="candidates are float64 numbers"):
+        Candidates(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2)))

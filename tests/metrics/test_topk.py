@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_ranking import exact_scores
+
+from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.metrics import top_k
+from diptych.metrics import topk as module
+
+
+def slowly(queries: np.ndarray, gallery: np.ndarray, k: int) -> tuple[list[list[int]], list[list[float]]]:
+    scores = exact_scores(queries, gallery)
+    order = [sorted(range(len(gallery)), key=lambda row: (-mine[row], row))[:k] for mine in scores]
+    return order, [[float(mine[row]) for row in rows] for mine, rows in zip(scores, order, strict=True)]
+
+
+def test_by_hand() -> None:
+    gallery = np.array([[0, 1], [1, 0], [1, 0], [2, 2]], np.float32)
+    rows, scores = top_k(np.array([[1, 0], [0, -1]], np.float32), gallery, 3)
+    assert rows.tolist() == [[3, 1, 2], [1, 2, 0]]
+    assert scores.tolist() == [[2, 1, 1], [0, 0, -1]]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_agrees_with_a_full_sort_whatever_the_block(data: st.DataObject) -> None:
+    n, m, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 60)), data.draw(st.integers(1, 6))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    noise = data.draw(st.sampled_from([0.0, 1e-7, 1.0]))
+    scale = data.draw(st.sampled_from([1.0, 1e-30, 1e25]))
+    queries = (scale * random.normal(size=(n, d))).astype(np.float32)
+    gallery = random.normal(size=(1, d)) + noise * random.normal(size=(m, d))
+    gallery = (scale * gallery[random.integers(0, m, m)]).astype(np.float32)
+    k, block = data.draw(st.integers(1, 70)), data.draw(st.integers(1, 200))
+    rows, scores = top_k(queries, gallery, k, block=block)
+    expected_rows, expected_scores = slowly(queries, gallery, k)
+    assert rows.tolist() == expected_rows
+    assert scores.tolist() == expected_scores
+
+
+def test_sums_that_differ_in_the_last_digit_only() -> None:
+    random = np.random.default_rng(1)
+    queries = np.full((4, 101), 1 / 3, np.float32)  # products of 48 bits, so that sums are rounded
+    gallery = random.permuted(np.tile(random.normal(size=101).astype(np.float32), (300, 1)), axis=1)
+    rows, scores = top_k(queries, gallery, 7)
+    assert (rows.tolist(), scores.tolist()) == slowly(queries, gallery, 7)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_only_what_is_allowed_is_found(data: st.DataObject) -> None:
+    n, m, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 60)), data.draw(st.integers(1, 4))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    allowed = random.random(m) < data.draw(st.sampled_from([0.1, 0.5, 0.95]))
+    allowed[random.integers(m)] = True
+    queries, gallery = (random.integers(-2, 3, (size, d)).astype(np.float32) for size in (n, m))
+    k, block = data.draw(st.integers(1, 70)), data.draw(st.integers(1, 200))
+    rows, scores = top_k(queries, gallery, k, block=block, allowed=allowed)
+    among = np.flatnonzero(allowed)
+    expected_rows, expected_scores = slowly(queries, gallery[among], k)
+    assert rows.tolist() == [[int(among[row]) for row in mine] for mine in expected_rows]
+    assert scores.tolist() == expected_scores
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["better and better", "worse and worse"])
+def test_rows_in_the_order_of_their_scores(order: int) -> None:
+    gallery = np.linspace(-1, 1, 3000, dtype=np.float32)[::order, None] * np.ones((1, 2), np.float32)
+    queries = np.array([[1, 0.5], [-1, 0.25]], np.float32)
+    rows, scores = top_k(queries, gallery, 4, block=200)
+    assert (rows.tolist(), scores.tolist()) == slowly(queries, gallery, 4)
+
+
+def test_every_query_has_ties_of_its_own() -> None:
+    queries = np.eye(3, dtype=np.float32)
+    gallery = np.repeat(queries, 40, axis=0)
+    rows, scores = top_k(queries, gallery, 3)
+    assert rows.tolist() == [[0, 1, 2], [40, 41, 42], [80, 81, 82]]
+    assert scores.tolist() == [[1, 1, 1]] * 3
+
+
+def test_the_whole_gallery_is_searched_only_where_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    search = module._search_all
+    monkeypatch.setattr(
+        module, "_search_all", lambda *given: (searched.append(len(given[0])), search(*given))[1]
+    )
+    random = np.random.default_rng(0)
+    queries, gallery = (random.normal(size=(n, 32)).astype(np.float32) for n in (20, 400))
+    top_k(queries, gallery, 5)
+    assert not searched
+    gallery[:200] = gallery[0]
+    queries[:3] = gallery[0]
+    rows, _ = top_k(queries, gallery, 5)
+    assert 3 <= sum(searched) < 20
+    assert rows[:3].tolist() == [[0, 1, 2, 3, 4]] * 3
+
+
+def test_what_cannot_be() -> None:
+    rows = np.ones((2, 3), np.float32)
+    with pytest.raises(UsageError, match="k is 0"):
+        top_k(rows, rows, 0)
+    with pytest.raises(UsageError, match="block is 0"):
+        top_k(rows, rows, 1, block=0)
+    with pytest.raises(DataError, match="cannot search a gallery"):
+        top_k(rows, np.ones((2, 4), np.float32), 1)
+    with pytest.raises(DataError, match="cannot search a gallery"):
+        top_k(rows, rows[:0], 1)
+    with pytest.raises(NumericalError, match=r"gallery 'b' \(row 1\)"):
+        top_k(rows, np.array([[1, 1, 1], [np.nan, 1, 1]], np.float32), 1, gallery_ids=["a", "b"])
+    with pytest.raises(DataError, match="0 of 2 rows can be found in a gallery of 2"):
+        top_k(rows, rows, 1, allowed=np.zeros(2, bool))
+    with pytest.raises(DataError, match="3 of 3 rows can be found in a gallery of 2"):
+        top_k(rows, rows, 1, allowed=np.ones(3, bool))
+    found, _ = top_k(rows[:0], rows, 1)
+    assert found.shape == (0, 1)
