@@ -20,7 +20,7 @@ from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.features.fitted import fit_features
 from diptych.commerce.purchase_intent.features.storage import MARKER as FEATURES_MARKER
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.core.alone import alone_in
+from diptych.core.context import task
 from diptych.core.errors import (
     DataError,
     Interrupted,
@@ -30,7 +30,7 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.core.files import read_json, write_json
-from diptych.core.progress import task
+from diptych.core.locking import exclusive_folder
 from diptych.metrics.bootstrap import Bootstrap
 
 HOW = Bootstrap(40)
@@ -226,7 +226,10 @@ def test_stopped_and_gone_on_with(features: FeatureTable, evaluation: Evaluation
 
 def test_killed_at_the_very_beginning_it_begins(features: FeatureTable, tmp_path: Path) -> None:
     (tmp_path / ".evaluation.json.17.tmp").write_text("{")
-    with alone_in(tmp_path / "other"), pytest.raises(StorageError, match="another process is at work"):
+    with (
+        exclusive_folder(tmp_path / "other"),
+        pytest.raises(StorageError, match="another process is at work"),
+    ):
         evaluate(features, tmp_path / "other", **SMALL)
     (tmp_path / "other").rmdir()
     evaluate(features, tmp_path, **SMALL)
