@@ -1,4 +1,4 @@
-"""Gather all compiled functions; importing this module compiles them, see :func:`diptych.index.kernels.load_kernels`."""
+"""Gather the compiled functions; importing this module compiles them (:func:`diptych.index.kernels.load_kernels`)."""
 
 from __future__ import annotations
 
