@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.core.files import one_at_a_time
 from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import taking_turns
 from diptych.studies.log_source import LogSource
 from diptych.studies.log_workshop import KEY
 from diptych.studies.results import file_name
@@ -74,7 +74,7 @@ def _imported(folder: Path, source: LogSource, tell: Callable[[str], None]) -> L
         if key not in _OPTIONS:
             raise UnknownNameError("option of an import", key, _OPTIONS)
     target = folder / _LOG
-    with one_at_a_time(target):
+    with taking_turns(target):
         if not (target / MARKER).is_file():
             tell(f"{source.options.get('name', source.path.name)}: importing events")
             ingest(source.path, target, format=source.importer, **source.options)

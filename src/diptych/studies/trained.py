@@ -123,11 +123,11 @@ def trained(
     elsewhere: str = "choose another folder with --out",
 ) -> Run:
     """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile."""
-    from diptych.core.lock import training_lock
+    from diptych.core.locking import exclusive_folder
     from diptych.training.run import Run
 
     finished = (folder / "run.json").is_file() and Run.open(folder).finished
-    with nullcontext() if finished else training_lock(folder):
+    with nullcontext() if finished else exclusive_folder(folder):
         try:
             return _trained(folder, recipe, collection, what, machine)
         except _OtherRunError as error:

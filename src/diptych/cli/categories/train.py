@@ -27,7 +27,7 @@ from diptych.cli.options import Images, ReaderName, ReaderOptions
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.working import check_free
+from diptych.core.files import check_replaceable
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -171,7 +171,7 @@ def train(
     from diptych.commerce.category_to_image.training.journal import MARKER
 
     chosen = _options(model, setting, query, published, seed, options)
-    check_free(out, MARKER)
+    check_replaceable(out, MARKER)
     with progress(), stop_on_signal() as should_stop:
         catalogue, source = catalogue_from(
             data,

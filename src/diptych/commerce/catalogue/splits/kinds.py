@@ -8,9 +8,9 @@ from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.commerce.catalogue.lineages import nodes_on_paths
 from diptych.commerce.catalogue.settings import asking_nodes
 from diptych.commerce.catalogue.splits.declaration import SPLITS, SplitKind, SplitOptions
+from diptych.core.context import track
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError
-from diptych.core.progress import track
 
 _PURPOSE = "category held out"
 

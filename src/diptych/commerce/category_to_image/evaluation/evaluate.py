@@ -28,7 +28,8 @@ from diptych.commerce.category_to_image.evaluation.work import Work
 from diptych.commerce.category_to_image.features.pictures.rows import Missing
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.working import check_free, working_in
+from diptych.core.files import check_replaceable
+from diptych.core.locking import exclusive_folder
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def evaluate_models(
     from diptych.commerce.category_to_image.training.identity import missing_pictures
 
     out = Path(out)
-    check_free(out, MARKER)
+    check_replaceable(out, MARKER)
     if published and options is not None:
         raise UsageError("published training has its own options", "leave out options, or published")
     for name, other in (("validation", validation), ("test", test)):
@@ -140,7 +141,7 @@ def evaluate_models(
             **({"compat": "published training"} if published else {}),
         },
     )
-    with working_in(out, MARKER):
+    with exclusive_folder(out, MARKER):
         begin(out, protocol, test.tree, judged, said)
         run_grid(work, jobs, should_stop)
         found = ModelsEvaluation.open(out)

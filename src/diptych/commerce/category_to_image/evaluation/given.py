@@ -19,7 +19,7 @@ from diptych.commerce.category_to_image.evaluation.work import Work
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
-from diptych.core.working import working_in
+from diptych.core.locking import exclusive_folder
 from diptych.metrics.bootstrap import Bootstrap
 
 
@@ -92,7 +92,7 @@ def evaluate_given(
         {"dataset": test.name, "test": test.fingerprint, "query text": query, "encoders": encoders},
         {ranker.name: ranker},
     )
-    with working_in(out, MARKER):
+    with exclusive_folder(out, MARKER):
         begin(out, protocol, test.tree, judged, said)
         run_grid(work, 1, should_stop)
         found = ModelsEvaluation.open(out)

@@ -14,8 +14,8 @@ from diptych.commerce.category_to_image.evaluation.groups import GroupValue
 from diptych.commerce.category_to_image.evaluation.names import CATEGORY_MEASURES
 from diptych.commerce.category_to_image.evaluation.rows import ModelRow, Value
 from diptych.commerce.category_to_image.evaluation.significance import comparison_line
+from diptych.core.context import track
 from diptych.core.files import write_json
-from diptych.core.progress import track
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from diptych.commerce.category_to_image.picking.distinct import Distinct, Distin
 from diptych.commerce.category_to_image.picking.picks import Picks
 from diptych.commerce.category_to_image.product_rows import product_rows
 from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.core.progress import task
 from diptych.metrics.products import check_rows, pair_scores
 from diptych.metrics.sparse_products import SparseProducts, sparse_top_k
 from diptych.metrics.topk import top_k

@@ -15,8 +15,8 @@ from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit
 from diptych.commerce.purchase_intent.features.leak import shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import fit_model
+from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.progress import track
 
 # Can later sessions be told from earlier ones? No leak, but why a number may not hold; never an alarm.
 #

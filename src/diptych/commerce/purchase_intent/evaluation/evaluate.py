@@ -18,11 +18,11 @@ from diptych.commerce.purchase_intent.evaluation.results import write_results
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, Split
-from diptych.core import crowd
+from diptych.core.context import Task, stop_when, stopping, task
 from diptych.core.errors import Interrupted, UnknownNameError, UsageError
 from diptych.core.extras import require
-from diptych.core.progress import Task, task
-from diptych.core.working import working_in
+from diptych.core.locking import exclusive_folder
+from diptych.core.processes import in_processes
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -34,24 +34,6 @@ if TYPE_CHECKING:
 # A process computes with one thread, so that what it computes does not depend on how many there are.
 
 
-def run_in_processes(
-    work: Work, units: Sequence[Unit], jobs: int, bar: Task, should_stop: Callable[[], bool]
-) -> int:
-    """Run units in ``jobs`` processes; gives how many models were fitted before the end or the stop."""
-    finished = 0
-
-    def done(ended: tuple[Unit, int]) -> None:
-        nonlocal finished
-        unit, count = ended
-        bar.advance(count, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}")
-        finished += count
-
-    given = (work.features.folder, work.folder, work.protocol)
-    kept = "every model that was fitted"
-    crowd.run_in_processes(units, jobs, _begin, given, _run, done, should_stop, kept)
-    return finished
-
-
 def _begin(features: Path, folder: Path, protocol: Protocol) -> Work:
     from diptych.commerce.purchase_intent.features.table import open_features
 
@@ -60,8 +42,8 @@ def _begin(features: Path, folder: Path, protocol: Protocol) -> Work:
     return Work(table, folds, protocol, folder)
 
 
-def _run(work: Work, unit: Unit, should_stop: Callable[[], bool]) -> tuple[Unit, int]:
-    return unit, sum(1 for _ in work.run(unit, should_stop))
+def _run(work: Work, unit: Unit) -> tuple[Unit, int]:
+    return unit, sum(1 for _ in work.run(unit, stopping))
 
 
 Stop = Callable[[], bool]
@@ -73,24 +55,27 @@ def run_grid(work: Work, units: Sequence[Unit], jobs: int, should_stop: Stop) ->
         raise UsageError(f"{jobs} jobs: at least one process is needed")
     missing = {unit: len(work.missing(unit)) for unit in units}
     todo = [unit for unit, count in missing.items() if count]
-    left, total = sum(missing.values()), len(units) * len(work.protocol.models)
-    with task("fitting models", total, "models", total - left) as bar:
+    left, total, finished = sum(missing.values()), len(units) * len(work.protocol.models), 0
+    with task("fitting models", total, "models", total - left) as bar, stop_when(should_stop):
         if jobs == 1 or len(todo) < 2:
-            finished = _run_here(work, todo, bar, should_stop)
+            finished = _run_here(work, todo, bar)
         else:
-            finished = run_in_processes(work, todo, min(jobs, len(todo)), bar, should_stop)
+            given = (work.features.folder, work.folder, work.protocol)
+            for unit, count in in_processes(todo, _run, jobs, _begin, given):
+                bar.advance(count, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}")
+                finished += count
     if finished < left:
         raise Interrupted("stopped: every model that was fitted is kept", "the same command goes on")
     return left
 
 
-def _run_here(work: Work, todo: Sequence[Unit], bar: Task, should_stop: Stop) -> int:
+def _run_here(work: Work, todo: Sequence[Unit], bar: Task) -> int:
     finished = 0
     for unit in todo:
-        for model in work.run(unit, should_stop):
+        for model in work.run(unit, stopping):
             bar.advance(1, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}: {model}")
             finished += 1
-        if should_stop():
+        if stopping():
             break
     return finished
 
@@ -163,7 +148,7 @@ def evaluate(
     )
     parts = make_folds(features, protocol.split, protocol.folds, protocol.seed)
     plan = plan_of(features, parts, protocol)
-    with working_in(folder, MARKER):
+    with exclusive_folder(folder, MARKER):
         begin(folder, features, protocol, _about(features, parts, protocol))
         there = finished(folder, how)
         if there is not None:

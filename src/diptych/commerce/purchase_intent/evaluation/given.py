@@ -19,7 +19,7 @@ from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import Fold
 from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_arrays
-from diptych.core.working import working_in
+from diptych.core.locking import exclusive_folder
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def evaluate_scores(
     )
     if not plan.places:
         raise DataError(f"no setting and step that {name} scores has purchases", "score a log that has some")
-    with working_in(folder, MARKER):
+    with exclusive_folder(folder, MARKER):
         begin(folder, features, protocol, _about(features, protocol, trained_on))
         for place in plan.places:
             given = scores[place.setting, place.step]

@@ -19,8 +19,8 @@ from diptych.commerce.purchase_intent.evaluation.summary import (
     pool,
     summarise,
 )
+from diptych.core.context import task
 from diptych.core.files import write_json
-from diptych.core.progress import task
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:

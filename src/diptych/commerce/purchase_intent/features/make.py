@@ -25,11 +25,11 @@ from diptych.commerce.purchase_intent.features.storage import (
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER
+from diptych.core.context import task
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, create_array
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
 from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:

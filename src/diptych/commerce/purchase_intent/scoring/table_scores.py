@@ -19,8 +19,8 @@ import numpy as np
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, holdout_measures
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
+from diptych.core.context import track
 from diptych.core.files import atomic_folder, write_json
-from diptych.core.progress import track
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -27,7 +27,7 @@ from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, fit_c
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.scorer import FORMAT, MARKER, Scorer
 from diptych.commerce.purchase_intent.scoring.slices import Slices, slices_of
-from diptych.core.alone import alone_in
+from diptych.core.context import task
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import (
     check_replaceable,
@@ -38,7 +38,7 @@ from diptych.core.files import (
     write_text,
 )
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import exclusive_folder
 from diptych.data.logs.schema import SECOND, UNKNOWN
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def train(
         raise DataError(f"nothing can be trained: {setting}, step {step}: {reason}", "import more of the log")
     work = _unfinished(folder)
     try:
-        with alone_in(work):
+        with exclusive_folder(work):
             recover_folder(folder)
             if not _is_trained(folder, plan):  # by a process that has just ended
                 _begin(work, plan)

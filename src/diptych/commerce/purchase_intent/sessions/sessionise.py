@@ -15,11 +15,12 @@ from diptych.commerce.purchase_intent.sessions.keys import NOT_GIVEN, check_key,
 from diptych.commerce.purchase_intent.sessions.queries import normalised
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER, PAGES, QUERIES, SESSIONS, SessionOptions
 from diptych.commerce.purchase_intent.sessions.session_tables import FORMAT, MARKER, SessionTables
+from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, one_at_a_time, write_json
+from diptych.core.files import atomic_folder, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import taking_turns
 from diptych.data.logs.log import Log
 from diptych.data.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column
 
@@ -290,7 +291,7 @@ def sessionise(
     _check(options)
     folder = folder or log.folder / SESSIONS_FOLDER / options.key
     known_as = fingerprint("sessions", FORMAT, log.fingerprint, asdict(options))
-    with one_at_a_time(folder):
+    with taking_turns(folder):
         there = _there(folder)
         if there is not None and there.fingerprint == known_as:
             return there

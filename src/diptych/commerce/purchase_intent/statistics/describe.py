@@ -13,7 +13,7 @@ from diptych.commerce.purchase_intent.statistics.choose import check_options, ch
 from diptych.commerce.purchase_intent.statistics.classes import apart_from_all
 from diptych.commerce.purchase_intent.statistics.declaration import DescribeOptions, Row, Tables
 from diptych.commerce.purchase_intent.statistics.description import Description
-from diptych.core.progress import track
+from diptych.core.context import track
 
 
 def describe(

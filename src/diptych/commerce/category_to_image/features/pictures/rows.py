@@ -16,8 +16,8 @@ import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.commerce.category_to_image.features.pictures.contract import PictureEncoder
+from diptych.core.context import track
 from diptych.core.errors import ImageError, MismatchError
-from diptych.core.progress import track
 from diptych.data.contents import NO_PICTURE
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.keyed_rows import keyed_rows, let_go, text_keys
