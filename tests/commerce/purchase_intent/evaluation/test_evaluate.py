@@ -227,7 +227,7 @@ def test_killed_at_the_very_beginning_it_begins(features: FeatureTable, tmp_path
     (tmp_path / ".evaluation.json.17.tmp").write_text("{")
     with (
         exclusive_folder(tmp_path / "other"),
-        pytest.raises(StorageError, match="another process is at work"),
+        pytest.raises(StorageError, match="another process is working"),
     ):
         evaluate(features, tmp_path / "other", **SMALL)
     (tmp_path / "other").rmdir()
