@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.reading import read_json as read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -232,14 +233,3 @@ def write_text(target: Path | str, content: str) -> None:
 def write_json(target: Path | str, value: Any) -> None:
     """Write ``value`` atomically as indented JSON; NaN is refused, for JSON has none."""
     write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_json(path: Path | str) -> Any:
-    """Read a JSON file; StorageError where it is missing or no JSON."""
-    path = Path(path)
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", "check the folder's name, or recreate it") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} is not JSON: {error}", "it is corrupt: recreate it") from None
