@@ -142,17 +142,14 @@ def _forked(limit, work, *arguments):
 
 
 def _choose(calls, seconds, path, function):
-    """Choose the tests that call a function, or anything in its file where it runs at import, and their limit."""
-    if (path, function) in calls.get("imports", ()):
-        function = 0
-    reached = {
-        by for by, called in calls.items() for p, line in called if p == path and function in (0, line)
-    }
-    chosen = {test for test in seconds if {test, test.split("::")[0]} & reached}
+    """Choose the tests that call a function, or all where it runs at import, and their time limit."""
+    reached = {by for by, called in calls.items() if (path, function) in called}
+    anywhere = function == 0 or "imports" in reached
     each = Counter()
-    for test in chosen or ([] if function else seconds):
+    chosen = {test for test in seconds if anywhere or {test, test.split("::")[0]} & reached}
+    for test in chosen:
         each[test.split("::")[0]] += seconds[test]
-    return 20 + 3 * each.total(), _Plugin(chosen=chosen or seconds, files=sorted(each, key=each.get))
+    return 20 + 3 * each.total(), _Plugin(chosen=chosen, files=sorted(each, key=each.get))
 
 
 def _measure(room, size, seed, results, save):
