@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json as read_json
 
 if TYPE_CHECKING:
     import numpy as np
+
+_NAME_BYTES = 100
 
 
 def cache_root() -> Path:
@@ -202,6 +206,20 @@ def safe_name(text: str) -> str:
     if name.strip(".") == "":
         name = name.replace(".", "%2E") or "%"
     return name if len(name) <= 100 else f"{name[:80]}-{fingerprint(text)}"
+
+
+def safe_name(text: str) -> str:
+    """Return ``text`` as the name of a file or folder; what is not of [A-Za-z0-9._-] is percent-encoded.
+
+    A name that is safe already stays as it is. None is empty, ``.`` or ``..``, nor longer than 100 bytes; of a
+    longer one the beginning is kept, with a fingerprint of the whole.
+    """
+    name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    if not name.strip("."):
+        name = name.replace(".", "%2E") or "%"
+    if len(name) > _NAME_BYTES:
+        name = f"{name[: _NAME_BYTES - 17]}-{fingerprint(text)}"
+    return name
 
 
 def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:

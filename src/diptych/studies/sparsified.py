@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import safe_name
 from diptych.studies.dense import DenseRows, dense_rows
 from diptych.studies.making import Made, Wanted
 from diptych.studies.measurement import Subject
@@ -52,7 +53,7 @@ class Head:
         from diptych.sparse.sparsified import sparsify_collection
 
         part = self.dense.collection.split(split)
-        folder = self.folder / "sparse" / f"{part.name}-{split}"
+        folder = self.folder / "sparse" / safe_name(f"{part.name}-{split}")
         return sparsify_collection(self.sparsifier, self.dense.encoded(split), part.captions, folder)
 
 
