@@ -194,21 +194,6 @@ def _escaped(name: str) -> str:
 
 
 def safe_name(text: str) -> str:
-    """Return a file name for any text: other than letters, digits and ``._-`` is percent-encoded.
-
-    A name that is safe already stays as it is; a long one is cut to 100 bytes and ends in its fingerprint.
-    """
-    from urllib.parse import quote
-
-    from diptych.core.fingerprint import fingerprint
-
-    name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
-    if name.strip(".") == "":
-        name = name.replace(".", "%2E") or "%"
-    return name if len(name) <= 100 else f"{name[:80]}-{fingerprint(text)}"
-
-
-def safe_name(text: str) -> str:
     """Return ``text`` as the name of a file or folder; what is not of [A-Za-z0-9._-] is percent-encoded.
 
     A name that is safe already stays as it is. None is empty, ``.`` or ``..``, nor longer than 100 bytes; of a
