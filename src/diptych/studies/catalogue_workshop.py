@@ -102,7 +102,7 @@ class CatalogueWorkshop:
     ) -> ModelsEvaluation:
         """Models in settings, each trained with every seed; what was made before is used."""
         from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
-        from diptych.commerce.category_to_image.evaluation.folder import RESULTS
+        from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
 
         there = self._there()
         wanted = {
@@ -150,7 +150,7 @@ class CatalogueWorkshop:
 
     def _there(self) -> dict[str, Any]:
         """What an earlier call measured here, or began to."""
-        from diptych.commerce.category_to_image.evaluation.folder import MARKER
+        from diptych.commerce.category_to_image.evaluation.protocol import MARKER
 
         file = self.folder / MARKER
         return read_json(file)["protocol"] if file.is_file() else {}

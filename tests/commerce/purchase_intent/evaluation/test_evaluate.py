@@ -13,9 +13,8 @@ import pytest
 from feature_tables import small_features
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
-from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
 from diptych.commerce.purchase_intent.evaluation.evaluate import run_grid
-from diptych.commerce.purchase_intent.evaluation.plan import make_folds
+from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldScores, Unit, make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.features.fitted import fit_features
 from diptych.commerce.purchase_intent.features.storage import MARKER as FEATURES_MARKER

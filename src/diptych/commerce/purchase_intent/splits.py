@@ -1,16 +1,90 @@
-"""One file per way of splitting."""
+"""Ways of telling training from test sessions, by name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.splits.dealing import check_enough, folds_of
-from diptych.commerce.purchase_intent.splits.declaration import SPLITS, Fold, Split, SplitInput
 from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
+from diptych.core.registry import Registry
 from diptych.data.logs.schema import SECOND
+
+
+@dataclass(frozen=True)
+class SplitInput:
+    """What a split may look at: everything (n,).
+
+    Attributes:
+        labels: bool.
+        persons: int64 numbers of who it was: equal for sessions of one person.
+        start_us, end_us: times.
+    """
+
+    labels: np.ndarray
+    persons: np.ndarray
+    start_us: np.ndarray
+    end_us: np.ndarray
+
+    def take(self, rows: np.ndarray) -> SplitInput:
+        """Some of the sessions."""
+        return SplitInput(self.labels[rows], self.persons[rows], self.start_us[rows], self.end_us[rows])
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows to train on and rows to test on, int64, rising, disjoint."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Split:
+    """One way.
+
+    Attributes:
+        name: ``random``, ``grouped`` or ``time``.
+        description: one line, with what it lets leak.
+        folds: from (input, number of folds, seed).
+        default_folds: how many when nobody says.
+        shares_persons: whether sessions of one person may be on both sides of a fold.
+    """
+
+    name: str
+    description: str
+    folds: Callable[[SplitInput, int, int], list[Fold]]
+    default_folds: int = 10
+    shares_persons: bool = True
+
+
+SPLITS: Registry[Split] = Registry("split", "diptych.commerce.purchase_intent.splits")
+"""All ways; each is declared in a file of its own."""
+
+
+def check_enough(folds: int, there: Mapping[str, int]) -> None:
+    """See that every fold can have a purchase and a session without one."""
+    if folds < 2:
+        raise UsageError(
+            f"{folds} folds: at least two are needed", "for one division of the data: --split time"
+        )
+    for name, count in there.items():
+        if count < 2:
+            raise DataError(f"{count} {name}: nothing can be trained", "import more of the log")
+        if count < folds:
+            raise DataError(f"{count} {name} cannot be in each of {folds} folds", f"--folds {count}")
+
+
+def folds_of(fold: np.ndarray, folds: int) -> list[Fold]:
+    """Fold after fold as the test part, all other sessions to train on.
+
+    Args:
+        fold: (n,) the number of every session's fold.
+    """
+    return [Fold(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(folds)]
 
 
 def _folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:

@@ -1,8 +1,11 @@
-"""Pick: the best k pictured products for every category, exactly."""
+"""The best pictures for every category of a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,18 +13,218 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.commerce.catalogue.lineages import nodes_on_paths
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.picking.distinct import Distinct, Distinguisher
-from diptych.commerce.category_to_image.picking.picks import Picks
 from diptych.commerce.category_to_image.product_rows import product_rows
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.files import write_json
+from diptych.data.taxonomy import SEPARATOR
 from diptych.metrics.products import check_rows, pair_scores
 from diptych.metrics.sparse_products import SparseProducts, sparse_top_k
 from diptych.metrics.topk import top_k
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+Distinct = Literal["content", "title"]
+DISTINCT: tuple[Distinct, ...] = ("content", "title")
+"""By what products are told apart besides their picture: the bytes of its file, their titles in lower case."""
+
+
+class Distinguisher:
+    """Drops, of products in an order, those that show what an earlier one shows."""
+
+    def __init__(self, catalogue: Catalogue, by: Sequence[Distinct] = ()) -> None:
+        unknown = [one for one in by if one not in DISTINCT]
+        if unknown:
+            raise UsageError(f"distinct by {unknown[0]!r}", f"some of {', '.join(DISTINCT)}")
+        self.catalogue, self.by = catalogue, tuple(by)
+        collection, rows = catalogue.collection, catalogue.picture_rows
+        self.pictures = np.where(rows < 0, -1, np.asarray(collection.source_rows)[rows])
+        self._contents: dict[int, int] = {}
+        self._codes: dict[str, int] = {}
+
+    def first(self, products: np.ndarray, k: int) -> list[int]:
+        """Places in ``products`` of the first ``k`` that show something else each; fewer where there are no more.
+
+        Time goes with k times what is looked through, however much of it shows the same.
+
+        Args:
+            products: (m,) rows of the catalogue; -1 is the end, -2 is passed over.
+        """
+        ends = np.flatnonzero(products == -1)
+        products = products[: ends[0]] if len(ends) else products
+        kept: list[int] = []
+        seen: list[list[int]] = [[] for _ in range(1 + len(self.by))]
+        begin, size = 0, k  # no more files are read than may be needed
+        while begin < len(products) and len(kept) < k:
+            some = products[begin : begin + size]
+            keys = self._keys(some)
+            left = some >= 0
+            for mine, there in zip(keys, seen, strict=True):
+                left &= ~np.isin(mine, there)
+            while len(kept) < k and left.any():
+                place = int(left.argmax())
+                kept.append(begin + place)
+                left[place] = False
+                for mine, there in zip(keys, seen, strict=True):
+                    there.append(int(mine[place]))
+                    left &= mine != mine[place]
+            begin, size = begin + size, 4 * size
+        return kept
+
+    def _keys(self, products: np.ndarray) -> list[np.ndarray]:
+        """Numbers that are equal where products show the same, in each respect; all others are different."""
+        pictures = np.where(products < 0, -1, self.pictures[np.maximum(products, 0)])
+        keys = [pictures]
+        if "content" in self.by:
+            keys.append(np.array([self._content(one) for one in pictures.tolist()], dtype=np.int64))
+        if "title" in self.by:
+            keys.append(np.array([self._title(one) for one in products.tolist()], dtype=np.int64))
+        return keys
+
+    def _content(self, picture: int) -> int:
+        if picture < 0:
+            return -1
+        if picture not in self._contents:
+            text = self.catalogue.collection.source.content(picture)
+            self._contents[picture] = self._codes.setdefault(text, len(self._codes))
+        return self._contents[picture]
+
+    def _title(self, product: int) -> int:
+        title = self.catalogue.titles[product].casefold() if product >= 0 else ""
+        return self._codes.setdefault(title, len(self._codes)) if title else -2 - product
+
+
+PICKS = "picks.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Picks:
+    """Products that stand for categories, best first.
+
+    Attributes:
+        catalogue: the products and the tree.
+        nodes: (q,) int64 categories.
+        texts: what each was asked with.
+        start: (q + 1,) int64: category i's products are ``products[start[i]:start[i + 1]]``.
+        products: (m,) int64 rows of the catalogue.
+        scores: (m,) float64.
+        k: how many were wanted.
+        among: whose pictures a category may have, see :data:`.pick.Among`.
+        distinct: by what products were told apart besides their picture.
+        about: the ranker and whatever else belongs beside the result.
+    """
+
+    catalogue: Catalogue
+    nodes: np.ndarray
+    texts: Sequence[str]
+    start: np.ndarray
+    products: np.ndarray
+    scores: np.ndarray
+    k: int
+    among: str
+    distinct: tuple[str, ...]
+    about: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def right(self) -> np.ndarray:
+        """(m,) int8: 1 where the product is sorted into the category or below it, 0 where it is not, -1 for a
+        product without a category."""
+        start, nodes = nodes_on_paths(self.catalogue)
+        width = max(1, len(self.catalogue.tree))
+        product = np.repeat(np.arange(len(self.catalogue)), np.diff(start))
+        known = product * width + nodes  # ascending, as products and each one's nodes are
+        asked = self.products * width + np.repeat(self.nodes, np.diff(self.start))
+        place = np.searchsorted(known, asked)
+        there = np.zeros(len(asked), dtype=bool)
+        within = place < len(known)
+        there[within] = known[place[within]] == asked[within]
+        return np.where(self.catalogue.place[self.products] < 0, -1, there).astype(np.int8)
+
+    @cached_property
+    def there(self) -> np.ndarray:
+        """(q,) int64: how many products with a picture are sorted into each category or below it."""
+        start, nodes = nodes_on_paths(self.catalogue)
+        pictured = np.repeat(self.catalogue.pictured, np.diff(start))
+        below: np.ndarray = np.bincount(nodes[pictured], minlength=len(self.catalogue.tree))[self.nodes]
+        return below
+
+    def counts(self) -> dict[str, int]:
+        """How many categories and pictures there are, and how many of them are what."""
+        per_category = np.diff(self.start)
+        return {
+            "categories": len(self),
+            "pictures": len(self.products),
+            "distinct products": len(np.unique(self.products)),
+            "categories with fewer pictures than asked for": int((per_category < self.k).sum()),
+            "categories without a picture": int((per_category == 0).sum()),
+            "of the category": int((self.right == 1).sum()),
+            "of another category": int((self.right == 0).sum()),
+            "of a product without a category": int((self.right == -1).sum()),
+            "products without a picture": int((~self.catalogue.pictured).sum()),
+        }
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """One JSON-able object per category, in the order of the nodes."""
+        tree, catalogue = self.catalogue.tree, self.catalogue
+        file_of = getattr(catalogue.collection.source, "path", None)
+        for place, node in enumerate(self.nodes.tolist()):
+            path = tree.paths[node]
+            found = []
+            for at in range(self.start[place], self.start[place + 1]):
+                product = int(self.products[at])
+                row = int(catalogue.picture_rows[product])
+                source_row = int(catalogue.collection.source_rows[row])
+                found.append(
+                    {
+                        "id": catalogue.ids[product],
+                        "score": float(self.scores[at]),
+                        "title": catalogue.titles[product],
+                        "item": catalogue.collection.image_ids[row],
+                        "file": None if file_of is None else str(file_of(source_row)),
+                        "categories": [
+                            list(tree.paths[one]) for one in catalogue.places_of(product).tolist()
+                        ],
+                        "of_the_category": {1: True, 0: False, -1: None}[int(self.right[at])],
+                    }
+                )
+            yield {
+                "path": list(path),
+                "category": SEPARATOR.join(path),
+                "code": tree.codes.get(path),
+                "asked": self.texts[place],
+                "pictured_products": int(self.there[place]),
+                "products": found,
+            }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, JSON-able."""
+        return {
+            "format": _FORMAT,
+            "catalogue": {
+                "name": self.catalogue.name,
+                "fingerprint": self.catalogue.fingerprint,
+                "products": len(self.catalogue),
+            },
+            "k": self.k,
+            "among": self.among,
+            "distinct": ["picture", *self.distinct],
+            "about": self.about,
+            "counts": self.counts(),
+            "categories": list(self.entries()),
+        }
+
+    def save(self, folder: Path | str) -> Path:
+        """Write ``picks.json`` into ``folder``, whole or not at all; gives the file."""
+        file = Path(folder) / PICKS
+        write_json(file, self.to_dict())
+        return file
 
 
 class Gallery:

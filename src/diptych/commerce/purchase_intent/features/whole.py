@@ -1,32 +1,136 @@
-"""From a table of whole sessions to a table of features."""
+"""Tables of whole sessions: somebody else has computed the columns, when the sessions were over."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import gzip
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from textwrap import shorten
+from typing import TextIO
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.columns import text_array
-from diptych.commerce.purchase_intent.features.population import count_populations
+from diptych.commerce.purchase_intent.features.column_features import ColumnKind
 from diptych.commerce.purchase_intent.features.storage import (
     MARKER,
     PAGE_TIMES,
     PAGE_TYPES,
+    count_populations,
     write_marker,
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.whole.declaration import (
-    SessionTable,
-    open_table,
-    recognise_session_table,
-)
+from diptych.commerce.purchase_intent.features.view import text_array
 from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.registry import Registry
+
+
+@dataclass(frozen=True)
+class SessionTable:
+    """One format.
+
+    Attributes:
+        name: e.g. ``uci-shoppers``.
+        description: one line.
+        label: the column that says whether something was bought: true or false.
+        columns: name → ``number``, or ``text`` for categories; in order, without the label.
+        leaking: columns that know the outcome, and why; they are left out unless they are asked for.
+        notes: what a reader of results has to know.
+    """
+
+    name: str
+    description: str
+    label: str
+    columns: Mapping[str, ColumnKind]
+    leaking: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def recognises(self, header: list[str]) -> bool:
+        """Whether a file with this first line is of the format: it has all columns, in whatever order."""
+        return {self.label, *self.columns} <= set(header)
+
+
+SESSION_TABLES: Registry[SessionTable] = Registry(
+    "table of sessions", "diptych.commerce.purchase_intent.features.whole"
+)
+"""All formats; each is declared in a file of its own."""
+
+
+@contextmanager
+def open_table(file: Path) -> Iterator[TextIO]:
+    """The text of a CSV file, packed with gzip or not."""
+    opened = gzip.open if file.suffix == ".gz" else open
+    try:
+        with opened(file, "rt", encoding="utf-8-sig", newline="") as text:
+            yield text
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{file} cannot be read: {error}", "give a CSV file in UTF-8") from None
+
+
+def read_header(file: Path) -> list[str]:
+    """Names of columns, in order."""
+    with open_table(file) as text:
+        return [name.strip() for name in next(csv.reader(text), [])]
+
+
+def recognise_session_table(file: Path) -> SessionTable:
+    """The format of a file, by its header."""
+    header = read_header(file)
+    for known in SESSION_TABLES:
+        if known.recognises(header):
+            return known
+    shown = shorten(", ".join(header), 120, placeholder=" …")
+    raise DataError(
+        f"{file} is no known table of whole sessions (columns: {shown or 'none'})",
+        f"known: {', '.join(SESSION_TABLES.names())}; a log of events is imported first: diptych intent ingest",
+    )
+
+
+# UCI 468, Online Shoppers Purchasing Intention: 12,330 sessions of a shop in one year, one per user.
+#
+# Sakar, Polat, Katircioglu and Kastro, Real-time prediction of online shoppers' purchasing intention using
+# multilayer perceptron and LSTM recurrent neural networks, 2019.
+UCI_SHOPPERS = SESSION_TABLES.add(
+    SessionTable(
+        name="uci-shoppers",
+        description="online_shoppers_intention.csv of the UCI repository (468): 12,330 whole sessions",
+        label="Revenue",
+        columns={
+            "Administrative": "number",
+            "Administrative_Duration": "number",
+            "Informational": "number",
+            "Informational_Duration": "number",
+            "ProductRelated": "number",
+            "ProductRelated_Duration": "number",
+            "BounceRates": "number",
+            "ExitRates": "number",
+            "PageValues": "number",
+            "SpecialDay": "number",
+            "Month": "text",
+            "OperatingSystems": "text",  # numbers of kinds, in no order
+            "Browser": "text",
+            "Region": "text",
+            "TrafficType": "text",
+            "VisitorType": "text",
+            "Weekend": "text",
+        },
+        leaking={
+            "PageValues": "it is the value of transactions that followed the pages, this session's own among them"
+        },
+        notes=(
+            "rows are whole sessions: nothing is said about how early in them a purchase could be foreseen",
+            "nobody says who a session is of: every row counts as somebody else",
+            "of times only the month's name is there, so that sessions cannot be split by time",
+        ),
+    )
+)
+
 
 _BLOCK = 1 << 16
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}

@@ -1,25 +1,87 @@
-"""A kind of untrained ranker per file."""
+"""Rankers that need no training: BM25 over titles, a sentence encoder, CLIP; a kind per file of :mod:`kinds`."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features.rows import CategoryFeatures, Modality, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
-from diptych.commerce.category_to_image.rankers.declaration import RANKERS, RankerKind
-from diptych.commerce.category_to_image.rankers.zero_shot import ZeroShot
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
+from diptych.core.registry import Registry
 from diptych.data.title_words import Fold, folded_by
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class RankerKind:
+    """A way to order products for categories without training.
+
+    Attributes:
+        name: what it is called wherever models are named.
+        description: one line.
+        citation: where it is from.
+        modalities: what it sees of a product.
+        make: from the products that will be ordered.
+    """
+
+    name: str
+    description: str
+    citation: str
+    modalities: tuple[Modality, ...]
+    make: Callable[[ProductFeatures], Ranker]
+
+
+RANKERS: Registry[RankerKind] = Registry("ranker", "diptych.commerce.category_to_image.rankers")
+
+
+def make_ranker(name: str, products: ProductFeatures) -> Ranker:
+    """The ranker of that name, for these products."""
+    return RANKERS.get(name).make(products)
+
+
+class ZeroShot(Ranker):
+    """A frozen encoder's own rows.
+
+    A product without a title or picture has a row of zeros, and so has a category of which the encoder knows no
+    word: their scores are 0, which is no ranking.
+    """
+
+    unmatched: Literal["ranked", "unranked"] = "unranked"
+    side: ClassVar[str]
+    """``text`` or ``image``: whose rows they are, as features' ``about`` calls it."""
+
+    def __init__(self, encoder: Mapping[str, Any]) -> None:
+        self._encoder = encoder
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the encoder."""
+        return fingerprint(self.name, self._encoder["fingerprint"])
+
+    def describe(self) -> dict[str, Any]:
+        """What it is."""
+        return {"name": self.name, "encoder": dict(self._encoder), "fingerprint": self.fingerprint}
+
+    def _check(self, about: Mapping[str, Any], what: str) -> None:
+        """See that rows are of the same encoder."""
+        other = about.get(self.side) or {}
+        if other.get("fingerprint") != self._encoder["fingerprint"]:
+            raise MismatchError(
+                f"{self.name} was made for rows of {self._encoder['fingerprint']}, those of the {what} are of "
+                f"{other.get('fingerprint')}",
+                "make the features of both with the same FeatureMaker",
+            )
 
 
 # BM25 over titles (bm25s), as sparse rows whose inner product is the score.
