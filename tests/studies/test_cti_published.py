@@ -294,7 +294,7 @@ def test_a_catalogue_is_described_by_its_products() -> None:
 
 @pytest.mark.parametrize("setting", ["paper", "data", "quick"])
 def test_settings_can_be_measured(setting: SettingName) -> None:
-    from diptych.studies.catalogue_options import CatalogueOptions
+    from diptych.studies.catalogues import CatalogueOptions
 
     for study in CHAPTER_7:
         own = study.settings[setting]

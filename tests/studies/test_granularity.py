@@ -85,7 +85,7 @@ def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
     """Entries made to look as if they were of COCO-FG's test split: verdicts are by the published definitions."""
     from dataclasses import replace
 
-    from diptych.studies.measurement import Measurement
+    from diptych.studies.study import Measurement
     from diptych.studies.verdict import Measured
 
     given = collect([folder])[0].entries[0]

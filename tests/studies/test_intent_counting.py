@@ -25,7 +25,7 @@ from diptych.studies.intent_counting import (
     unique_queries,
     week_days,
 )
-from diptych.studies.measurement import PUBLISHED
+from diptych.studies.study import PUBLISHED
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.studies.given import encoder_of, given_encoder
-from diptych.studies.making import Made, Wanted
-from diptych.studies.measurement import Subject
-from diptych.studies.trained import Collections, Machine, cost_of
-from diptych.studies.ways import section_of
+from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of
+from diptych.studies.rows import section_of
+from diptych.studies.study import Subject
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,9 +19,8 @@ import numpy as np
 from diptych.studies.brittleness_chosen import Chosen, chosen_of
 from diptych.studies.brittleness_rows import GROUPS, NONE, THIRTEEN
 from diptych.studies.given import encoder_of
-from diptych.studies.kept import keep
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
-from diptych.studies.results import file_name
+from diptych.studies.results import file_name, keep
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from diptych.studies.brittleness_rows import THIRTEEN
 from diptych.studies.evidence import Evidence
-from diptych.studies.further import FurtherTable
+from diptych.studies.study import FurtherTable
 
 if TYPE_CHECKING:
     from diptych.evaluation.stress import StressResult, StressRow

@@ -6,8 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from diptych.studies.encoding import encoded_split
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
+from diptych.studies.given import encoded_split
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 _COUNTS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.studies.cti_evidence import evaluation_of
 from diptych.studies.cti_rows import MODELS, SETTINGS
 from diptych.studies.evidence import Evidence
-from diptych.studies.further import FurtherTable
+from diptych.studies.study import FurtherTable
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation

@@ -11,7 +11,7 @@ from diptych.studies.evidence import Evidence, Trajectory
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-    from diptych.studies.comparison import Block
+    from diptych.studies.compare import Block
 
 _GREEN, _PURPLE, _GREY = "#009e73", "#a8588c", "#8a929c"  # Okabe and Ito's, dark enough for paper
 _POINTS = 500

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
-from diptych.studies.kept import keep
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
-from diptych.studies.results import file_name
+from diptych.studies.results import file_name, keep
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.studies.evidence import Evidence
-from diptych.studies.further import FurtherTable
 from diptych.studies.granularity_checks import ROW, pairs_of
 from diptych.studies.published import published_table
+from diptych.studies.study import FurtherTable
 
 if TYPE_CHECKING:
     from diptych.analysis.granularity import Effect, FeatureDifference

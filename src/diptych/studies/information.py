@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.encoding import encoded_split
-from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.given import encoded_split
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from diptych.studies.intent_rows import CHANNELS, CLASSES, DEVICES, row_name
 from diptych.studies.log_checks import HIGH, LOW
-from diptych.studies.measurement import PUBLISHED
+from diptych.studies.study import PUBLISHED
 
 Statistics = Callable[[str], Sequence[Mapping[str, Any]]]
 """A statistic's rows by its name."""

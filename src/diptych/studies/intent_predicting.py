@@ -10,12 +10,12 @@ from diptych.studies.intent_gain_checks import AHEAD, AP, GAIN
 from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, prediction_row
 from diptych.studies.intent_statistics import beside
 from diptych.studies.log_checks import HIGH, LOW
-from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
-    from diptych.studies.log_row import LogRow
+    from diptych.studies.logs import LogRow
 
 FOREST = "random-forest"
 """Whose importances there are: the thesis's primary model."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from diptych.studies.evidence import Evidence
-from diptych.studies.further import FurtherTable
 from diptych.studies.intent_gain_checks import AP, GAIN
 from diptych.studies.intent_predicting import ALWAYS, BASE
 from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, prediction_row
 from diptych.studies.log_checks import known, shown
+from diptych.studies.study import FurtherTable
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation

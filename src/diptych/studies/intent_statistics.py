@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.studies.evidence import Evidence
-from diptych.studies.further import FurtherTable
 from diptych.studies.intent_counting import Counting, Statistics
-from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.study import FurtherTable, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description
     from diptych.report.intent_discretion import Discretion
     from diptych.report.intent_page import Table
-    from diptych.studies.log_row import LogRow
+    from diptych.studies.logs import LogRow
 
 _VERSION = 1
 

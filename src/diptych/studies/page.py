@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.files import write_bytes
-from diptych.studies.comparison import Comparison
+from diptych.studies.compare import Comparison
 from diptych.studies.study import Study
 
 MARKS = {

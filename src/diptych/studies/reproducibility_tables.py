@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from diptych.studies.evidence import Evidence
-from diptych.studies.further import FurtherTable
 from diptych.studies.orders import Order
 from diptych.studies.reproducibility_orders import (
     COLUMNS,
@@ -14,6 +13,7 @@ from diptych.studies.reproducibility_orders import (
     verdict_of,
 )
 from diptych.studies.reproducibility_tree import PAPERS, Node, tree_of
+from diptych.studies.study import FurtherTable
 
 LABELS = {"clip": "CLIP", "x-vlm": "X-VLM", "": "tie"}
 SIGNS = {"holds": "✓", "partly": "◐", "fails": "✗", "not run": "–"}

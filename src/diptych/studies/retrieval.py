@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.encoding import encoded_split
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
+from diptych.studies.given import encoded_split
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.trajectories import trajectory_of
 from diptych.studies.verdict import Measured
 

@@ -19,7 +19,7 @@ from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.studies.dense import DenseRows
+from diptych.studies.given import DenseRows
 from diptych.studies.sparsified import Head
 
 if TYPE_CHECKING:

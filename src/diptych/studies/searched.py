@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import RecipeError
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.dense import DenseRows, dense_rows
-from diptych.studies.making import Made, Wanted
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
+from diptych.studies.given import DenseRows, dense_rows
+from diptych.studies.making import Collections, Machine, Made, Wanted
+from diptych.studies.rows import section_of
 from diptych.studies.sparsified import Head, changed_of_head, head_of
-from diptych.studies.trained import Collections, Machine
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
-from diptych.studies.ways import section_of
 
 if TYPE_CHECKING:
     from diptych.index import Hits, Index

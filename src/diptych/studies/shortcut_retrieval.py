@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.encoding import encoded_split
-from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.given import encoded_split
+from diptych.studies.making import Start, start_of
 from diptych.studies.retrieval import RECALLS, columns_of
-from diptych.studies.start import Start, start_of
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:

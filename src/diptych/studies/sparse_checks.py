@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence, difference
-from diptych.studies.kept import per_query_of
+from diptych.studies.results import per_query_of
 
 
 def every_step(rows: Sequence[str], column: str, *, rising: bool) -> Check:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UsageError
 from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.dense import dense_of
-from diptych.studies.kept import keep
-from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.given import dense_of
+from diptych.studies.results import keep
 from diptych.studies.sparsified import Head
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.term_examples import examples_of
 from diptych.studies.verdict import Measured
 

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.studies.dense import DenseRows, dense_rows
-from diptych.studies.making import Made, Wanted
-from diptych.studies.measurement import Subject
-from diptych.studies.trained import Collections, Machine, cost_of
-from diptych.studies.ways import measuring_of, section_of
+from diptych.studies.given import DenseRows, dense_rows
+from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of
+from diptych.studies.rows import measuring_of, section_of
+from diptych.studies.study import Subject
 
 if TYPE_CHECKING:
     from diptych.sparse.options import SparsifyOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import ImageError
 from diptych.studies.evidence import Evidence
-from diptych.studies.kept import examples
+from diptych.studies.results import examples
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from diptych.studies.evidence import Evidence, printed_evidence
 from diptych.studies.figures import logarithmic
-from diptych.studies.kept import per_query_of
 from diptych.studies.published import published_table
+from diptych.studies.results import per_query_of
 
 _PURPLE = "#a8588c"
 _LISTED = 10

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.given import encoder_of
-from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.results import file_name
 from diptych.studies.retrieval import RECALLS, columns_of
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
