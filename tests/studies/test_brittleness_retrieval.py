@@ -18,10 +18,9 @@ from diptych.evaluation.stress import StressResult
 from diptych.evaluation.stress.asking import RSUM
 from diptych.evaluation.testing import evaluate_encoded
 from diptych.studies import STUDIES, Choices, Results, collect, compare, run_study
-from diptych.studies.brittleness_chosen import Chosen, check_chosen, chosen_of
-from diptych.studies.brittleness_measuring import Clean, Suite
+from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
+from diptych.studies.brittleness_retrieval import agreement_tables, drop_tables
 from diptych.studies.brittleness_rows import GROUPS, SHUFFLES, THIRTEEN
-from diptych.studies.brittleness_tables import agreement_tables, drop_tables
 from diptych.studies.given import GivenEncoder
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table

@@ -8,10 +8,16 @@ import pytest
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, collect, compare, judged_in_the_paper, run_study
+from diptych.studies.brittleness_granularity import (
+    ROW,
+    check_granularity,
+    finer_in,
+    gains,
+    granularity_tables,
+    pairs_of,
+    unchanged,
+)
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.granularity_checks import ROW, finer_in, gains, pairs_of, unchanged
-from diptych.studies.granularity_measuring import check_granularity
-from diptych.studies.granularity_tables import granularity_tables
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.results import Results

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.studies.intent_counting import (
+from diptych.studies.intent_rows import (
     MIDDLE,
     Statistics,
     channel_shares,

@@ -21,8 +21,8 @@ from diptych.studies.rows import (
     why_left_out,
 )
 from diptych.studies.runner import plan_of, run_study
+from diptych.studies.sparse_retrieval import options_of
 from diptych.studies.sparse_rows import ETAS, EXPANSIONS, head_name
-from diptych.studies.sparsified import options_of
 from diptych.studies.study import SettingName
 
 TABLES = {number: STUDIES.get(f"d2s.table-3.{number}") for number in range(1, 7)}

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from diptych.studies.evidence import Evidence
-from diptych.studies.intent_statistics import statistics_of
+from diptych.studies.intent_rows import statistics_of
 
 if TYPE_CHECKING:
     from diptych.report.intent_page import Legend
@@ -161,7 +161,7 @@ def importance_bars() -> Drawn:
             static_figure,
             static_legend,
         )
-        from diptych.studies.intent_prediction_tables import evaluations_of
+        from diptych.studies.intent_predicting import evaluations_of
 
         rows = [row for one in evaluations_of(evidence) for row in one.importance if row["set"] == "extended"]
         by_setting: dict[str, list[Any]] = {}
@@ -211,7 +211,7 @@ def step_lines() -> Drawn:
         return drawn
 
     def evaluations_of_rows(evidence: Evidence) -> list[Any]:
-        from diptych.studies.intent_prediction_tables import evaluations_of
+        from diptych.studies.intent_predicting import evaluations_of
 
         return evaluations_of(evidence)
 

@@ -385,12 +385,12 @@ def check(wanted: Wanted) -> None:
             "leave --positives out",
         )
     if wanted.way == "head":
-        from diptych.studies.sparsified import options_of
+        from diptych.studies.sparse_retrieval import options_of
 
         options_of(wanted)
         _open_words(measuring_of(choices.values).get("words"))
     elif wanted.way == "adapted":
-        from diptych.studies.adapted import options_of_adaptation
+        from diptych.studies.zero_shot import options_of_adaptation
 
         options_of_adaptation(wanted)
     elif wanted.way == "search":
@@ -421,11 +421,11 @@ def _maker(way: Way, pretrained: bool) -> Making:
 
         return make_given
     if way == "adapted":
-        from diptych.studies.adapted import make_adapted
+        from diptych.studies.zero_shot import make_adapted
 
         return make_adapted
     if way == "head":
-        from diptych.studies.sparsified import make_head
+        from diptych.studies.sparse_retrieval import make_head
 
         return make_head
     if way == "search":
