@@ -155,7 +155,7 @@ def _panel(
     import numpy as np
 
     from diptych.report.drawing import BLUE, INK, ORANGE, draw
-    from diptych.report.smoothing import thin
+    from diptych.report.html import thin
     from diptych.studies.observations import final, smoothed
 
     styles = [

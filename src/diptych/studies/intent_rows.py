@@ -27,8 +27,7 @@ from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description
-    from diptych.report.intent_discretion import Discretion
-    from diptych.report.intent_page import Table
+    from diptych.report.intent_content import Discretion, Table
     from diptych.studies.logs import LogRow
 
 
@@ -233,7 +232,7 @@ def tables_of(name: str) -> Callable[[Evidence], list[FurtherTable]]:
     thesis's rows."""
 
     def tables(evidence: Evidence) -> list[FurtherTable]:
-        from diptych.report.intent_discretion import Discretion
+        from diptych.report.intent_content import Discretion
 
         description = _description_of(evidence)
         if description is None or not description.rows(name):
@@ -245,7 +244,7 @@ def tables_of(name: str) -> Callable[[Evidence], list[FurtherTable]]:
 
 
 def _makers(ddof: int) -> dict[str, Callable[[Sequence[Mapping[str, Any]], Discretion], Table]]:
-    from diptych.report import intent_class_tables as of_classes
+    from diptych.report import intent_description_tables as of_classes
     from diptych.report import intent_description_tables as made
 
     return {

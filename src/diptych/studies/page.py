@@ -34,8 +34,7 @@ def render_study(comparison: Comparison, command: str = "") -> str:
     """A study's page as text; ``command`` is what repeats it."""
     from markupsafe import Markup
 
-    from diptych.report.palette import DARK, LIGHT
-    from diptych.report.templating import templates
+    from diptych.report.page import DARK, LIGHT, templates
     from diptych.studies.figures import comparison_figure
 
     study = comparison.study

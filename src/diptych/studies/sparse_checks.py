@@ -234,7 +234,7 @@ class TermExamples:
 
     def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
         """The table; nothing where no row has examples."""
-        from diptych.report.templating import templates
+        from diptych.report.page import templates
 
         shown = {row: found for row in self.rows if (found := examples(evidence, row))}
         if not shown:
