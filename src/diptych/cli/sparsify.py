@@ -26,6 +26,7 @@ from diptych.cli.sources import DataChoice, Origin, check_still_there, encode_pa
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -165,7 +166,7 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
         else:
             home = (Path(model) if run is not None else out) / "embeddings"
             with exclusive_folder(home):  # of two at once each would take the other's unfinished rows away
-                encoded = encode_part(encoder, whole, origin, home / f"{whole.name}-{split}")
+                encoded = encode_part(encoder, whole, origin, home / safe_name(f"{whole.name}-{split}"))
         parts[split] = DensePart(encoded, whole.split(split), origin)
     return parts
 
@@ -285,7 +286,7 @@ def _measured(
     measures = measure_sparsified(
         part.encoded, rows, sparsifier.vocabulary, part.captions, embedding=embedding
     )
-    measures.save(made.folder / "measures" / f"{made.split}.json")
+    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.json")
     return measures
 
 

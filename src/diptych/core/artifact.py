@@ -25,15 +25,15 @@ import json
 import math
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_folder, atomic_path, read_json, recover_folder, write_json
+from diptych.core.files import atomic_folder, atomic_path, recover_folder, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import file_errors, map_array, parse_json, read_arrays, read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,23 +121,21 @@ class Artifact:
         fix = f"recreate it: {cls.RECREATE}" if cls.RECREATE else "recreate it"
         arrays: Mapping[str, np.ndarray] = {}
         if path.suffix == ".json":
-            header = read_json(path)
+            header = read_json(path, fix=fix)
         elif path.suffix == ".npz":
-            arrays = dict(read_arrays(path))
+            arrays = read_arrays(path, fix=fix)
             header = _header_of(arrays, path)
         else:
             recover_folder(path)
             if path.is_dir() and not (path / cls.marker()).exists():
                 raise StorageError(f"{path} holds no {cls.KIND} (no {cls.marker()})", fix)
-            header = read_json(path / cls.marker())
+            header = read_json(_inside(path, cls.marker()), fix=fix)
         content = cls._checked(header, path, of, fix)
         if path.suffix not in (".json", ".npz"):
-            arrays = _folder_arrays(path, content)
-        try:
+            arrays = _folder_arrays(path, content, fix)
+        with file_errors(path, fix=fix):
             found: Self = decode(cls, content, arrays)
-            return found
-        except (TypeError, ValueError, KeyError, OverflowError, AttributeError, RecursionError) as error:
-            raise StorageError(f"{path} is corrupt: {error}", fix) from None
+        return found
 
     @classmethod
     def _checked(cls, header: Any, path: Path, of: str, fix: str) -> Any:
@@ -189,13 +187,25 @@ def _file_name(name: str) -> str:
     return name.replace("/", ".").replace(" ", "_")
 
 
-def _folder_arrays(folder: Path, content: Any) -> dict[str, np.ndarray]:
+def _folder_arrays(folder: Path, content: Any, fix: str) -> dict[str, np.ndarray]:
     """Open the arrays that a header names: memory-mapped files, and what ``arrays.npz`` holds."""
-    names, arrays = list(_array_names(content)), {}
-    stored = dict(read_arrays(folder / ARRAYS)) if (folder / ARRAYS).exists() else {}
-    for name in names:
-        arrays[name] = stored[name] if name in stored else map_array(folder / f"{_file_name(name)}.npy")
-    return arrays
+    stored = read_arrays(_inside(folder, ARRAYS), fix=fix) if (folder / ARRAYS).exists() else {}
+    return {
+        name: stored[name]
+        if name in stored
+        else map_array(_inside(folder, f"{_file_name(name)}.npy"), fix=fix)
+        for name in _array_names(content)
+    }
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """Return a file's path; StorageError where a link leads it out of the folder."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise StorageError(
+            f"{path} is a link out of the folder, to {path.resolve()}", "copy the file instead"
+        )
+    return path
 
 
 def _array_names(content: Any) -> Iterable[str]:
@@ -217,10 +227,9 @@ def _bytes_of(header: dict[str, Any]) -> np.ndarray:
 
 
 def _header_of(arrays: Mapping[str, np.ndarray], path: Path) -> Any:
-    try:
-        return json.loads(arrays[_HEADER].tobytes())
-    except (KeyError, ValueError, RecursionError):
-        raise StorageError(f"{path} holds no artifact", "check the path, or recreate it") from None
+    if _HEADER not in arrays:
+        raise StorageError(f"{path} holds no artifact", "check the path, or recreate it")
+    return parse_json(arrays[_HEADER].tobytes(), path)
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray], name: str = "") -> Any:
@@ -352,46 +361,3 @@ def _expect(fits: bool, value: T, kind: Any) -> T:
     if not fits:
         raise TypeError(f"{str(value)[:60]!r} is no {getattr(kind, '__name__', kind)}")
     return value
-
-
-def read_arrays(path: Path) -> Mapping[str, np.ndarray]:
-    """Read all arrays of an ``.npz`` file."""
-    from io import BytesIO
-
-    import numpy as np
-
-    # From memory: NumPy leaves a file open that turns out to be no archive.
-    with _array_errors(path), np.load(BytesIO(path.read_bytes()), allow_pickle=False) as held:
-        return {name: held[name] for name in held.files}
-
-
-def map_array(path: Path) -> np.ndarray:
-    """Memory-map a ``.npy`` file for reading."""
-    import numpy as np
-
-    with _array_errors(path):
-        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
-
-
-@contextmanager
-def _array_errors(path: Path) -> Iterator[None]:
-    """Turn whatever NumPy and zipfile raise on a corrupt file into a StorageError."""
-    import tokenize
-    import zipfile
-    import zlib
-
-    wrong = (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        RuntimeError,
-        OverflowError,
-        SyntaxError,
-        AttributeError,
-    )
-    try:
-        yield
-    except (*wrong, TypeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error) as error:
-        raise StorageError(f"{path} cannot be read: {error}", "it is corrupt: recreate it") from None

@@ -11,11 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json as read_json
 
 if TYPE_CHECKING:
     import numpy as np
+
+_NAME_BYTES = 100
 
 
 def cache_root() -> Path:
@@ -189,18 +194,17 @@ def _escaped(name: str) -> str:
 
 
 def safe_name(text: str) -> str:
-    """Return a file name for any text: other than letters, digits and ``._-`` is percent-encoded.
+    """Return ``text`` as the name of a file or folder; what is not of [A-Za-z0-9._-] is percent-encoded.
 
-    A name that is safe already stays as it is; a long one is cut to 100 bytes and ends in its fingerprint.
+    A name that is safe already stays as it is. None is empty, ``.`` or ``..``, nor longer than 100 bytes; of a
+    longer one the beginning is kept, with a fingerprint of the whole.
     """
-    from urllib.parse import quote
-
-    from diptych.core.fingerprint import fingerprint
-
     name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
-    if name.strip(".") == "":
+    if not name.strip("."):
         name = name.replace(".", "%2E") or "%"
-    return name if len(name) <= 100 else f"{name[:80]}-{fingerprint(text)}"
+    if len(name) > _NAME_BYTES:
+        name = f"{name[: _NAME_BYTES - 17]}-{fingerprint(text)}"
+    return name
 
 
 def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -232,14 +236,3 @@ def write_text(target: Path | str, content: str) -> None:
 def write_json(target: Path | str, value: Any) -> None:
     """Write ``value`` atomically as indented JSON; NaN is refused, for JSON has none."""
     write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_json(path: Path | str) -> Any:
-    """Read a JSON file; StorageError where it is missing or no JSON."""
-    path = Path(path)
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", "check the folder's name, or recreate it") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} is not JSON: {error}", "it is corrupt: recreate it") from None

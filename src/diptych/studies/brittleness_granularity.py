@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
+from diptych.core.files import safe_name
 from diptych.studies.claims import Check, Claim, Finding, missing
 from diptych.studies.evidence import Evidence
 from diptych.studies.published import published_table
-from diptych.studies.results import file_name, keep
+from diptych.studies.results import keep
 from diptych.studies.study import (
     PUBLISHED,
     STUDIES,
@@ -158,7 +159,7 @@ class GranularityMeasuring:
         split = subject.measuring.get("split", _SPLIT)
         part = subject.collection.split(split)
         language = _language(subject.measuring, part)
-        kept = f"granularity/{file_name(part.name)}-{split}"
+        kept = "granularity/" + safe_name(f"{part.name}-{split}")
         folder = subject.run.folder / kept
         right = granularity(part, language=language, split=split, folder=folder)
         published = granularity(part, language=language, split=split, compat="published")

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.studies.brittleness_rows import FINER, GROUPS, NONE, THIRTEEN
 from diptych.studies.given import encoder_of
-from diptych.studies.results import file_name, keep
+from diptych.studies.results import keep
 from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
@@ -195,7 +196,7 @@ class Clean:
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         part = chosen.part(subject.collection)
-        name = f"{file_name(subject.collection.name)}-{chosen.place}"
+        name = safe_name(f"{subject.collection.name}-{chosen.place}")
         encoder, relevance = encoder_of(subject.run), chosen.relevance_model()
         how: dict[str, Any] = {"split": chosen.split, "should_stop": subject.should_stop}
         encoded = encode_collection(encoder, part.encoded, folder / "embeddings" / name, **how)
@@ -267,7 +268,7 @@ class Suite:
         from diptych.evaluation.stress.asking import RSUM
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
-        name = f"{file_name(subject.collection.name)}-{chosen.place}"
+        name = safe_name(f"{subject.collection.name}-{chosen.place}")
         searched = chosen.searched(subject.collection)
         target = folder / "stress" / f"{name}{chosen.mark}"
         result = stress(

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.core.files import read_json
+from diptych.core.files import read_json, safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.making import Collections
-from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file, file_name
+from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file
 from diptych.studies.rows import BASE_SEED, DEFAULT, Choices, rows_of, run_folder, setting_for
 from diptych.studies.study import Measuring, Row, SettingName, Study, Subject
 
@@ -214,7 +214,7 @@ class CatalogueWorkshop:
     @property
     def folder(self) -> Path:
         """Where its evaluation is."""
-        return self.beside / f"{file_name(self.catalogue.name)}-{self.key[:KEY]}" / "evaluation"
+        return self.beside / f"{safe_name(self.catalogue.name)}-{self.key[:KEY]}" / "evaluation"
 
     def why_not(self, model: str) -> str | None:
         """Why a model cannot be had of this catalogue with these encoders; None where it can."""
@@ -239,7 +239,7 @@ class CatalogueWorkshop:
     ) -> ModelsEvaluation:
         """Models in settings, each trained with every seed; what was made before is used."""
         from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
-        from diptych.commerce.category_to_image.evaluation.folder import RESULTS
+        from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
 
         there = self._there()
         wanted = {
@@ -287,7 +287,7 @@ class CatalogueWorkshop:
 
     def _there(self) -> dict[str, Any]:
         """What an earlier call measured here, or began to."""
-        from diptych.commerce.category_to_image.evaluation.folder import MARKER
+        from diptych.commerce.category_to_image.evaluation.protocol import MARKER
 
         file = self.folder / MARKER
         return read_json(file)["protocol"] if file.is_file() else {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.making import Collections, Machine, Made, Wanted
 from diptych.studies.rows import recipe_of, refuse_recipe_keys
@@ -127,7 +127,7 @@ def encoded_split(subject: Subject, split: str) -> EncodedCollection:
     run, part = subject.run, subject.collection.split(split)
     encoder = DualEncoder.load(run.best)
     if run.recipe.features is None:
-        folder = run.folder / "embeddings" / f"{part.name}-{split}"
+        folder = run.folder / "embeddings" / safe_name(f"{part.name}-{split}")
         return encode_collection(encoder, part, folder, split)
     return _from_features(encoder, subject, split)
 
@@ -144,7 +144,7 @@ def kept_split(subject: Subject, split: str) -> EncodedCollection:
     if run.recipe.features is None:
         return encoded_split(subject, split)
     part = subject.collection.split(split)
-    folder = run.folder / "embeddings" / f"{part.name}-{split}"
+    folder = run.folder / "embeddings" / safe_name(f"{part.name}-{split}")
     about = _about(DualEncoder.load(run.best), part, split)
     if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
         return EncodedCollection.open(folder)
@@ -285,7 +285,7 @@ def _given(wanted: Wanted, collections: Collections) -> DenseRows:
     path = Path(source).expanduser()
     splits = (data.train, data.validation, data.test)
     if (path / "images" / "embeddings.json").is_file() or any(
-        (path / split / "images" / "embeddings.json").is_file() for split in splits
+        (path / safe_name(split) / "images" / "embeddings.json").is_file() for split in splits
     ):
 
         def encoded(split: str) -> EncodedCollection:
@@ -300,7 +300,7 @@ def _given(wanted: Wanted, collections: Collections) -> DenseRows:
 
             part = collection.split(split)
             return encode_collection(
-                encoder, part, wanted.target / "embeddings" / f"{part.name}-{split}", split
+                encoder, part, wanted.target / "embeddings" / safe_name(f"{part.name}-{split}"), split
             )
 
         name = f"{source} (fingerprint {encoder.fingerprint})"
@@ -331,7 +331,7 @@ def _of_embeddings(path: Path, collection: Collection, split: str) -> EncodedCol
     """A split's rows of a folder that holds them, or more."""
     from diptych.encoders.encoded import EncodedCollection
 
-    own = path / split
+    own = path / safe_name(split)
     whole = EncodedCollection.open(own if (own / "images" / "embeddings.json").is_file() else path)
     part = collection.split(split)
     images = _taken(whole.images, part.image_ids, path, "pictures")

@@ -129,7 +129,7 @@ def weak(one: str, other: str) -> Check:
 
 def _linked(evidence: Evidence, source: str, target: str, kind: str, what: str) -> list[Finding]:
     from diptych.commerce.purchase_intent.statistics import DescribeOptions
-    from diptych.commerce.purchase_intent.statistics.links import link
+    from diptych.commerce.purchase_intent.statistics.intervals import link
 
     both = _both_ways(evidence, source, target)
     if both is None:
@@ -153,9 +153,7 @@ def _both_ways(evidence: Evidence, one: str, other: str) -> tuple[float, float] 
 _DEVICES = [row_name(name) for name in DEVICES]
 _BY_RATE = ["pc", "tablet", "game-console", "smartphone", "tv"]
 _POPULAR = ("smartphone", "pc", "tablet")
-_LINKS = (
-    "Section 6.4.4; likely or hardly ever as diptych.commerce.purchase_intent.statistics.links has it: 1 %"
-)
+_LINKS = "Section 6.4.4; likely or hardly ever as diptych.commerce.purchase_intent.statistics.intervals has it: 1 %"
 
 
 def _to(device: str) -> Place:

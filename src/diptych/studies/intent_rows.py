@@ -244,8 +244,8 @@ def tables_of(name: str) -> Callable[[Evidence], list[FurtherTable]]:
 
 
 def _makers(ddof: int) -> dict[str, Callable[[Sequence[Mapping[str, Any]], Discretion], Table]]:
-    from diptych.report import intent_description_tables as of_classes
     from diptych.report import intent_description_tables as made
+    from diptych.report import intent_description_tables as of_classes
 
     return {
         "week-days": lambda rows, discretion: made.time_table(rows, "week_day", discretion),

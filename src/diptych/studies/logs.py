@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.studies.making import cost_of, cpu_seconds
-from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file, file_name
+from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file
 from diptych.studies.rows import DEFAULT, MEASURE, Choices, LogSource, measuring_of, run_folder, setting_for
 from diptych.studies.study import Row, SettingName, Study, Subject
 
@@ -274,12 +275,12 @@ def open_log(
         return folder, _generated(folder, options, tell)
     if source.is_imported:
         log = Log.open(source.path)
-        return beside / f"{file_name(log.name)}-{fingerprint(log.fingerprint)[:KEY]}", log
+        return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:KEY]}", log
     if not source.path.exists():
         raise DataError(
             f"{source.path} is not there", "give a folder that diptych intent ingest wrote, or raw events"
         )
-    folder = beside / f"{file_name(source.path.name.partition('.')[0])}-{_key(source)}"
+    folder = beside / f"{safe_name(source.path.name.partition('.')[0])}-{_key(source)}"
     return folder, _imported(folder, source, tell)
 
 

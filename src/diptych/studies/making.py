@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.results import file_name
 from diptych.studies.rows import (
     BASE_SEED,
     FINE_TUNE,
@@ -91,7 +90,7 @@ class Collections:
             collection = self._of(section)
             _is_not_another(collection, name)
             name = name or collection.name
-            same = next((one for one in found if file_name(one).lower() == file_name(name).lower()), None)
+            same = next((one for one in found if safe_name(one).lower() == safe_name(name).lower()), None)
             if same is not None:
                 both = repr(name) if same == name else f"{same!r} and {name!r}, which are one"
                 raise UsageError(

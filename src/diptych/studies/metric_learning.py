@@ -6,6 +6,8 @@ diptych study run metric-learning.table-1 --data flickr30k             the paper
 
 Table 1 compares four losses on two architectures, five runs each: expect rsum 353.8 ± 1.6 for Triplet
 loss SH with VSE++ on Flickr30k (row 1.2). Tables 2 to 4 count, on table 1's runs, which candidates
+from diptych.core.files import safe_name
+from diptych.core.files import safe_name
 still move a query (COCOS).
 """
 
@@ -118,7 +120,9 @@ class Counting:
                     "seed": recipe.seed,
                 },
             )
-            found.save(run.folder / "cocos" / f"{subject.collection.name}-{split}-{compat}.json")
+            found.save(
+                run.folder / "cocos" / safe_name(f"{subject.collection.name}-{split}-{compat}") + ".json"
+            )
             ending = "" if compat == "none" else PUBLISHED
             line = line or found.protocol.line()
             for direction, counts in found.counts.items():

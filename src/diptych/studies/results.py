@@ -6,14 +6,13 @@ A study of several collections has one per row, seed and collection.
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_path, read_json, write_json
+from diptych.core.files import atomic_path, read_json, safe_name, write_json
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.rows import run_folder
 from diptych.studies.study import STUDIES, Measurement, SettingName, Study
@@ -226,12 +225,7 @@ class Results:
 
 def entry_file(run: Path, study: str, dataset: str | None = None) -> Path:
     """Where a run keeps what it gave to a study; of several collections, what it gave on ``dataset``."""
-    return run / "studies" / f"{study}{'' if dataset is None else f'@{file_name(dataset)}'}.json"
-
-
-def file_name(dataset: str) -> str:
-    """A collection's name as part of a file's: what is no letter, digit, dot or dash becomes a dash."""
-    return re.sub(r"[^\w.-]+", "-", dataset)
+    return run / "studies" / f"{study}{'' if dataset is None else f'@{safe_name(dataset)}'}.json"
 
 
 _VALUES, _EXAMPLES, _CLUSTER = "per_query.npz", "examples.json", "cluster"

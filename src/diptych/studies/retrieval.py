@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 from diptych.studies.claims import RECALLS
 from diptych.studies.evidence import Trajectory
 from diptych.studies.given import encoded_split
@@ -85,7 +86,7 @@ class Retrieval:
         protocol = self.protocols.get(dataset.lower(), "full") if source is None else "full"
         judged_by = "own" if source is None else source.partition(":")[0]
         measures = (*RECALLS, *self.measures, *self.published.values(), "rsum")
-        name = f"{dataset}-{split}-{protocol}".removesuffix("-full")
+        name = safe_name(f"{dataset}-{split}-{protocol}".removesuffix("-full"))
         if source is not None:
             name += f"-{judged_by}"
         result = evaluate_encoded(

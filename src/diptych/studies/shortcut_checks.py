@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.files import safe_name
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence, Figure, difference
 from diptych.studies.given import encoded_split
@@ -105,7 +106,7 @@ def _zero_shot(subject: Subject, start: Start) -> Result:
     # Rows that begin with the same encoder share its rows, wherever their runs are.
     name = fingerprint(encoder.fingerprint, part.text_fingerprint)
     encoded = encode_collection(encoder, part, Path(subject.features) / "zero-shot" / name, split)
-    folder = subject.run.folder / "evaluation" / f"{part.name}-{split}-zero-shot"
+    folder = subject.run.folder / "evaluation" / safe_name(f"{part.name}-{split}-zero-shot")
     return evaluate_encoded(encoded, folder, _MEASURES, samples=0, trec=False)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.given import DenseRows, dense_of, dense_rows
 from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of
@@ -55,7 +55,7 @@ class Head:
         from diptych.sparse.sparsified import sparsify_collection
 
         part = self.dense.collection.split(split)
-        folder = self.folder / "sparse" / f"{part.name}-{split}"
+        folder = self.folder / "sparse" / safe_name(f"{part.name}-{split}")
         return sparsify_collection(self.sparsifier, self.dense.encoded(split), part.captions, folder)
 
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.given import encoder_of, given_encoder
 from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of
-from diptych.studies.results import file_name
 from diptych.studies.retrieval import RECALLS, columns_of
 from diptych.studies.rows import section_of
 from diptych.studies.study import Measurement, Subject
@@ -116,7 +116,7 @@ class ZeroShot:
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
             return ()
         part, folder = subject.collection.split(chosen.split), subject.run.folder
-        name = f"{file_name(part.name)}-{chosen.split}"
+        name = safe_name(f"{part.name}-{chosen.split}")
         if isinstance(subject.run, Adapted):
             encoder = None
             encoded = subject.run.encoded(subject.collection, chosen.split, name)

@@ -13,9 +13,8 @@ import pytest
 from feature_tables import small_features
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
-from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
 from diptych.commerce.purchase_intent.evaluation.evaluate import run_grid
-from diptych.commerce.purchase_intent.evaluation.plan import make_folds
+from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldScores, Unit, make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.features.fitted import fit_features
 from diptych.commerce.purchase_intent.features.storage import MARKER as FEATURES_MARKER
@@ -227,7 +226,7 @@ def test_killed_at_the_very_beginning_it_begins(features: FeatureTable, tmp_path
     (tmp_path / ".evaluation.json.17.tmp").write_text("{")
     with (
         exclusive_folder(tmp_path / "other"),
-        pytest.raises(StorageError, match="another process is at work"),
+        pytest.raises(StorageError, match="another process is working"),
     ):
         evaluate(features, tmp_path / "other", **SMALL)
     (tmp_path / "other").rmdir()

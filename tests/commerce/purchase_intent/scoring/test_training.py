@@ -183,7 +183,7 @@ def test_one_process_at_a_time(features: FeatureTable, tmp_path: Path, options: 
     said: dict[str, Any] = {"options": options, "steps": [1], "settings": ["anonymous"]}
     with (
         exclusive_folder(tmp_path / "s.unfinished"),
-        pytest.raises(StorageError, match="another process is at work"),
+        pytest.raises(StorageError, match="another process is working"),
     ):
         train(features, tmp_path / "s", **said)
     assert not (tmp_path / "s").exists()

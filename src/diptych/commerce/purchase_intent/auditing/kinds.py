@@ -6,10 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.auditing.columns import best_column, column_aucs
 from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, Check, Finding
-from diptych.commerce.purchase_intent.auditing.parts import Parts, model_steps, parts_of
-from diptych.commerce.purchase_intent.auditing.permuting import mean_interval, permuted_by_person
+from diptych.commerce.purchase_intent.auditing.parts import (
+    Parts,
+    best_column,
+    column_aucs,
+    mean_interval,
+    model_steps,
+    parts_of,
+    permuted_by_person,
+)
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision, roc_auc
 from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.leak import shift_test

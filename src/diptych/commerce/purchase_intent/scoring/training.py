@@ -19,14 +19,18 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
-from diptych.commerce.purchase_intent.scoring.calibrating import CALIBRATIONS
 from diptych.commerce.purchase_intent.scoring.card import model_card
+from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, cell_folder
 from diptych.commerce.purchase_intent.scoring.cell import MARKER as CELL_MARKER
-from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
-from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, fit_cell, why_not
+from diptych.commerce.purchase_intent.scoring.fitting import (
+    Slices,
+    TrainOptions,
+    fit_cell,
+    slices_of,
+    why_not,
+)
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.scorer import FORMAT, MARKER, Scorer
-from diptych.commerce.purchase_intent.scoring.slices import Slices, slices_of
 from diptych.core.context import task
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import (
