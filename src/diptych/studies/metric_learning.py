@@ -6,8 +6,6 @@ diptych study run metric-learning.table-1 --data flickr30k             the paper
 
 Table 1 compares four losses on two architectures, five runs each: expect rsum 353.8 ± 1.6 for Triplet
 loss SH with VSE++ on Flickr30k (row 1.2). Tables 2 to 4 count, on table 1's runs, which candidates
-from diptych.core.files import safe_name
-from diptych.core.files import safe_name
 still move a query (COCOS).
 """
 
@@ -18,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from diptych.core.files import safe_name
 from diptych.studies.claims import (
     I2T,
     T2I,
@@ -121,7 +120,7 @@ class Counting:
                 },
             )
             found.save(
-                run.folder / "cocos" / safe_name(f"{subject.collection.name}-{split}-{compat}") + ".json"
+                run.folder / "cocos" / f"{safe_name(f'{subject.collection.name}-{split}-{compat}')}.json"
             )
             ending = "" if compat == "none" else PUBLISHED
             line = line or found.protocol.line()
