@@ -11,13 +11,11 @@ import pytest
 
 from diptych.core.errors import Interrupted, StorageError, UsageError
 from diptych.core.locking import exclusive_folder
-from diptych.studies.collect import collect, entries_of
 from diptych.studies.making import changed_keys
-from diptych.studies.measurement import PUBLISHED
-from diptych.studies.results import Results
+from diptych.studies.results import Results, collect, entries_of
 from diptych.studies.rows import Choices, recipe_of
 from diptych.studies.runner import plan_of, run_study
-from diptych.studies.study import STUDIES, Study
+from diptych.studies.study import PUBLISHED, STUDIES, Study
 
 
 def test_a_base_is_planned_once_and_first(small_study: Study) -> None:

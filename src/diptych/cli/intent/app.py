@@ -30,7 +30,7 @@ _Rows = Sequence[Mapping[str, Any]]
 
 def show_description(description: Description) -> None:
     """Print the compact tables whole, of the others the most telling lines; then notes and protocol."""
-    from diptych.report.intent_discretion import Discretion
+    from diptych.report.intent_content import Discretion
 
     for name in description.tables:
         if name in _TABLES and description.rows(name):
@@ -50,7 +50,7 @@ def _overview(name: str, rows: _Rows) -> None:
 
 
 def _groups(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, percent, signed
+    from diptych.report.intent_content import interval, percent, signed
 
     key = name.removesuffix("s")
     print_table(
@@ -73,7 +73,7 @@ def _groups(name: str, rows: _Rows) -> None:
 
 
 def _device_counts(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, percent
+    from diptych.report.intent_content import interval, percent
 
     print_table(
         "",
@@ -93,7 +93,7 @@ def _device_counts(name: str, rows: _Rows) -> None:
 
 
 def _queries(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, number, percent
+    from diptych.report.intent_content import interval, number, percent
 
     print_table(
         "",
@@ -126,7 +126,7 @@ _FINDINGS = ("session-length-quantiles", "week-days", "hours", "device-transitio
 
 
 def _findings(name: str) -> Callable[..., list[str]]:
-    from diptych.report import intent_findings as found
+    from diptych.report import intent_description_tables as found
 
     of: dict[str, Callable[..., list[str]]] = {
         "session-length-quantiles": found.length_findings,

@@ -4,6 +4,68 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@cache
+def templates(package: str = "diptych.report") -> Environment:
+    """The templates of a package; those of the report, which hold the look, lie behind them.
+
+    Filters: ``digits`` writes a number with thousands separators and so many decimals.
+    """
+    import jinja2
+
+    packages = dict.fromkeys((package, "diptych.report"))
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name, "templates") for name in packages]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["digits"] = lambda value, decimals: f"{value:,.{decimals}f}"
+    return environment
+
+
+LIGHT = {
+    "paper": "#ffffff",
+    "soft": "#f5f7f9",
+    "line": "#d9dee4",
+    "ink": "#1b1f24",
+    "muted": "#5b6470",
+    "right": "#1a7f37",
+    "wrong": "#cf222e",
+    "unknown": "#8a929c",
+    "blue": "#0072b2",
+    "orange": "#d55e00",
+}
+
+DARK = {
+    "paper": "#14171b",
+    "soft": "#1c2126",
+    "line": "#2f363e",
+    "ink": "#e4e8ec",
+    "muted": "#9aa4af",
+    "right": "#3fb950",
+    "wrong": "#f85149",
+    "unknown": "#6e7681",
+    "blue": "#56b4e9",
+    "orange": "#e69f00",
+}
+
+
+def judgement(is_right: bool | None) -> str:
+    """``"right"``, ``"wrong"``, or ``"unknown"`` where nobody has said."""
+    return "unknown" if is_right is None else "right" if is_right else "wrong"
+
+
+def frame_colour(is_right: bool | None) -> str:
+    """The frame of a retrieved item on light paper: green, red or grey, as ``#rrggbb``."""
+    return LIGHT[judgement(is_right)]
 
 
 def clean(text: str) -> str:
