@@ -98,7 +98,7 @@ def compare(
     say(found.line())
     write_json(out, found.to_dict())
     say(f"with everything in {out}")
-    next_step(f"diptych report {runs[0]}" if (runs[0] / "run.json").is_file() else f"open {out}")
+    next_step(["diptych", "report", runs[0]] if (runs[0] / "run.json").is_file() else ["open", out])
 
 
 def _names(runs: list[Path]) -> list[str]:

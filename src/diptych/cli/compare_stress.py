@@ -75,7 +75,7 @@ def compare_stress(
     write_json(out, found.to_dict())
     page = write_stress_comparison(found, out.with_name(f"stress-{out.stem}.html"))
     say(f"with everything in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _rows(found: StressComparison, measure: str, model: str) -> Iterator[tuple[str, ...]]:

@@ -30,7 +30,7 @@ def cache_root() -> Path:
     given = os.environ.get("DIPTYCH_CACHE")
     if given:
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "diptych"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "diptych"
 
 
 def _sync(path: Path) -> None:
