@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.sparse_vectors import SparseSet
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.encoders.encoded import EncodedCollection
-from diptych.studies.search_items import with_copies
+from diptych.studies.searched import with_copies
 
 __all__ = ["given_set"]
 

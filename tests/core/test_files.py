@@ -19,7 +19,6 @@ from diptych.core.files import (
     atomic_path,
     check_replaceable,
     create_array,
-    one_at_a_time,
     read_json,
     recover_folder,
     replace_folder,
@@ -28,6 +27,7 @@ from diptych.core.files import (
     write_csv,
     write_json,
 )
+from diptych.core.locking import taking_turns
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
 
     def enter(_: int) -> None:
         nonlocal inside, most
-        with one_at_a_time(folder):
+        with taking_turns(folder):
             inside += 1
             most = max(most, inside)
             time.sleep(0.002)
@@ -159,7 +159,7 @@ def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(StorageError, match=r"cannot write .*\.key\.lock") as caught,
-        one_at_a_time(tmp_path / "file" / "key"),
+        taking_turns(tmp_path / "file" / "key"),
     ):
         pytest.fail("the block must not run")
     assert "DIPTYCH_CACHE" in caught.value.fix

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from diptych.core import errors
+from diptych.core.context import report_to
 from diptych.core.errors import DiptychError, ImageError, UnknownNameError, UsageError
-from diptych.core.progress import report_to
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource

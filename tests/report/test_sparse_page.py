@@ -13,8 +13,10 @@ from PIL import Image
 
 from diptych.core.errors import DataError, NumericalError
 from diptych.report.content import Headline
-from diptych.report.sparse_content import ComparedRow, SparseReport, TradeoffPoint
 from diptych.report.sparse_page import (
+    ComparedRow,
+    SparseReport,
+    TradeoffPoint,
     overlap_figure,
     render_sparse_report,
     tradeoff_figure,

@@ -18,16 +18,14 @@ from diptych.evaluation.stress import StressResult
 from diptych.evaluation.stress.asking import RSUM
 from diptych.evaluation.testing import evaluate_encoded
 from diptych.studies import STUDIES, Choices, Results, collect, compare, run_study
-from diptych.studies.brittleness_chosen import Chosen, check_chosen, chosen_of
-from diptych.studies.brittleness_measuring import Clean, Suite
+from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
+from diptych.studies.brittleness_retrieval import agreement_tables, drop_tables
 from diptych.studies.brittleness_rows import GROUPS, SHUFFLES, THIRTEEN
-from diptych.studies.brittleness_tables import agreement_tables, drop_tables
 from diptych.studies.given import GivenEncoder
-from diptych.studies.kept import per_query
-from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
-from diptych.studies.results import Entry
+from diptych.studies.results import Entry, per_query
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 TABLE_5_2, TABLE_5_3, TABLE_5_4 = (STUDIES.get(f"brittleness.table-5.{n}") for n in (2, 3, 4))
@@ -233,7 +231,7 @@ def test_seeds_and_models_that_are_usual() -> None:
 
 
 def test_the_papers_setting_measures_as_published() -> None:
-    from diptych.studies.chosen import chosen_for
+    from diptych.studies.runner import chosen_for
 
     sections = (("coco", {"scenes": {"n_train": 0, "n_val": 0, "n_test": 2, "size": 32}}),)
     choices, setting, _ = chosen_for(TABLE_5_3, Choices(setting="paper", collections=sections))

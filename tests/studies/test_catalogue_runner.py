@@ -14,9 +14,7 @@ from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageE
 from diptych.core.files import read_json
 from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, collect, compare, run_study
-from diptych.studies.catalogue_by_hand import by_hand
-from diptych.studies.catalogue_options import CatalogueOptions
-from diptych.studies.catalogue_workshop import CatalogueWorkshop, catalogue_with_splits
+from diptych.studies.catalogues import CatalogueOptions, CatalogueWorkshop, by_hand, catalogue_with_splits
 from diptych.studies.page import render_study
 from diptych.studies.rows import Choices as RowChoices
 

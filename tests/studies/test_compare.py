@@ -10,10 +10,9 @@ import pytest
 
 from diptych.studies import STUDIES, Results, compare, published_table
 from diptych.studies.evidence import Trajectory
-from diptych.studies.measurement import PUBLISHED, Measurement
 from diptych.studies.page import notes_of, render_study
 from diptych.studies.results import Entry
-from diptych.studies.study import SettingName, Study
+from diptych.studies.study import PUBLISHED, Measurement, SettingName, Study
 from diptych.studies.verdict import Measured
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)

@@ -8,10 +8,16 @@ import pytest
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, collect, compare, judged_in_the_paper, run_study
+from diptych.studies.brittleness_granularity import (
+    ROW,
+    check_granularity,
+    finer_in,
+    gains,
+    granularity_tables,
+    pairs_of,
+    unchanged,
+)
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.granularity_checks import ROW, finer_in, gains, pairs_of, unchanged
-from diptych.studies.granularity_measuring import check_granularity
-from diptych.studies.granularity_tables import granularity_tables
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.results import Results
@@ -85,7 +91,7 @@ def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
     """Entries made to look as if they were of COCO-FG's test split: verdicts are by the published definitions."""
     from dataclasses import replace
 
-    from diptych.studies.measurement import Measurement
+    from diptych.studies.study import Measurement
     from diptych.studies.verdict import Measured
 
     given = collect([folder])[0].entries[0]

@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 
 import pytest
+from printed_arithmetic import arithmetic_faults
 
 from diptych.core.errors import UnknownNameError
 from diptych.studies import STUDIES, published_papers, published_table
-from diptych.studies.arithmetic import arithmetic_faults
 from diptych.studies.published import PublishedTable
 from diptych.studies.shortcut_rows import MODELS, SETUPS, ifm_candidates, ltd_candidates
 from diptych.studies.verdict import Measured, cell_verdict, same_evaluation

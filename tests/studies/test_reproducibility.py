@@ -12,13 +12,19 @@ import pytest
 from diptych.core.errors import DiptychError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper, run_study
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.measurement import Measurement
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
-from diptych.studies.reproducibility_orders import COLUMNS, measured_orders, printed_orders, verdict_of
-from diptych.studies.reproducibility_tables import order_tables
-from diptych.studies.reproducibility_tree import PAPERS, tree_of
+from diptych.studies.reproducibility_figure import order_tables
+from diptych.studies.reproducibility_orders import (
+    COLUMNS,
+    PAPERS,
+    measured_orders,
+    printed_orders,
+    tree_of,
+    verdict_of,
+)
 from diptych.studies.results import Entry
+from diptych.studies.study import Measurement
 from diptych.studies.verdict import Measured
 
 TABLE_2_1, TABLE_2_2 = (STUDIES.get(f"reproducibility.table-2.{n}") for n in (1, 2))

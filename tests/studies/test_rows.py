@@ -6,9 +6,8 @@ import pytest
 
 from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.studies import STUDIES, Choices, recipe_of
-from diptych.studies.rows import home_of, run_folder, setting_for, why_left_out
+from diptych.studies.rows import home_of, run_folder, setting_for, way_of, why_left_out
 from diptych.studies.study import SettingName
-from diptych.studies.ways import way_of
 from diptych.training.recipe import Recipe
 
 GLOVE = {"model.text.word_vectors": "glove.npz"}

@@ -9,10 +9,10 @@ import pytest
 
 from diptych.core.errors import StorageError
 from diptych.studies.claims import Claim, Finding, judge
+from diptych.studies.d2s_search import falls_with, ratio, times
 from diptych.studies.evidence import Evidence, Figure, printed_evidence
-from diptych.studies.kept import examples, keep, per_query, per_query_of
 from diptych.studies.published import published_table
-from diptych.studies.searching_checks import falls_with, ratio, times
+from diptych.studies.results import examples, keep, per_query, per_query_of
 from diptych.studies.sparse_checks import (
     every_step,
     exceeds_by,

@@ -13,8 +13,8 @@ import pytest
 
 from diptych.core.errors import Interrupted, MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, Results, collect, compare
-from diptych.studies.kept import per_query_of
 from diptych.studies.page import render_study
+from diptych.studies.results import per_query_of
 from diptych.studies.runner import run_study
 
 BASE, MEANING, EXAMPLES = (STUDIES.get(f"d2s.table-3.{number}") for number in (1, 3, 4))

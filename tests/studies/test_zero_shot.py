@@ -17,7 +17,7 @@ from diptych.evaluation import Result
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.evaluation.testing import evaluate_encoded, ground_truth_of
 from diptych.studies.given import GivenEncoder
-from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.zero_shot import ZeroShot, chosen_of, with_captions
 
 

@@ -136,7 +136,7 @@ class DensePart:
 
 def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Path) -> dict[str, DensePart]:
     """Some splits as ``source`` encodes them, by their names; what is encoded already is used."""
-    from diptych.core.lock import training_lock
+    from diptych.core.locking import exclusive_folder
     from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
 
@@ -165,7 +165,7 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
             encoded = EncodedCollection.open(folder)
         else:
             home = (Path(model) if run is not None else out) / "embeddings"
-            with training_lock(home):  # of two at once each would take the other's unfinished rows away
+            with exclusive_folder(home):  # of two at once each would take the other's unfinished rows away
                 encoded = encode_part(encoder, whole, origin, home / safe_name(f"{whole.name}-{split}"))
         parts[split] = DensePart(encoded, whole.split(split), origin)
     return parts
@@ -233,7 +233,7 @@ def sparsify(
 
       [bold]diptych sparsify rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
-    from diptych.core.lock import training_lock
+    from diptych.core.locking import exclusive_folder
     from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
     from diptych.sparse.folder import HeadFolder
 
@@ -267,7 +267,7 @@ def sparsify(
             )
         shown = next(split for split in (test, validation, train) if split in parts)
         made = SparseFolder(folder, replace(taught.origin, split=None), shown)
-        with training_lock(folder):  # of two at once each would take the other's unfinished rows away
+        with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
             measures = _measured(made, sparsifier, parts[shown], embedding)
             made.save()
             page = write_page(made, measures, _command(source, options, folder))

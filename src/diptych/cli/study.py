@@ -247,7 +247,7 @@ def verdict(
     """
     from diptych.core.files import read_json
     from diptych.studies import collect
-    from diptych.studies.collect import STUDY
+    from diptych.studies.results import STUDY
 
     found = collect(runs)
     if out is not None and len(found) > 1:

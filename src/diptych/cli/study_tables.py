@@ -9,7 +9,7 @@ from diptych.cli.console import console, print_table, say
 
 if TYPE_CHECKING:
     from diptych.studies import Claim, Comparison, Figure, FurtherTable, Judgement, Study
-    from diptych.studies.comparison import Block, ComparedCell, ComparedRow
+    from diptych.studies.compare import Block, ComparedCell, ComparedRow
     from diptych.studies.published import EvaluatedOn
 
 WIDE = 120

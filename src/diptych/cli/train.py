@@ -67,7 +67,7 @@ def train(
 
       [bold]diptych train --resume runs/flickr8k[/bold]
     """
-    from diptych.core.lock import training_lock
+    from diptych.core.locking import exclusive_folder
     from diptych.training.fit import fit
     from diptych.training.recipe import load_recipe, recipe_names
     from diptych.training.run import Run
@@ -108,7 +108,7 @@ def train(
         for line in (collection.describe(), *collection.notes):
             say(line)
         # Further processes of the same training are no others.
-        with training_lock(run.folder) if is_main_process() else nullcontext():
+        with exclusive_folder(run.folder) if is_main_process() else nullcontext():
             run.begin()
             place = fit(
                 run,

@@ -15,7 +15,7 @@ from diptych.analysis.cocos_report import UNITS
 from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
-from diptych.report.palette import DARK, LIGHT
+from diptych.report.page import DARK, LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def render_cocos(report: CocosReport) -> str:
     """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
-    from diptych.report.templating import templates
+    from diptych.report.page import templates
 
     return (
         templates()

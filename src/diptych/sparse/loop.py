@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from diptych.core.context import Task, task
 from diptych.core.errors import Interrupted, NumericalError, StorageError
 from diptych.core.files import atomic_folder, read_json, write_json
-from diptych.core.progress import Task, task
 from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.sparse.expansion import ExpansionControl, caption_probability
 from diptych.sparse.folder import HeadFolder

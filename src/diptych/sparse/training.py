@@ -12,7 +12,7 @@ import torch
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import recover_folder
-from diptych.core.lock import training_lock
+from diptych.core.locking import exclusive_folder
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.pretrained import pick_device
 from diptych.sparse.expansion import ExpansionControl
@@ -59,7 +59,7 @@ def train_sparsifier(
     caption_image = np.asarray(caption_image)
     kept = HeadFolder(folder)
     device = pick_device(None if accelerator == "auto" else accelerator)
-    with training_lock(kept.path):
+    with exclusive_folder(kept.path):
         recover_folder(kept.checkpoint)
         recover_folder(kept.head)
         # A training goes on with the precision that it was begun with, whatever the device has now.

@@ -5,17 +5,22 @@ A study of several collections has one per row, seed and collection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, safe_name, write_json
+from diptych.core.files import atomic_path, read_json, safe_name, write_json
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
-from diptych.studies.measurement import Measurement
-from diptych.studies.study import SettingName
+from diptych.studies.rows import run_folder
+from diptych.studies.study import STUDIES, Measurement, SettingName, Study
 from diptych.studies.verdict import Measured
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 _FORMAT = 1
 _UNSAID = {
@@ -221,3 +226,129 @@ class Results:
 def entry_file(run: Path, study: str, dataset: str | None = None) -> Path:
     """Where a run keeps what it gave to a study; of several collections, what it gave on ``dataset``."""
     return run / "studies" / f"{study}{'' if dataset is None else f'@{safe_name(dataset)}'}.json"
+
+
+_VALUES, _EXAMPLES, _CLUSTER = "per_query.npz", "examples.json", "cluster"
+
+
+def keep(
+    folder: Path,
+    values: Mapping[str, np.ndarray],
+    cluster: np.ndarray,
+    shown: list[dict[str, Any]] | None = None,
+) -> None:
+    """Write what a measurement keeps.
+
+    Args:
+        values: column → (n,) one value per query.
+        cluster: (n,) the number of each query's cluster: captions of one picture are asked together.
+    """
+    import numpy as np
+
+    with atomic_path(folder / _VALUES) as temporary, open(temporary, "wb") as handle:
+        np.savez_compressed(handle, allow_pickle=False, **{_CLUSTER: cluster}, **values)
+    if shown is not None:
+        write_json(folder / _EXAMPLES, shown)
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether a measurement's values are there."""
+    return (folder / _VALUES).is_file()
+
+
+def per_query(folder: Path, column: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """(n,) values of a column and (n,) clusters; None where the column is not kept."""
+    import numpy as np
+
+    try:
+        with np.load(folder / _VALUES, allow_pickle=False) as stored:
+            return (stored[column], stored[_CLUSTER]) if column in stored.files else None
+    except (OSError, ValueError, KeyError) as error:
+        raise StorageError(
+            f"{folder / _VALUES} cannot be opened: {error}",
+            "run the study again: it measures what is missing",
+        ) from None
+
+
+def per_query_of(evidence: Evidence, row: str, column: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Values per query and clusters of a row's first seed; None where there are none."""
+    folders = evidence.kept.get(row, ())
+    return per_query(folders[0], column) if folders else None
+
+
+def examples(evidence: Evidence, row: str) -> list[dict[str, Any]]:
+    """What a row's first seed shows of single queries; empty where it shows none."""
+    folders = evidence.kept.get(row, ())
+    if not folders or not (folders[0] / _EXAMPLES).is_file():
+        return []
+    found: list[dict[str, Any]] = read_json(folders[0] / _EXAMPLES)
+    return found
+
+
+STUDY = "study.json"
+"""Marks a study's folder: which study and setting it is of, and the command that began it."""
+
+
+def claim_folder(folder: Path, study: Study, setting: SettingName, command: str) -> None:
+    """Write study.json, or see that the one there is of the same study and setting."""
+    about = {"study": study.name, "setting": setting}
+    file = folder / STUDY
+    if file.is_file():
+        there = read_json(file)
+        for key, value in about.items():
+            if there.get(key) != value:
+                stay = f", or stay with --setting {there.get(key)}" if key == "setting" else ""
+                raise UsageError(
+                    f"{folder} holds {key} {there.get(key)!r}, not {value!r}",
+                    f"choose another folder with --out{stay}",
+                )
+    write_json(file, {**about, "command": command})
+
+
+def entries_of(study: Study, folder: Path) -> Iterator[Entry]:
+    """All that a study has measured of the runs of its folder, whichever call trained them."""
+    for row in study.rows:
+        for run in sorted(run_folder(study, row, 0, folder).parent.glob("seed-*")):
+            if study.several:
+                for file in sorted((run / "studies").glob(f"{glob.escape(study.name)}@*.json")):
+                    yield _entry(file, run)
+                continue
+            file = entry_file(run, study.name)
+            if file.is_file():
+                yield _entry(file, run)
+
+
+def _entry(file: Path, run: Path) -> Entry:
+    """An entry, which says where its run is today."""
+    return replace(Entry.open(file), run=str(run))
+
+
+def collect(folders: Sequence[Path]) -> list[Results]:
+    """The results of study folders, and of single runs, one per study."""
+    found: dict[str, dict[tuple[str, int, str], Entry]] = {}
+    left_out: dict[str, dict[str, str]] = {}
+    for folder in folders:
+        if (folder / STUDY).is_file():
+            study = STUDIES.get(read_json(folder / STUDY)["study"])
+            entries = list(entries_of(study, folder))
+            if (folder / "results.json").is_file():
+                given = read_json(folder / "results.json")["left_out"]
+                left_out.setdefault(study.name, {}).update(given)
+        else:
+            entries = [_entry(file, folder) for file in sorted((folder / "studies").glob("*.json"))]
+        if not entries:
+            raise UsageError(
+                f"{folder} holds nothing that a study has measured",
+                "give folders that diptych study run has written, or runs inside them",
+            )
+        for entry in entries:
+            found.setdefault(entry.study, {})[entry.row, entry.seed, entry.dataset] = entry
+    return [
+        Results(name, tuple(entries.values()), left_out.get(name, {}), _is_several(name))
+        for name, entries in found.items()
+    ]
+
+
+def _is_several(study: str) -> bool:
+    """Whether a study is of several collections; a run may be of one that this version does not have."""
+    return study in STUDIES.names() and STUDIES.get(study).several

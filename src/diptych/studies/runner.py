@@ -18,27 +18,68 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from diptych.core.context import task
 from diptych.core.errors import Interrupted, UsageError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
-from diptych.studies.chosen import chosen_for
-from diptych.studies.collect import claim_folder, entries_of
-from diptych.studies.kept import is_kept
-from diptych.studies.making import Made, Wanted, check, make
-from diptych.studies.results import Entry, Results, entry_file
+from diptych.studies.making import (
+    Collections,
+    Machine,
+    Made,
+    Wanted,
+    check,
+    collection_key,
+    cpu_seconds,
+    make,
+)
+from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file, is_kept
 from diptych.studies.rows import (
     BASE_SEED,
     DEFAULT,
+    MEASURE,
     Choices,
     base_of,
+    measuring_of,
     rows_of,
+    setting_for,
+    way_of,
     why_left_out,
 )
 from diptych.studies.study import Row, SettingName, Study
-from diptych.studies.trained import Collections, Machine, collection_key, cpu_seconds
-from diptych.studies.ways import measuring_of, way_of
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+
+
+def chosen_for(study: Study, choices: Choices) -> tuple[Choices, SettingName, dict[str, Collection]]:
+    """The choices with what the setting gives where nothing was chosen, the setting, and the collections of
+    a study of several.
+    """
+    if not study.several:
+        if choices.collections:
+            raise UsageError(f"{study.name} is of one collection", "give one --data")
+        given = Collections(choices).given
+        return choices, setting_for(study, None if given is None else given.name, choices.setting), {}
+    asked = choices.setting
+    if asked is None and not choices.collections:
+        asked = "quick"
+    sections = choices.collections
+    if not sections and asked is not None:
+        sections = tuple(study.settings[setting_for(study, None, asked)].collections.items())
+    if not sections:
+        raise UsageError(
+            f"no data given for {study.name}", "give collections: --data NAME=DATASET, repeatable"
+        )
+    named = Collections(choices).named(sections)
+    # The paper's own setting where one of them is the paper's.
+    printed = [name for name in named if study.printed_keys(name)]
+    setting = setting_for(study, next(iter([*printed, *named])), asked)
+    own = study.settings[setting]
+    measured = {f"{MEASURE}.{key}": value for key, value in own.measure.items()}
+    values = {**own.given, **measured, **choices.values}
+    return replace(choices, values=values, collections=sections), setting, named
 
 
 @dataclass(frozen=True)
@@ -102,8 +143,8 @@ def run_study(
     tell: Callable[[str], None] = lambda line: None,
 ) -> Results:
     """Train and measure a study's rows; what is there already is used. One of a shop's log trains nothing: see
-    :mod:`diptych.studies.log_runner`; models of a catalogue are trained together: see
-    :mod:`diptych.studies.catalogue_runner`.
+    :mod:`diptych.studies.logs`; models of a catalogue are trained together: see
+    :mod:`diptych.studies.catalogues`.
 
     Args:
         study: what is run.
@@ -125,13 +166,13 @@ def run_study(
         UsageError: the folder holds another study, or runs of other recipes; no row can be run.
     """
     if study.of_logs:
-        from diptych.studies.log_runner import run_log_study
+        from diptych.studies.logs import run_log_study
 
         return run_log_study(
             study, folder, choices, rows=rows, command=command, should_stop=should_stop, tell=tell
         )
     if study.of_catalogues:
-        from diptych.studies.catalogue_runner import run_catalogue_study
+        from diptych.studies.catalogues import run_catalogue_study
 
         return run_catalogue_study(
             study,

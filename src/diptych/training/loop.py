@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from diptych.core.context import Task, task
 from diptych.core.errors import Interrupted, MismatchError, NumericalError
 from diptych.core.files import recover_folder
-from diptych.core.progress import Task, task
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.loading import read_ahead
 from diptych.encoders.trainable import TrainableEncoder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.evaluated import evaluated_models, evaluated_run
+from diptych.cli.categories.report import evaluated_models, evaluated_run
 from diptych.cli.categories.sources import (
     AttributeForm,
     ProductsData,
@@ -19,7 +19,7 @@ from diptych.cli.categories.sources import (
     UnknownPaths,
     catalogue_from,
 )
-from diptych.cli.categories.training_options import image_options, training_options
+from diptych.cli.categories.train import image_options, training_options
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions

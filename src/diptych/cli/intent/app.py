@@ -29,7 +29,7 @@ _Rows = Sequence[Mapping[str, Any]]
 
 def show_description(description: Description) -> None:
     """Print the compact tables whole, of the others the most telling lines; then notes and protocol."""
-    from diptych.report.intent_discretion import Discretion
+    from diptych.report.intent_content import Discretion
 
     for name in description.tables:
         if name in _TABLES and description.rows(name):
@@ -49,7 +49,7 @@ def _overview(name: str, rows: _Rows) -> None:
 
 
 def _groups(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, percent, signed
+    from diptych.report.intent_content import interval, percent, signed
 
     key = name.removesuffix("s")
     print_table(
@@ -72,7 +72,7 @@ def _groups(name: str, rows: _Rows) -> None:
 
 
 def _device_counts(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, percent
+    from diptych.report.intent_content import interval, percent
 
     print_table(
         "",
@@ -92,7 +92,7 @@ def _device_counts(name: str, rows: _Rows) -> None:
 
 
 def _queries(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, number, percent
+    from diptych.report.intent_content import interval, number, percent
 
     print_table(
         "",
@@ -125,7 +125,7 @@ _FINDINGS = ("session-length-quantiles", "week-days", "hours", "device-transitio
 
 
 def _findings(name: str) -> Callable[..., list[str]]:
-    from diptych.report import intent_findings as found
+    from diptych.report import intent_description_tables as found
 
     of: dict[str, Callable[..., list[str]]] = {
         "session-length-quantiles": found.length_findings,
@@ -190,7 +190,7 @@ def describe(
     from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
     from diptych.commerce.purchase_intent.statistics import DescribeOptions, choose_statistics
     from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
-    from diptych.commerce.purchase_intent.statistics.choose import check_options
+    from diptych.commerce.purchase_intent.statistics.describe import check_options
     from diptych.commerce.purchase_intent.statistics.description import MARKER
     from diptych.core.errors import UsageError
     from diptych.core.files import check_replaceable

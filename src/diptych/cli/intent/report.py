@@ -12,7 +12,7 @@ from diptych.cli.progress import progress
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from diptych.report.intent_discretion import Discretion
+    from diptych.report.intent_content import Discretion
 
 _PAGE = "report.html"
 _MAKERS = {
@@ -65,7 +65,7 @@ def report(
 
       [bold]diptych intent report evaluation[/bold]
     """
-    from diptych.report.intent_discretion import Discretion
+    from diptych.report.intent_content import Discretion
 
     discretion = Discretion(least_count, hide_rates)
     target = out or folder / _PAGE

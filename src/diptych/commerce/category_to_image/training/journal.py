@@ -23,9 +23,9 @@ from diptych.commerce.category_to_image.training.adamw import AdamW
 from diptych.commerce.category_to_image.training.checkpoint import Place, load_checkpoint, save_checkpoint
 from diptych.commerce.category_to_image.training.trained import MARKER as MODEL_MARKER
 from diptych.commerce.category_to_image.training.trained import TrainedModel
-from diptych.core.alone import alone_in
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json, write_json, write_text
+from diptych.core.locking import exclusive_folder
 
 MARKER = "training.json"
 FORMAT = 1
@@ -46,7 +46,7 @@ class Journal:
             yield cls(None)
             return
         folder = Path(folder)
-        with alone_in(folder):
+        with exclusive_folder(folder):
             said = {"format": FORMAT, "request": json.loads(json.dumps(request))}
             if (folder / MARKER).is_file():
                 _check_same(folder, read_json(folder / MARKER), said)

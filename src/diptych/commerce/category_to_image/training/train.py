@@ -27,10 +27,10 @@ from diptych.commerce.category_to_image.training.identity import (
 from diptych.commerce.category_to_image.training.journal import Journal
 from diptych.commerce.category_to_image.training.pairs import Pairs
 from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
+from diptych.core.context import task
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_lists
-from diptych.core.progress import task
 from diptych.evaluation import evaluate
 
 CHOOSES = "mAP@10"
