@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import re
 import resource
 import time
@@ -23,6 +24,7 @@ from diptych.core.files import (
     replace_folder,
     safe_name,
     write_bytes,
+    write_csv,
     write_json,
 )
 from diptych.core.locking import taking_turns
@@ -191,3 +193,26 @@ def test_any_name_is_one_short_part_of_a_path(text: str) -> None:
 
 def test_names_that_begin_alike_stay_two() -> None:
     assert safe_name("a" * 200) != safe_name("a" * 201)
+
+
+def test_a_table_runs_nothing_in_a_spreadsheet_and_its_numbers_are_numbers(tmp_path: Path) -> None:
+    formulas = ["=cmd|'/C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
+    plain = ["", "a=b", "-1.5", "+3", "-1e-05", "-inf", "x, y", 'a "b"', "é"]
+    write_csv(
+        tmp_path / "a.csv", ("=id", "n"), [*((text, -7) for text in formulas), *((t, -0.5) for t in plain)]
+    )
+    with open(tmp_path / "a.csv", encoding="utf-8", newline="") as handle:
+        head, *rows = csv.reader(handle)
+    assert head == ["'=id", "n"]
+    assert rows == [
+        *(["'" + text.replace("\r", "\n"), "-7"] for text in formulas),
+        *([text, "-0.5"] for text in plain),
+    ]
+
+
+def test_a_table_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", ("a",), [("1",)])
+    with pytest.raises(ZeroDivisionError):
+        write_csv(tmp_path / "a.csv", ("a",), ((1 // n,) for n in (1, 0)))
+    assert (tmp_path / "a.csv").read_text() == "a\n1\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

@@ -141,7 +141,7 @@ def cocos(
     for note in found.notes():
         say(note)
     say(f"with the distribution of weights in {written}, drawn in {picture}")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _run_of(source: str) -> Run | None:

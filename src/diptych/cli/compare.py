@@ -100,7 +100,7 @@ def compare(
     say(found.line())
     write_json(out, found.to_dict())
     say(f"with everything in {out}")
-    next_step(f"diptych report {runs[0]}" if (runs[0] / "run.json").is_file() else f"open {out}")
+    next_step(["diptych", "report", runs[0]] if (runs[0] / "run.json").is_file() else ["open", out])
 
 
 def _names(runs: list[Path]) -> list[str]:
@@ -218,7 +218,7 @@ def compare_stress(
     write_json(out, found.to_dict())
     page = write_stress_comparison(found, out.with_name(f"stress-{out.stem}.html"))
     say(f"with everything in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _compare_stress_rows(found: StressComparison, measure: str, model: str) -> Iterator[tuple[str, ...]]:

@@ -74,4 +74,4 @@ def embed(
         f"{len(encoded.images):,} pictures and {len(encoded.texts):,} captions, "
         f"{encoded.images.width} numbers each, in {folder}"
     )
-    next_step(f"diptych evaluate {folder}, or diptych index {folder}")
+    next_step(["diptych", "evaluate", folder], ["diptych", "index", folder])

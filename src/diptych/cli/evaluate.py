@@ -299,7 +299,7 @@ def evaluate(
             show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
     is_order = encoded.similarity != "cosine"
-    next_step(f"diptych report {source}" if is_run else f"diptych {'info' if is_order else 'index'} {folder}")
+    next_step(["diptych", *(["report", source] if is_run else ["info" if is_order else "index", folder])])
 
 
 def _targets(base: Path, positives: list[str] | None) -> list[tuple[str | None, Path]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -121,15 +120,14 @@ def granularity(
     _show(measured, examples)
     if compared is not None:
         _show_comparison(compared)
-    again = shlex.join(["diptych", "granularity", *collections])
     if out is None:
-        next_step(f"{again} --out FOLDER")
+        next_step(["diptych", "granularity", *collections, "--out", "FOLDER"])
         return
     if compared is not None:
         write_json(out / "comparison.json", {"format": 1, **compared.to_dict()})
     page = write_granularity_page(out / "report.html", measured, compared)
     say(f"written to {out}")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _parts(given: DataChoices, split: str | None, captions: str) -> list[tuple[Collection, str]]:

@@ -413,7 +413,7 @@ def protocol(
         if found is not None
         else f"in {home / 'protocol.json'}"
     )
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _warn(found: Exploration) -> None:

@@ -98,8 +98,8 @@ def shortcuts(
     say(f"drawn in {out}")
     usual = _options({}).model_dump()
     chosen = {"setup": setup} | {key: value for key, value in given.items() if value != usual[key]}
-    words = " ".join(f"--set shortcuts.{key}={_toml(value)}" for key, value in chosen.items())
-    next_step(f"diptych train RECIPE{'' if data is None else f' --data {data}'} {words}")
+    words = [word for key, value in chosen.items() for word in ("--set", f"shortcuts.{key}={_toml(value)}")]
+    next_step(["diptych", "train", "RECIPE", *([] if data is None else ["--data", data]), *words])
 
 
 def _toml(value: Any) -> str:

@@ -273,7 +273,7 @@ def sparsify(
             page = write_page(made, measures, _command(source, options, folder))
     say(f"{_line(sparsifier)}; in {folder}")
     _show(measures, shown)
-    next_step(f"open {page}, diptych terms {folder}, or diptych index {folder}")
+    next_step(["open", page], ["diptych", "terms", folder], ["diptych", "index", folder])
 
 
 def _measured(

@@ -230,7 +230,7 @@ def stress(
     if found.opened:
         say(f"{folder} held this run, finished, of the same content: opened, not run again")
     say(f"everything in {folder}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def stressed_collection(

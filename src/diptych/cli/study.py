@@ -43,7 +43,7 @@ def list_() -> None:
         times = [f"{name}: {setting.time}" for name, setting in one.settings.items()]
         say(f"    {'; '.join(times)}")
     next_step(
-        "diptych study show metric-learning.table-1, or: diptych study run metric-learning.table-1 --quick"
+        "diptych study show metric-learning.table-1", "diptych study run metric-learning.table-1 --quick"
     )
 
 
@@ -70,8 +70,9 @@ def show(name: Name) -> None:
     say_claims([(claim, None, printed) for claim, printed in judged_in_the_paper(one)])
     for note in notes_of(one):
         say(f"note: {note}")
-    data = "" if one.without_data else f" --data {'LOG' if one.of_logs else 'DATASET'}"
-    next_step(f"diptych study run {name} --quick, or: diptych study run {name}{data}")
+    data = [] if one.without_data else ["--data", "LOG" if one.of_logs else "DATASET"]
+    run = ["diptych", "study", "run", name]
+    next_step([*run, "--quick"], [*run, *data])
 
 
 def _apart(row: Row) -> str:
@@ -225,7 +226,7 @@ def run(
             command=command,
         )
     _report(results, folder / "report.html", command)
-    next_step(f"diptych study verdict {folder}, or open {folder / 'report.html'}")
+    next_step(["diptych", "study", "verdict", folder], ["open", folder / "report.html"])
 
 
 @study.command()
@@ -262,7 +263,7 @@ def verdict(
         # A run can belong to several studies: its reports are told apart by their names.
         target = out or folder / ("report.html" if own else f"{results.study}.html")
         _report(results, target, command)
-        next_step(f"open {target}")
+        next_step(["open", target])
 
 
 def _report(results: Results, target: Path, command: str) -> Comparison:

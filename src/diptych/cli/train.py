@@ -79,7 +79,7 @@ def train(
         run = Run.open(resume)
         if run.finished:
             say(f"{resume} is finished")
-            next_step(f"diptych evaluate {resume}")
+            next_step(["diptych", "evaluate", resume])
             return
     else:
         if recipe is None:
@@ -121,4 +121,4 @@ def train(
     kept = ", the last is kept" if run.recipe.checkpoints.keep == "last" else ""
     best = f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}"
     say(f"{best}{kept}; run in {run.folder}")
-    next_step(f"diptych evaluate {run.folder}")
+    next_step(["diptych", "evaluate", run.folder])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,6 +232,33 @@ def write_bytes(target: Path | str, content: bytes) -> None:
 def write_text(target: Path | str, content: str) -> None:
     """Write ``content`` atomically as UTF-8."""
     write_bytes(target, content.encode())
+
+
+def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table atomically, row by row; a text that a spreadsheet would run as a formula gets a ``'`` before it."""
+    with (
+        atomic_path(target) as temporary,
+        open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
+    ):
+        table = csv.writer(handle, lineterminator="\n")
+        table.writerow([_inert(name) for name in columns])
+        for row in rows:
+            table.writerow([_inert(cell) for cell in row])
+
+
+def _inert(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    cell = cell.replace(
+        "\r", "\n"
+    )  # the csv module leaves a \r outside quotes, where readers begin a new row
+    if not cell.startswith(("=", "+", "-", "@", "\t", "\n")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def write_json(target: Path | str, value: Any) -> None:

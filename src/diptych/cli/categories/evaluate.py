@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -277,7 +276,7 @@ def evaluate(
         page = write_categories_page(out / "report.html", found, test)
     show_evaluation(found)
     say(f"every value in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(shlex.join(["open", str(page)]))
+    next_step(["open", str(page)])
 
 
 _NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seeds"}

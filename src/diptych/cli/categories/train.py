@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -238,7 +237,7 @@ def train(
     say_training(run)
     if tested is not None:
         say_tested(tested, chosen)
-    next_step(shlex.join(["diptych", "categories", "pick", str(out), "--out", f"{out}-pictures"]))
+    next_step(["diptych", "categories", "pick", str(out), "--out", f"{out}-pictures"])
 
 
 _NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seed"}

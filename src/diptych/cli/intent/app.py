@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -216,7 +215,7 @@ def describe(
     show_description(description)
     say(f"written to {out}; sessions are kept in {tables.folder}; the page is {page}")
     features = out.with_name("features")
-    next_step(shlex.join(["diptych", "intent", "features", str(log), "--out", str(features)]))
+    next_step(["diptych", "intent", "features", str(log), "--out", str(features)])
 
 
 def audit(
@@ -285,7 +284,7 @@ def audit(
     say(f"all findings in {target}")
     if found.alarms and strict:
         raise DataError(f"{len(found.alarms)} alarms", "see what the columns are computed from, and when")
-    next_step(shlex.join(["diptych", "intent", "train", str(features), "--out", "scorer"]))
+    next_step(["diptych", "intent", "train", str(features), "--out", "scorer"])
 
 
 def _show(found: LeakAudit, every: bool) -> None:

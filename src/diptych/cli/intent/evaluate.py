@@ -243,7 +243,7 @@ def evaluate(
     say(
         f"every prediction and number in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed"
     )
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _of_models(features: FeatureTable, out: Path, **said: Any) -> Evaluation:

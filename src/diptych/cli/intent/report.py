@@ -72,7 +72,7 @@ def report(
     with progress():
         page = _write(folder, target, discretion, log)
     say(f"report in {page} ({page.stat().st_size / 1e6:.1f} MB, no other files needed)")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _write(folder: Path, target: Path, discretion: Discretion, log: Path | None) -> Path:

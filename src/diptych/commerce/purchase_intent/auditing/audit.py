@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -20,7 +19,7 @@ from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.scoring.fitting import slices_of
 from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, read_json, write_csv, write_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -72,10 +71,9 @@ class LeakAudit:
     def save(self, folder: Path | str) -> None:
         """Write the folder."""
         with atomic_folder(folder, MARKER) as inside:
-            with open(inside / _TABLE, "w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, [one.name for one in fields(Finding)], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(finding.to_dict() for finding in self.findings)
+            columns = [one.name for one in fields(Finding)]
+            rows = (finding.to_dict() for finding in self.findings)
+            write_csv(inside / _TABLE, columns, ([row[name] for name in columns] for row in rows))
             write_json(inside / MARKER, self.to_dict())
 
     @classmethod

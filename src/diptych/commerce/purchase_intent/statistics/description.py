@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_json, write_text
+from diptych.core.files import atomic_folder, read_json, write_csv, write_json
 
 MARKER = "description.json"
 TABLES = "tables"
@@ -67,7 +65,9 @@ class Description:
         with atomic_folder(folder, MARKER) as inside:
             (inside / TABLES).mkdir()
             for name, rows in self.tables.items():
-                write_text(inside / TABLES / f"{name}.csv", _csv(name, rows))
+                columns = list(STATISTICS.get(name).columns)
+                cells = ([row.get(column, "") for column in columns] for row in rows)
+                write_csv(inside / TABLES / f"{name}.csv", columns, cells)
             write_json(
                 inside / MARKER, {"format": _FORMAT, "about": dict(self.about), "tables": dict(self.tables)}
             )
@@ -87,11 +87,3 @@ class Description:
                 f"{folder / MARKER} is not of format {_FORMAT}", "describe again: diptych intent describe LOG"
             )
         return cls(said["about"], said["tables"])
-
-
-def _csv(name: str, rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(STATISTICS.get(name).columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
