@@ -43,9 +43,27 @@ def say(text: str) -> None:
     console().print(harmless(text), markup=False)
 
 
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+class _Saying(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def messages() -> Iterator[None]:
+    """Print what studies log inside the block, one line before each training and measurement."""
+    logger, handler = logging.getLogger("diptych.studies"), _Saying()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def next_step(*commands: str | Sequence[object]) -> None:
+    """Say in one line what to do next: commands as lists of words, which are quoted for a shell, or sentences."""
     from rich.text import Text
 
     said = ", or: ".join(one if isinstance(one, str) else shlex.join(map(str, one)) for one in commands)
