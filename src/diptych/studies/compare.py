@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge, missing
 from diptych.studies.evidence import Evidence, Figure, printed_by, printed_evidence
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Entry, Results
 from diptych.studies.rows import FINE_TUNE
-from diptych.studies.study import PUBLISHED, FurtherTable, Row, Study
+from diptych.studies.study import PUBLISHED, Row, Study
 from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evaluation
 
 OWN = "own"
@@ -128,7 +129,7 @@ class Comparison:
     blocks: tuple[Block, ...]
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     remarks: tuple[str, ...] = ()
-    tables: tuple[FurtherTable, ...] = ()
+    tables: tuple[Table, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """How many cells have each verdict, of those that were measured, are printed and could be checked."""
