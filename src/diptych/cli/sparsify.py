@@ -25,6 +25,7 @@ from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, check_still_there, encode_part, encoder_of
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
@@ -253,7 +254,7 @@ def sparsify(
         parts = dense_parts(source, choice, (train, validation, test), folder)
         taught = parts[train]
         held = parts.get(validation)
-        with stop_on_signal() as should_stop:
+        with stop_on_signal():
             sparsifier = train_sparsifier(
                 taught.encoded.images,
                 taught.encoded.texts,
@@ -263,7 +264,7 @@ def sparsify(
                 folder,
                 validation=None if held is None else ValidationRows.of(held.encoded, held.captions),
                 accelerator=accelerator,
-                should_stop=should_stop,
+                should_stop=stopping,
             )
         shown = next(split for split in (test, validation, train) if split in parts)
         made = SparseFolder(folder, replace(taught.origin, split=None), shown)

@@ -21,6 +21,7 @@ from diptych.cli.options import (
     recipe_values,
 )
 from diptych.cli.progress import progress
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 
@@ -103,7 +104,7 @@ def train(
         folder = out or Path("runs") / loaded.name
         # Further processes of the same training find the run that the first has begun.
         run = Run.prepare(folder, loaded) if is_main_process() else Run.open(folder)
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         collection = collection_of(run.recipe.data)
         for line in (collection.describe(), *collection.notes):
             say(line)
@@ -116,7 +117,7 @@ def train(
                 devices=devices,
                 accelerator=accelerator,
                 features_root=features,
-                should_stop=should_stop,
+                should_stop=stopping,
             )
     kept = ", the last is kept" if run.recipe.checkpoints.keep == "last" else ""
     best = f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -10,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.context import stopping
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from diptych.training.sections import Data
 
 
+logger = logging.getLogger("diptych.studies")
+"""Gets one line before each training and measurement."""
+
 _COST = "cost.json"
 # Where things are and what they are called.
 _STARTS = ("warm_start", "fine_tune")
@@ -49,14 +54,10 @@ class Machine:
     Attributes:
         accelerator: as for training.
         features_root: folder of cached features, shared by all rows.
-        should_stop: asked after every step.
-        tell: gets one line before each training and measurement.
     """
 
     features_root: Path
     accelerator: str = "auto"
-    should_stop: Callable[[], bool] = lambda: False
-    tell: Callable[[str], None] = lambda line: None
 
 
 @dataclass
@@ -158,16 +159,16 @@ def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, ma
         _same_recipe(run, recipe)
         _same_data(run, collection)
         if run.finished:
-            machine.tell(f"{what}: there already")
+            logger.info(f"{what}: there already")
             return run
         # It goes on from where its beginning is now: the study's folder may have moved.
         begun_with = {key: getattr(recipe, key) for key in _STARTS if getattr(run.recipe, key) is not None}
         now = {key: place for key, place in begun_with.items() if place is not None}
         run = Run(folder, run.recipe.model_copy(update=now))
-        machine.tell(f"{what}: goes on")
+        logger.info(f"{what}: goes on")
     else:
         run = Run.prepare(folder, recipe)
-        machine.tell(f"{what}: training")
+        logger.info(f"{what}: training")
     run.begin()
     with cost_of(folder):
         fit(
@@ -175,7 +176,7 @@ def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, ma
             collection,
             accelerator=machine.accelerator,
             features_root=machine.features_root,
-            should_stop=machine.should_stop,
+            should_stop=stopping,
         )
     return run
 
@@ -340,6 +341,22 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """A row and seed of a plan.
+
+    Attributes:
+        row, seed: which.
+        shown: whether it is asked for, or only a row that others start from.
+        place: where it stands in the plan, in words.
+    """
+
+    row: Row
+    seed: int
+    shown: bool = True
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class Made:
     """A row and seed that is there.
 
@@ -349,6 +366,11 @@ class Made:
         epochs: how many were trained, and the best; 0 where nothing was.
         changed: dotted keys that the person who ran it set.
         given: the encoder that the person gave it to go on from, with its fingerprint.
+        data: what it is measured on, in one line.
+        dataset: which of several collections that is.
+        seconds: processor time of making it; what its folder says when not given.
+        costs: whether the time of measuring is counted too.
+        again: whether it is measured even where it was: quick, and its line names what else was evaluated.
     """
 
     subject: Subject
@@ -356,6 +378,11 @@ class Made:
     epochs: tuple[int, int] = (0, 0)
     changed: tuple[str, ...] = ()
     given: str = ""
+    data: str = ""
+    dataset: str | None = None
+    seconds: float | None = None
+    costs: bool = False
+    again: bool = False
 
 
 Making = Callable[[Wanted, Collections, Machine], Made]

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.context import stopping
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.given import DenseRows, dense_of, dense_rows
-from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of
+from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
 from diptych.studies.results import keep
 from diptych.studies.rows import measuring_of, section_of
 from diptych.studies.sparse_checks import examples_of
@@ -85,7 +86,7 @@ def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Mad
     options, dense = options_of(wanted), _dense(wanted, collections, machine)
     folder = HeadFolder(wanted.target / "training")
     doing = "there already" if folder.finished else "goes on" if folder.begun else "training"
-    machine.tell(f"{wanted.what}: {doing}")
+    logger.info(f"{wanted.what}: {doing}")
     # Of a finished one it sees that it is the same.
     _train(wanted, dense, options, machine, nullcontext() if folder.finished else cost_of(wanted.target))
     head = head_of(wanted, collections, machine)
@@ -143,7 +144,7 @@ def _train(
                 wanted.target / "training",
                 validation=ValidationRows.of(validation, others),
                 accelerator=machine.accelerator,
-                should_stop=machine.should_stop,
+                should_stop=stopping,
             )
     except MismatchError as error:
         raise UsageError(error.message, wanted.elsewhere) from None

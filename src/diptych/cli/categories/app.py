@@ -30,6 +30,7 @@ from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
 from diptych.cli.progress import progress
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -315,10 +316,10 @@ def download(
         attempts=attempts,
         max_bytes=max_bytes,
     )
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         wanted = _wanted(data, reader, reader_option)
         done = download_pictures(
-            wanted, out, options, limit=limit, retry_failed=retry_failed, should_stop=should_stop
+            wanted, out, options, limit=limit, retry_failed=retry_failed, should_stop=stopping
         )
     _print(done)
     if done.left:

@@ -25,6 +25,7 @@ from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
+from diptych.core.context import stopping
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import check_replaceable
 
@@ -204,7 +205,7 @@ def train(
 
     chosen = _options(model, setting, query, published, seed, options)
     check_replaceable(out, MARKER)
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         catalogue, source = catalogue_from(
             data,
             images=images,
@@ -228,9 +229,7 @@ def train(
         nodes = range(len(catalogue.tree))
         categories = maker.categories(category_texts(catalogue.tree, nodes, chosen.query))
         validation = None if validated is None else (validated, maker.products(validated, missing="none"))
-        trained = fit(
-            learned, features, categories, chosen, out, validation=validation, should_stop=should_stop
-        )
+        trained = fit(learned, features, categories, chosen, out, validation=validation, should_stop=stopping)
         run = CategoryRun.finish(out, trained, maker, catalogue, source.to_dict())
         tested = _tested(run, catalogue)
     say_data(catalogue, source, features, maker)
