@@ -5,10 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-
-from diptych.sparse.options import LossOptions
 from diptych.sparse.step import (
     distillation_loss,
     flops_penalty,
@@ -17,6 +13,10 @@ from diptych.sparse.step import (
     soft_targets,
     total_loss,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.sparse.options import LossOptions
 
 from .golden_head import golden_head
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from diptych.sparse.step import SparsifyStep, chosen_precision, distillation_loss, l1_penalty, soft_targets
 
 from diptych.core.errors import UsageError
 from diptych.sparse.head import SparseHead, fresh_heads
 from diptych.sparse.pairs import PairBatch
-from diptych.sparse.step import SparsifyStep, chosen_precision, distillation_loss, l1_penalty, soft_targets
 
 from .small_pairs import options
 

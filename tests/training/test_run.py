@@ -12,7 +12,7 @@ from diptych.training.run import Run
 
 def begun(folder: Path, recipe: Recipe) -> Run:
     run = Run.prepare(folder, recipe)
-    run.begin()
+    run.begin({"data": "d"})
     return run
 
 
@@ -31,7 +31,7 @@ def test_a_run_is_its_folder(tmp_path: Path, recipe: Recipe) -> None:
 def test_a_run_of_another_version_says_how_to_repeat_it(tmp_path: Path, recipe: Recipe) -> None:
     run = begun(tmp_path / "r", recipe)
     write_json(run.folder / "run.json", {"format": 99, "state": "running"})
-    with pytest.raises(StorageError, match="a run of format 99, this version reads format 1") as caught:
+    with pytest.raises(StorageError, match="a run of format 99, this version reads format 2") as caught:
         Run.open(run.folder)
     assert "diptych train" in caught.value.fix
 

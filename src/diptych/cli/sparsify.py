@@ -234,7 +234,8 @@ def sparsify(
     """
     from diptych.core.lock import training_lock
     from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
-    from diptych.sparse.folder import HeadFolder
+    from diptych.sparse.task import HeadFolder
+    from diptych.sparse.training import check_head_folder
 
     values = parse_values(set_, "--set")
     for key, value in (("loss.eta", eta), ("expansion.mode", expansion), ("vocabulary.source", mlm)):
@@ -247,7 +248,7 @@ def sparsify(
         raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
     static = str(word_vectors) if word_vectors is not None else options.vocabulary.source
     embedding = None if static is None else StaticEmbedding.open(static)  # before the work, not after it
-    HeadFolder(folder).check(options)  # likewise
+    check_head_folder(HeadFolder(folder), options)  # likewise
     with progress():
         parts = dense_parts(source, choice, (train, validation, test), folder)
         taught = parts[train]

@@ -67,8 +67,8 @@ def options_of(wanted: Wanted) -> SparsifyOptions:
 
 def head_of(wanted: Wanted, collections: Collections, machine: Machine) -> Head:
     """The head of a row that is there."""
-    from diptych.sparse.folder import HeadFolder
     from diptych.sparse.sparsifier import Sparsifier
+    from diptych.sparse.task import HeadFolder
 
     dense = _dense(wanted, collections, machine)
     sparsifier = Sparsifier.load(HeadFolder(wanted.target / "training").head)
@@ -77,7 +77,7 @@ def head_of(wanted: Wanted, collections: Collections, machine: Machine) -> Head:
 
 def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
     """Train it, go on with it, or find it there."""
-    from diptych.sparse.folder import HeadFolder
+    from diptych.sparse.task import HeadFolder
 
     options, dense = options_of(wanted), _dense(wanted, collections, machine)
     folder = HeadFolder(wanted.target / "training")
@@ -87,7 +87,7 @@ def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Mad
     _train(wanted, dense, options, machine, nullcontext() if folder.finished else cost_of(wanted.target))
     head = head_of(wanted, collections, machine)
     epochs = options.training.epochs
-    best = int(folder.about.get("best_epoch", epochs)) if options.training.select == "best" else epochs
+    best = int(folder.header.get("best_epoch", epochs)) if options.training.select == "best" else epochs
     return Made(
         Subject(
             head,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,29 +123,20 @@ def trained(
     elsewhere: str = "choose another folder with --out",
 ) -> Run:
     """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile."""
-    from diptych.core.lock import training_lock
-    from diptych.training.run import Run
-
-    finished = (folder / "run.json").is_file() and Run.open(folder).finished
-    with nullcontext() if finished else training_lock(folder):
-        try:
-            return _trained(folder, recipe, collection, what, machine)
-        except _OtherRunError as error:
-            raise UsageError(error.message, elsewhere) from None
-
-
-def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, machine: Machine) -> Run:
     from diptych.training.fit import fit
     from diptych.training.run import Run
 
     if (folder / "run.json").is_file():
         run = Run.open(folder)
-        _same_recipe(run, recipe)
-        _same_data(run, collection)
+        try:
+            _same_recipe(run, recipe)
+            _same_data(run, collection)
+        except _OtherRunError as error:
+            raise UsageError(error.message, elsewhere) from None
         if run.finished:
             machine.tell(f"{what}: there already")
             return run
-        # It goes on from where its beginning is now: the study's folder may have moved.
+        # It is resumed from where its beginning is now: the study's folder may have moved.
         begun_with = {key: getattr(recipe, key) for key in _STARTS if getattr(run.recipe, key) is not None}
         now = {key: place for key, place in begun_with.items() if place is not None}
         run = Run(folder, run.recipe.model_copy(update=now))
@@ -153,7 +144,6 @@ def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, ma
     else:
         run = Run.prepare(folder, recipe)
         machine.tell(f"{what}: training")
-    run.begin()
     with cost_of(folder):
         fit(
             run,
@@ -200,11 +190,8 @@ def _same_beginning(run: Run, recipe: Recipe) -> None:
     """See that an encoder under another name is the one that the run began with."""
     from diptych.training.fine_tune import open_fine_tune
 
-    kept = run.folder / "fine_tune.json"
     both = run.recipe.fine_tune is not None and recipe.fine_tune is not None
-    if both and not kept.is_file():
-        return  # killed before it had read the encoder: it begins anew
-    have = read_json(kept)["fingerprint"] if kept.is_file() else None
+    have = run.begun_with.get("fine_tune")
     want = None if recipe.fine_tune is None else open_fine_tune(recipe.fine_tune).fingerprint
     if not both or have != want:
         raise _OtherRunError(
@@ -213,11 +200,7 @@ def _same_beginning(run: Run, recipe: Recipe) -> None:
 
 
 def _same_data(run: Run, collection: Collection) -> None:
-    from diptych.training.checkpoint import read_place
-
-    if not run.checkpoint.is_dir():
-        return  # killed before its first checkpoint: it begins anew
-    have = read_place(run.checkpoint).data
+    have = run.begun_with["data"]
     want = collection.split(run.recipe.data.train).text_fingerprint
     if have != want:
         raise _OtherRunError(

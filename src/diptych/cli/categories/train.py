@@ -27,7 +27,6 @@ from diptych.cli.options import Images, ReaderName, ReaderOptions
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.working import check_free
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -168,10 +167,10 @@ def train(
     from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.commerce.category_to_image.training import train as fit
-    from diptych.commerce.category_to_image.training.journal import MARKER
+    from diptych.training.folder import TrainingFolder
 
     chosen = _options(model, setting, query, published, seed, options)
-    check_free(out, MARKER)
+    TrainingFolder(out).check({}, beside=())
     with progress(), stop_on_signal() as should_stop:
         catalogue, source = catalogue_from(
             data,

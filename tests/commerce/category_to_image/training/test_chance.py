@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from diptych.commerce.category_to_image.training.adamw import AdamW
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.category_to_image.training.adamw import AdamW
 from diptych.commerce.category_to_image.training.train import StepDropout, batches_of, hidden_modalities
 
 

@@ -1,0 +1,168 @@
+"""The folder of one training: what it was begun with, its metrics and its checkpoint.
+
+::
+
+    FOLDER/
+      training.json   what it was begun with, state (running, finished), numbers of its end
+      metrics.jsonl   one JSON object per logged step or epoch
+      checkpoint/     everything that resuming needs
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import read_json, write_json, write_text
+from diptych.core.lock import LOCK, training_lock
+from diptych.core.version import __version__
+
+FORMAT = 2
+
+
+class TrainingFolder:
+    """Where a training is kept; nothing is written before :meth:`begin`."""
+
+    MARKER: ClassVar[str] = "training.json"
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a training was begun here."""
+        return (self.folder / self.MARKER).is_file()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the training came to its end."""
+        return self.begun and self.header["state"] == "finished"
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """The content of its JSON file.
+
+        Raises:
+            StorageError: it is corrupt or of another version.
+        """
+        header = read_json(self.folder / self.MARKER)
+        found = header.get("format") if isinstance(header, dict) else None
+        if found != FORMAT or not {"state", "begun_with"} <= header.keys():
+            raise StorageError(
+                f"{self.folder / self.MARKER} is corrupt or of format {found}, this version reads {FORMAT}",
+                "train again in a new folder",
+            )
+        return dict(header)
+
+    @property
+    def begun_with(self) -> dict[str, Any]:
+        """What the training was begun with."""
+        return dict(self.header["begun_with"])
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of the state to resume from."""
+        return self.folder / "checkpoint"
+
+    def check(self, request: Mapping[str, Any], beside: Collection[str] | None = None) -> None:
+        """See that a training with (this part of) ``request`` can begin or be resumed here.
+
+        Args:
+            beside: names of files that may be there before it begins; None for any.
+        """
+        if self.begun:
+            self._compare({name: self.begun_with.get(name) for name in request}, request)
+        elif beside is not None and self.folder.is_dir():
+            there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")}
+            if not there <= {LOCK, *beside}:
+                raise UsageError(
+                    f"{self.folder} holds other things (no {self.MARKER})", "give a new or empty folder"
+                )
+
+    def _compare(self, before: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+        old, new = _flat(before), _flat(_as_json(request))
+        for name in sorted(old.keys() | new.keys()):
+            if old.get(name) != new.get(name):
+                raise MismatchError(
+                    f"{self.folder} was begun with {name} = {old.get(name)}, asked for is {new.get(name)}",
+                    "resume it with what it was begun with, or choose another folder",
+                )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes out of the folder; leave no new folder where nothing was begun."""
+        new = not self.folder.exists()
+        try:
+            with training_lock(self.folder):
+                yield
+        finally:
+            if new and not self.begun:
+                with suppress(OSError):
+                    self.folder.rmdir()
+
+    def begin(self, request: Mapping[str, Any]) -> None:
+        """Record what a new training is made of; see that an old one was made of the same."""
+        if self.begun:
+            self._compare(self.begun_with, request)
+        else:
+            self._write("running", _as_json(request), {})
+
+    def finish(self, *, keep_checkpoint: bool = False, **numbers: Any) -> None:
+        """Record that the training came to its end; what it produced is written already."""
+        self._write("finished", self.begun_with, numbers)
+        if not keep_checkpoint:
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+    def _write(self, state: str, begun_with: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
+        header = {"format": FORMAT, "diptych": __version__, "state": state, "begun_with": begun_with}
+        write_json(self.folder / self.MARKER, {**header, **numbers})
+
+    def log(self, **values: Any) -> None:
+        """Append one line to metrics.jsonl; ``step`` says what it belongs to."""
+        try:
+            with open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as handle:
+                handle.write(json.dumps(values) + "\n")
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {self.folder / 'metrics.jsonl'}: {error.strerror}",
+                "free some space, then resume: nothing up to the last checkpoint is lost",
+            ) from error
+
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines of metrics.jsonl; a last line that a kill cut short is left out."""
+        path = self.folder / "metrics.jsonl"
+        if not path.is_file():
+            return
+        with open(path, encoding="utf-8") as handle:
+            for number, line in enumerate(handle, 1):
+                if not line.endswith("\n"):
+                    continue
+                try:
+                    found = json.loads(line)
+                    found["step"]
+                except (ValueError, TypeError, KeyError):
+                    raise StorageError(f"{path}, line {number} is corrupt", "remove that line") from None
+                yield found
+
+    def rewind_metrics(self, step: int) -> None:
+        """Forget what was logged after ``step``, so that a resumed training's log is an unbroken one's."""
+        kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
+        write_text(self.folder / "metrics.jsonl", "".join(kept))
+
+
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as they are when they have been written and read."""
+    return dict(json.loads(json.dumps(values)))
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Values of nested sections under dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{before}{name}.") if isinstance(value, Mapping) else {before + name: value}
+    return flat
