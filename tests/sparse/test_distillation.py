@@ -5,7 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from diptych.sparse.step import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.sparse.distillation import (
     distillation_loss,
     flops_penalty,
     l1_penalty,
@@ -13,9 +16,6 @@ from diptych.sparse.step import (
     soft_targets,
     total_loss,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
 from diptych.sparse.options import LossOptions
 
 from .golden_head import golden_head

@@ -102,10 +102,8 @@ def train_sparsifier(
 
 def check_head_folder(folder: HeadFolder, options: SparsifyOptions) -> None:
     """See that a training with ``options`` can begin or be resumed here."""
-    folder.check(options.model_dump(mode="json"), beside=_OWN)
+    folder.check(options.model_dump(mode="json"), beside=("embeddings",), whole=False)
 
-
-_OWN = frozenset(("embeddings",))
 
 Precision = Literal["float32", "bfloat16", "float16"]
 

@@ -69,14 +69,18 @@ class TrainingFolder:
         """The folder of the state to resume from."""
         return self.folder / "checkpoint"
 
-    def check(self, request: Mapping[str, Any], beside: Collection[str] | None = None) -> None:
-        """See that a training with (this part of) ``request`` can begin or be resumed here.
+    def check(
+        self, request: Mapping[str, Any], beside: Collection[str] | None = None, *, whole: bool = True
+    ) -> None:
+        """See that a training with ``request`` can begin or be resumed here.
 
         Args:
             beside: names of files that may be there before it begins; None for any.
+            whole: whether ``request`` is all that the training is made of.
         """
         if self.begun:
-            self._compare({name: self.begun_with.get(name) for name in request}, request)
+            before = self.begun_with
+            self._compare(before if whole else {name: before.get(name) for name in request}, request)
         elif beside is not None and self.folder.is_dir():
             there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")}
             if not there <= {LOCK, *beside}:
@@ -86,7 +90,7 @@ class TrainingFolder:
 
     def _compare(self, before: Mapping[str, Any], request: Mapping[str, Any]) -> None:
         old, new = _flat(before), _flat(_as_json(request))
-        for name in sorted(old.keys() | new.keys()):
+        for name in [*old, *(name for name in new if name not in old)]:
             if old.get(name) != new.get(name):
                 raise MismatchError(
                     f"{self.folder} was begun with {name} = {old.get(name)}, asked for is {new.get(name)}",
@@ -107,9 +111,8 @@ class TrainingFolder:
 
     def begin(self, request: Mapping[str, Any]) -> None:
         """Record what a new training is made of; see that an old one was made of the same."""
-        if self.begun:
-            self._compare(self.begun_with, request)
-        else:
+        self.check(request)
+        if not self.begun:
             self._write("running", _as_json(request), {})
 
     def finish(self, *, keep_checkpoint: bool = False, **numbers: Any) -> None:

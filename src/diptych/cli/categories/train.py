@@ -170,7 +170,7 @@ def train(
     from diptych.training.folder import TrainingFolder
 
     chosen = _options(model, setting, query, published, seed, options)
-    TrainingFolder(out).check({}, beside=())
+    TrainingFolder(out).check({}, beside=(), whole=False)
     with progress(), stop_on_signal() as should_stop:
         catalogue, source = catalogue_from(
             data,
