@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import resource
 import time
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import (
@@ -15,13 +18,14 @@ from diptych.core.files import (
     atomic_path,
     check_replaceable,
     create_array,
-    one_at_a_time,
     read_json,
     recover_folder,
     replace_folder,
+    safe_name,
     write_bytes,
     write_json,
 )
+from diptych.core.locking import taking_turns
 
 
 @pytest.fixture
@@ -141,7 +145,7 @@ def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
 
     def enter(_: int) -> None:
         nonlocal inside, most
-        with one_at_a_time(folder):
+        with taking_turns(folder):
             inside += 1
             most = max(most, inside)
             time.sleep(0.002)
@@ -153,7 +157,37 @@ def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(StorageError, match=r"cannot write .*\.key\.lock") as caught,
-        one_at_a_time(tmp_path / "file" / "key"),
+        taking_turns(tmp_path / "file" / "key"),
     ):
         pytest.fail("the block must not run")
     assert "DIPTYCH_CACHE" in caught.value.fix
+
+
+@pytest.mark.parametrize("name", ["coco-test", "Flickr30k", "a.b_c-9", ".hidden", "x" * 100])
+def test_a_safe_name_stays_as_it_is(name: str) -> None:
+    assert safe_name(name) == name
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=150, alphabet=st.characters()))
+@example("")
+@example(".")
+@example("..")
+@example("../../X")
+@example("/abs/X")
+@example("C:\\x")
+@example("a\0b")
+@example("half \ud800")
+@example("é" * 99)
+@example("~")
+@example("%2E")
+def test_any_name_is_one_short_part_of_a_path(text: str) -> None:
+    name = safe_name(text)
+    assert re.fullmatch(r"[A-Za-z0-9._%-]{1,100}", name)
+    assert name not in (".", "..")
+    if text != name:
+        assert safe_name(name) != name  # nothing else has its name
+
+
+def test_names_that_begin_alike_stay_two() -> None:
+    assert safe_name("a" * 200) != safe_name("a" * 201)

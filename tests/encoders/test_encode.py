@@ -14,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
+from diptych.core.context import report_to
 from diptych.core.errors import (
     CaptionError,
     ImageError,
@@ -24,7 +25,6 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.core.files import read_json, write_json
-from diptych.core.progress import report_to
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_ranking import exact_scores
 
+from diptych.core.context import report_to
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.core.progress import report_to
 from diptych.metrics import DIRECTIONS, GroundTruth, Ranks, ranks_from_rows, ranks_from_scores
 from diptych.metrics import ranks as module
 from diptych.metrics.tiles import TileCounter

@@ -13,7 +13,7 @@ import pytest
 from intent_rows import cells_of, gains_of, importance_of
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
+from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.report.intent_evaluation import evaluation_page, write_evaluation_page
 from diptych.report.intent_evaluation_findings import (
     best_findings,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from diptych.core.context import stop_when
 from diptych.core.errors import (
     DataError,
     Interrupted,
@@ -17,10 +18,10 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import read_json, write_json
 from diptych.sparse.options import SparsifyOptions
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
+from diptych.training.folder import TrainingFolder
 
 from .small_pairs import SmallPairs, options, small_pairs
 
@@ -40,17 +41,17 @@ def trained(
         steps += 1
         return stop_at is not None and steps >= stop_at
 
-    return train_sparsifier(
-        data.images,
-        data.texts,
-        data.captions,
-        data.caption_image,
-        chosen or options(),
-        folder,
-        validation=small_pairs(seed=1).validation if validate else None,
-        accelerator="cpu",
-        should_stop=should_stop,
-    )
+    with stop_when(should_stop):
+        return train_sparsifier(
+            data.images,
+            data.texts,
+            data.captions,
+            data.caption_image,
+            chosen or options(),
+            folder,
+            validation=small_pairs(seed=1).validation if validate else None,
+            accelerator="cpu",
+        )
 
 
 def test_a_finished_training_is_opened(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_validation_is_what_a_search_finds(tmp_path: Path) -> None:
 def test_the_best_epoch_is_kept_when_asked_for(tmp_path: Path) -> None:
     chosen = options(training={"select": "best", "epochs": 6, "learning_rate": 0.3, "warmup": 0.0})
     head = trained(tmp_path / "a", chosen)
-    about = read_json(tmp_path / "a" / "training.json")
+    about = TrainingFolder(tmp_path / "a").numbers
     lines = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
     late = {line["epoch"]: line["validation"]["rsum"] for line in lines if line["step"] >= round(0.2 * 18)}
     assert set(late) == {2, 3, 4, 5, 6}
@@ -143,18 +144,13 @@ def test_a_training_goes_on_in_the_precision_it_was_begun_with(
         trained(tmp_path / "b", chosen, stop_at=4)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False, raising=False)
     resumed = trained(tmp_path / "b", chosen)
-    assert read_json(tmp_path / "b" / "training.json")["begun_with"]["precision"] == "bfloat16"
+    assert TrainingFolder(tmp_path / "b").begun_with["precision"] == "bfloat16"
     assert resumed.fingerprint == Sparsifier.load(tmp_path / "a" / "head").fingerprint
 
 
-def test_a_damaged_or_old_folder_is_told(tmp_path: Path) -> None:
+def test_a_corrupt_checkpoint_is_named(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         trained(tmp_path / "a", stop_at=2)
-    header = read_json(tmp_path / "a" / "training.json")
-    write_json(tmp_path / "a" / "training.json", header | {"format": 0})
-    with pytest.raises(StorageError, match="format 0, this version reads 2"):
-        trained(tmp_path / "a")
-    write_json(tmp_path / "a" / "training.json", header)
     weights = tmp_path / "a" / "checkpoint" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:40])
     with pytest.raises(StorageError, match="not a safetensors file"):
@@ -182,13 +178,6 @@ def test_a_loss_that_explodes_is_told(tmp_path: Path) -> None:
         trained(tmp_path / "a", chosen)
 
 
-def test_another_process_in_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    write_json(tmp_path / "a" / "training.lock", {"pid": 1, "host": "another machine"})
-    with pytest.raises(UsageError, match="being trained by process 1 of another machine"):
-        trained(tmp_path / "a")
-
-
 def test_the_vocabulary_that_a_training_began_with_stays(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         trained(tmp_path / "a", stop_at=2)
@@ -200,24 +189,6 @@ def test_the_vocabulary_that_a_training_began_with_stays(tmp_path: Path) -> None
 def test_dense_rows_may_lie_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "t" / "embeddings" / "scenes-train").mkdir(parents=True)
     assert trained(tmp_path / "t").width == small_pairs().images.width
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "words"),
-    [
-        ("training.json", "[]", "training.json is corrupt"),
-        ("training.json", "{}", "format None"),
-        ("metrics.jsonl", "no line of ours\n", "line 1 is corrupt"),
-        ("metrics.jsonl", "[1]\n", "line 1 is corrupt"),
-    ],
-)
-def test_a_corrupt_file_is_named(file: str, content: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
-        trained(tmp_path / "t", stop_at=4)
-    (tmp_path / "t" / file).write_text(content)
-    with pytest.raises(StorageError, match=words) as caught:
-        trained(tmp_path / "t")
-    assert caught.value.fix
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])

@@ -179,7 +179,9 @@ def test_two_and_two_epochs_are_four(
     unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
     with pytest.raises(Interrupted):
         trained(tmp_path / "b", recipe, tmp_path / "f", 6)
-    assert read_place(tmp_path / "b" / "checkpoint").epoch == 2
+    place = read_place(tmp_path / "b" / "checkpoint")
+    assert place is not None
+    assert place.epoch == 2
     resumed = trained(tmp_path / "b", recipe, tmp_path / "f")
     assert (unbroken.folder / "metrics.jsonl").read_text() == (resumed.folder / "metrics.jsonl").read_text()
     a, b = (load_file(run.best / "open_clip_model.safetensors") for run in (unbroken, resumed))

@@ -14,6 +14,7 @@ import torch
 from safetensors.numpy import load_file
 from torch import Tensor, nn
 
+from diptych.core.context import stop_when
 from diptych.core.errors import (
     Interrupted,
     MismatchError,
@@ -22,7 +23,6 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import recover_folder
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.objectives import InfoNCE, infonce
@@ -44,7 +44,8 @@ def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = 
         return stop_at is not None and steps >= stop_at
 
     collection = read_collection(str(recipe.data.path))
-    fit(run, collection, accelerator="cpu", features_root=features, should_stop=should_stop)
+    with stop_when(should_stop):
+        fit(run, collection, accelerator="cpu", features_root=features)
     return run
 
 
@@ -61,7 +62,7 @@ def same(first: Run, second: Run) -> None:
             assert np.array_equal(a[key], b[key]), (name, key)
     assert (first.folder / "metrics.jsonl").read_text() == (second.folder / "metrics.jsonl").read_text()
     assert read_place(first.checkpoint) == read_place(second.checkpoint)
-    assert first.header == second.header
+    assert first.numbers == second.numbers
 
 
 def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_mixed_precision_trains(recipe: Recipe, tmp_path: Path) -> None:
 def test_accumulation_takes_fewer_steps(recipe: Recipe, tmp_path: Path) -> None:
     optimizer = recipe.optimizer.model_copy(update={"accumulate": 3})
     run = trained(tmp_path / "run", recipe.model_copy(update={"optimizer": optimizer}), tmp_path)
-    assert run.header["step"] == 2 * 4  # ten batches of an epoch in groups of three, three, three, one
+    assert run.numbers["step"] == 2 * 4  # ten batches of an epoch in groups of three, three, three, one
 
 
 def test_early_stopping(cached_recipe: Recipe, tmp_path: Path) -> None:
@@ -132,8 +133,8 @@ def test_early_stopping(cached_recipe: Recipe, tmp_path: Path) -> None:
         tmp_path,
     )
     assert run.finished
-    assert run.header["epoch"] == 3
-    assert run.header["best_epoch"] == 1
+    assert run.numbers["epoch"] == 3
+    assert run.numbers["best_epoch"] == 1
 
 
 def test_other_data_is_refused_on_resume(recipe: Recipe, tmp_path: Path) -> None:
@@ -179,7 +180,9 @@ def test_a_full_disk_leaves_the_previous_checkpoint_whole(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "\n" not in caught.value.message
-    assert read_place(tmp_path / "b" / "checkpoint").step == 8
+    stored = read_place(tmp_path / "b" / "checkpoint")
+    assert stored is not None
+    assert stored.step == 8
     assert sorted(path.name for path in (tmp_path / "b").glob(".*")) == []
     same(unbroken, trained(tmp_path / "b", recipe, tmp_path / "f"))
 
@@ -207,8 +210,8 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
     process.send_signal(signal.SIGKILL)
     process.wait()
     logged = max(line["step"] for line in run.metrics())
-    recover_folder(run.checkpoint)  # as every start of a training does
     place = read_place(run.checkpoint)
+    assert place is not None
     assert 0 <= logged - place.step <= long.checkpoints.every_steps
     # Whatever was half written, the run goes on, and its log has every step once.
     with pytest.raises(Interrupted):

@@ -12,6 +12,7 @@ import pytest
 
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.training import train as train_products
+from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted
 from diptych.data.readers import read_collection
 from diptych.sparse import train_sparsifier
@@ -24,8 +25,8 @@ from ..encoders.tiny_pretrained import transformers_folder
 from ..sparse.small_pairs import options, small_pairs
 from .conftest import tiny
 
-Train = Callable[[Path, Callable[[], bool]], object]
-"""Trains in a folder, or resumes there, until the function says stop."""
+Train = Callable[[Path], object]
+"""Trains in a folder, or resumes there."""
 
 BAG = {"kind": "bag", "min_count": 1, "dropout": 0.1, "head": "linear", "word_width": 12}
 DIGITS = {"setup": "bits", "bits": 3, "digits": "drawn", "digit_size": 5}
@@ -34,16 +35,10 @@ FEW = {"size": 48}
 
 
 def towers(recipe: Recipe) -> Train:
-    def train(folder: Path, should_stop: Callable[[], bool]) -> None:
+    def train(folder: Path) -> None:
         run = Run.open(folder) if (folder / "run.json").exists() else Run.prepare(folder, recipe)
         collection = read_collection(str(recipe.data.path))
-        fit(
-            run,
-            collection,
-            accelerator="cpu",
-            features_root=folder.parent / "features",
-            should_stop=should_stop,
-        )
+        fit(run, collection, accelerator="cpu", features_root=folder.parent / "features")
 
     return train
 
@@ -51,10 +46,10 @@ def towers(recipe: Recipe) -> Train:
 def head(**sections: Any) -> Train:
     data, held = small_pairs(), small_pairs(seed=1).validation
 
-    def train(folder: Path, should_stop: Callable[[], bool]) -> None:
+    def train(folder: Path) -> None:
         rows = (data.images, data.texts, data.captions, data.caption_image)
         chosen = options(**sections)
-        train_sparsifier(*rows, chosen, folder, validation=held, accelerator="cpu", should_stop=should_stop)
+        train_sparsifier(*rows, chosen, folder, validation=held, accelerator="cpu")
 
     return train
 
@@ -63,14 +58,8 @@ def products(**changes: Any) -> Train:
     chosen = TrainOptions(hidden=12, width=6, epochs=3, batch_size=20, learning_rate=5e-3)
     shop = made_shop()
 
-    def train(folder: Path, should_stop: Callable[[], bool]) -> None:
-        train_products(
-            *shop,
-            chosen.model_copy(update=changes),
-            folder,
-            validation=shop[:2],
-            should_stop=should_stop,
-        )
+    def train(folder: Path) -> None:
+        train_products(*shop, chosen.model_copy(update=changes), folder, validation=shop[:2])
 
     return train
 
@@ -137,10 +126,11 @@ def contents(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         content: Any = path.read_bytes()
-        if path.suffix == ".json":
-            content = json.loads(content)
-            if isinstance(content, dict):
-                content.pop("seconds", None)
+        if path.name in ("training.json", "checkpoint.json"):
+            content = json.loads(content)["content"]
+            for section in content.values():
+                if isinstance(section, dict):
+                    section.pop("seconds", None)
         found[str(path.relative_to(folder))] = content
     return found
 
@@ -152,15 +142,18 @@ def test_the_same_bits(
     train = CASES[case](request, scenes_folder)
     whole, stopped, killed = (tmp_path / name for name in ("whole", "stopped", "killed"))
     steps = count()
-    train(whole, lambda: next(steps) < 0)
-    expected = contents(whole)
+    with stop_when(lambda: next(steps) < 0):
+        train(whole)
+    total, expected = next(steps), contents(whole)
     assert expected
 
-    total = next(steps)
     for done in range(1, total):
-        with pytest.raises(Interrupted, match=f"stopped after step {done} of "):
-            train(stopped, lambda: True)
-    train(stopped, lambda: True)
+        with (
+            pytest.raises(Interrupted, match=f"stopped after step {done} of "),
+            stop_when(lambda: True),
+        ):
+            train(stopped)
+    train(stopped)
     assert contents(stopped) == expected
 
     for life in count(1):
@@ -172,7 +165,8 @@ def test_the_same_bits(
             return False
 
         try:
-            train(killed, killed_in_its_last_step)
+            with stop_when(killed_in_its_last_step):
+                train(killed)
         except Killed:
             continue
         break

@@ -14,8 +14,8 @@ from diptych.analysis.cocos_report import CocosProtocol, CocosReport, RunningSpr
 from diptych.analysis.counts import CocosCompat, Unit, check_compat, check_epsilon
 from diptych.analysis.equation_counts import paper_loss
 from diptych.analysis.histogram import WeightHistogram
+from diptych.core.context import track
 from diptych.core.errors import UsageError
-from diptych.core.progress import track
 from diptych.data.batches import Batch
 from diptych.objectives.declaration import OBJECTIVES, Objective, Within
 from diptych.objectives.similarity import similarity_of

@@ -38,6 +38,7 @@ from diptych.cli.study import study
 from diptych.cli.terms import terms
 from diptych.cli.train import train
 from diptych.core.errors import DiptychError, UnknownNameError, UsageError
+from diptych.core.files import safe_name
 from diptych.core.memory import keep_freed_memory
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _targets(sources: list[str], out: Path | None, other: str | None) -> dict[st
             resolve(source)
         if out is None and not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-        place = folder if out is None else out if len(sources) == 1 else out / name.replace("/", "-")
+        place = folder if out is None else out if len(sources) == 1 else out / safe_name(name)
         targets[name] = place / "audit"
         if other is not None and out is None and (folder / "run.json").is_file():
             targets[name] /= other

@@ -25,6 +25,7 @@ from diptych.cli.progress import progress
 from diptych.cli.reranking import SecondStage
 from diptych.cli.sources import DataChoice, Origin, encode_part, encoded_of, encoder_of
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
@@ -266,7 +267,7 @@ def evaluate(
         if measure is None and judgements is not None and stage is None:
             wanted = (*wanted, *gains_beside(encoded, judge))
         options = parse_values(positives_option, "--positives-option")
-        name = f"{encoded.about['dataset']}-{origin.part}"
+        name = safe_name(f"{encoded.about['dataset']}-{origin.part}")
         base = Path(source) / "evaluation" / name if out is None else out / "evaluation"
         found, agreements = [], {}
         for kind, target in _targets(base, positives):

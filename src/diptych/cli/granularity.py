@@ -164,10 +164,10 @@ def _language(
 
 
 def _folders(out: Path, names: list[str]) -> list[Path | None]:
-    from diptych.analysis.granularity.result import MARKER, folder_name
-    from diptych.core.files import check_replaceable
+    from diptych.analysis.granularity.result import MARKER
+    from diptych.core.files import check_replaceable, safe_name
 
-    folders = [out / folder_name(name) for name in names]
+    folders = [out / safe_name(name) for name in names]
     for folder in folders:
         check_replaceable(folder, MARKER)
     return list(folders)

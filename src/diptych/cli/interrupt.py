@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from diptych.core.context import stop_when
+
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether Ctrl-C or a termination signal came inside the block."""
+    """Let the block stop at its next safe point after Ctrl-C or a termination signal; yield whether one came."""
     asked = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -23,7 +25,8 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: asked
+        with stop_when(lambda: asked):
+            yield lambda: asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -15,6 +15,7 @@ from diptych.cli.options import OutFolder, Split
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoded_of
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.evaluation import Result
@@ -89,5 +90,5 @@ def _with_shortcuts(run: Path, origin: Origin) -> Result | None:
     from diptych.evaluation import Result
     from diptych.training.shortcut_testing import WITH
 
-    folder = run / "evaluation" / f"{origin.collection().name}-{origin.split}-{WITH}"
+    folder = run / "evaluation" / safe_name(f"{origin.collection().name}-{origin.split}-{WITH}")
     return Result.open(folder) if (folder / "evaluation.json").is_file() else None

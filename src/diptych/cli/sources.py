@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.cli.options import parse_values
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import read_json, safe_name, write_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -200,7 +200,7 @@ def encoded_of(
     if out is None:
         if not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-        out = folder / "embeddings" / f"{collection.name}-{origin.part}"
+        out = folder / "embeddings" / safe_name(f"{collection.name}-{origin.part}")
     return encode_part(encoder, collection, origin, out, work), origin, out
 
 

@@ -26,6 +26,7 @@ from diptych.cli.sources import DataChoice, Origin, check_still_there, encode_pa
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -135,7 +136,7 @@ class DensePart:
 
 def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Path) -> dict[str, DensePart]:
     """Some splits as ``source`` encodes them, by their names; what is encoded already is used."""
-    from diptych.core.lock import training_lock
+    from diptych.core.locking import exclusive_folder
     from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
 
@@ -164,8 +165,8 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
             encoded = EncodedCollection.open(folder)
         else:
             home = (Path(model) if run is not None else out) / "embeddings"
-            with training_lock(home):  # of two at once each would take the other's unfinished rows away
-                encoded = encode_part(encoder, whole, origin, home / f"{whole.name}-{split}")
+            with exclusive_folder(home):  # of two at once each would take the other's unfinished rows away
+                encoded = encode_part(encoder, whole, origin, home / safe_name(f"{whole.name}-{split}"))
         parts[split] = DensePart(encoded, whole.split(split), origin)
     return parts
 
@@ -232,7 +233,7 @@ def sparsify(
 
       [bold]diptych sparsify rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
-    from diptych.core.lock import training_lock
+    from diptych.core.locking import exclusive_folder
     from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
     from diptych.sparse.task import HeadFolder
     from diptych.sparse.training import check_head_folder
@@ -253,7 +254,7 @@ def sparsify(
         parts = dense_parts(source, choice, (train, validation, test), folder)
         taught = parts[train]
         held = parts.get(validation)
-        with stop_on_signal() as should_stop:
+        with stop_on_signal():
             sparsifier = train_sparsifier(
                 taught.encoded.images,
                 taught.encoded.texts,
@@ -263,11 +264,10 @@ def sparsify(
                 folder,
                 validation=None if held is None else ValidationRows.of(held.encoded, held.captions),
                 accelerator=accelerator,
-                should_stop=should_stop,
             )
         shown = next(split for split in (test, validation, train) if split in parts)
         made = SparseFolder(folder, replace(taught.origin, split=None), shown)
-        with training_lock(folder):  # of two at once each would take the other's unfinished rows away
+        with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
             measures = _measured(made, sparsifier, parts[shown], embedding)
             made.save()
             page = write_page(made, measures, _command(source, options, folder))
@@ -286,7 +286,7 @@ def _measured(
     measures = measure_sparsified(
         part.encoded, rows, sparsifier.vocabulary, part.captions, embedding=embedding
     )
-    measures.save(made.folder / "measures" / f"{made.split}.json")
+    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.json")
     return measures
 
 

@@ -28,6 +28,7 @@ from diptych.cli.options import (
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoder_of
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
@@ -257,7 +258,7 @@ def _folder(out: Path | None, model: str, whole: Collection, origin: Origin) -> 
         return out
     if not Path(model).is_dir():
         raise UsageError("nowhere to write", f"{model} is no folder: name one with --out")
-    return Path(model) / "stress" / f"{whole.name}-{origin.part}"
+    return Path(model) / "stress" / safe_name(f"{whole.name}-{origin.part}")
 
 
 def _embeddings(
@@ -266,7 +267,7 @@ def _embeddings(
     """Where clean rows are kept: with those of evaluations, where a run's own data is asked."""
     if run is None or out is not None or gallery != "split":
         return None
-    return run.folder / "embeddings" / f"{whole.name}-{origin.part}"
+    return run.folder / "embeddings" / safe_name(f"{whole.name}-{origin.part}")
 
 
 def _named(names: list[str], chosen: list[Perturbation]) -> set[str]:

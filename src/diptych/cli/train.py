@@ -101,7 +101,7 @@ def train(
         folder = out or Path("runs") / loaded.name
         # Further processes of the same training may find the run that the first has begun.
         run = Run.prepare(folder, loaded) if is_main_process() else Run(folder, loaded)
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         collection = collection_of(run.recipe.data)
         for line in (collection.describe(), *collection.notes):
             say(line)
@@ -111,7 +111,6 @@ def train(
             devices=devices,
             accelerator=accelerator,
             features_root=features,
-            should_stop=should_stop,
         )
     kept = ", the last is kept" if run.recipe.checkpoints.keep == "last" else ""
     best = f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}"

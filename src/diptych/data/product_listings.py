@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import track
 from diptych.core.errors import DataError
-from diptych.core.progress import track
 from diptych.data.lines import numbered_lines
 from diptych.data.products import plain_text
 from diptych.data.taxonomy.tree import MAX_LEVELS

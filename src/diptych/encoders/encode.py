@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from diptych.core.context import track
 from diptych.core.errors import (
     DataError,
     ImageError,
@@ -24,7 +25,6 @@ from diptych.core.errors import (
 )
 from diptych.core.files import atomic_path, check_replaceable, read_json, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.data.contents import each_picture_content
 from diptych.data.loading import read_ahead

@@ -53,12 +53,13 @@ def hub_within_reach() -> Iterator[None]:
     Asked by its clients, a hub out of reach costs half a minute of retries per file.
     """
     from huggingface_hub import constants, get_session
+    from huggingface_hub.errors import HfHubHTTPError
 
     offline = constants.HF_HUB_OFFLINE
     try:
         if not offline:
             get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except Exception:  # of whichever HTTP library the client uses
+    except (OSError, *HfHubHTTPError.__bases__):  # those of its HTTP library
         constants.HF_HUB_OFFLINE = True
     try:
         yield

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, create_array
 from diptych.core.fingerprint import fingerprint_arrays
-from diptych.core.progress import task
 
 logger = logging.getLogger(__name__)
 

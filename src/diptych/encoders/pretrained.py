@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from diptych.core.context import task, track
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.progress import task, track
 from diptych.data.loading import batched
 from diptych.data.overlay import OverlaidPicture
 from diptych.encoders.inputs import as_picture, check_texts

@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import (
     DataError,
     Interrupted,
@@ -29,7 +30,6 @@ from diptych.core.errors import (
 )
 from diptych.core.files import create_array, read_json, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import Task, task
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import read_json, recover_folder
-from diptych.core.progress import Task, task
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, embeddings_header

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
+from diptych.core.context import task
 from diptych.core.errors import NumericalError, StorageError, UsageError
 from diptych.core.files import create_array, read_json, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.progress import task
 from diptych.data.collection import Collection
 from diptych.data.contents import picture_contents
 from diptych.data.loading import batched, default_workers, read_ahead

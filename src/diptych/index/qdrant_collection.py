@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from diptych.core.context import task
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.progress import task
 from diptych.index.engine import OptionValue
 from diptych.index.qdrant_connection import Connection, models
 from diptych.index.qdrant_filters import Where, field_types

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from diptych.core.progress import task
+from diptych.core.context import task
 from diptych.index.qdrant_connection import Connection, models
 from diptych.index.qdrant_forms import Form
 from diptych.index.qdrant_points import (

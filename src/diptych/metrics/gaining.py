@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.core.progress import track
+from diptych.core.context import track
 from diptych.metrics.gain_measure import Gain, Gained
 from diptych.metrics.grade_table import GradeTable
 from diptych.metrics.positives import Direction, Positives

@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import task
 from diptych.metrics.ground_truth import GroundTruth
 from diptych.metrics.positives import DIRECTIONS, Direction
 from diptych.metrics.similarities import similarity as similarity_of

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.progress import track
 from diptych.metrics.positives import Direction
 from diptych.metrics.products import check_rows
 from diptych.metrics.sources import NearThreshold, RowProducts, ScoreSource

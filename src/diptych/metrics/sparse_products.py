@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.core.progress import track
 from diptych.metrics.positives import Direction
 from diptych.metrics.sources import NearThreshold
 

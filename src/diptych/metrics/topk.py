@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
 from diptych.metrics.products import check_rows, distinct, pair_scores, rounding_band
 
 # Which rows may be among the k best: a fast product, a running threshold, and what is left out bounded.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.progress import track
+from diptych.core.context import track
 from diptych.report.categories_findings import evaluation_findings
 from diptych.report.categories_page import Gallery, Shown
 from diptych.report.categories_tables import (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.files import write_bytes
-from diptych.core.progress import task
 from diptych.data.taxonomy import SEPARATOR, CategoryTree
 from diptych.report.palette import DARK, LIGHT, judgement
 from diptych.report.pictures import Thumbnail, Thumbnails

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import track
 from diptych.core.files import write_bytes
-from diptych.core.progress import track
 from diptych.report.content import Curves, ReportContent
 from diptych.report.palette import DARK, LIGHT, judgement
 from diptych.report.pictures import PictureSource, Thumbnail, Thumbnails

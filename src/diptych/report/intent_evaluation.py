@@ -14,7 +14,7 @@ from diptych.report.words import shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
-    from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
+    from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 
 Row = Mapping[str, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from diptych.core.context import track
 from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
-from diptych.core.progress import track
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.html import CAPTION_LIMIT, THUMBNAIL_SIDE
 from diptych.report.palette import DARK, LIGHT

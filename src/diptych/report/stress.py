@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from diptych.analysis.perturbations import GROUPS, PERTURBATIONS, PicturePerturbation
 from diptych.analysis.perturbations.pictures import perturbed_pictures
+from diptych.core.context import track
 from diptych.core.files import write_bytes
-from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.evaluation.changes import CHANGE_GROUPS
 from diptych.evaluation.stress import Example, StressResult, StressRow, sayings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +37,6 @@ def train_sparsifier(
     *,
     validation: ValidationRows | None = None,
     accelerator: str = "auto",
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Sparsifier:
     """Train a head on dense rows, or resume a training in ``folder``.
 
@@ -91,7 +90,7 @@ def train_sparsifier(
         )
         fabric = single_device(device, "16-mixed" if precision == "float16" else "32-true")
         saving = Saving(epochs=False, minutes=options.training.checkpoint_minutes)
-        place = Trainer(task, kept, fabric, saving, should_stop=should_stop).train()
+        place = Trainer(task, kept, fabric, saving).train()
         numbers: dict[str, Any] = {"pairs": len(captions), "terms": len(vocabulary.terms)}
         numbers |= {"epochs": place.epoch, "seconds": round(place.seconds, 1)}
         if place.best_epoch:

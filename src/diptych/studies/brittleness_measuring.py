@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.core.files import safe_name
 from diptych.studies.brittleness_chosen import Chosen, chosen_of
 from diptych.studies.brittleness_rows import GROUPS, NONE, THIRTEEN
 from diptych.studies.given import encoder_of
 from diptych.studies.kept import keep
 from diptych.studies.measurement import PUBLISHED, Measurement, Subject
-from diptych.studies.results import file_name
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Clean:
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         part = chosen.part(subject.collection)
-        name = f"{file_name(subject.collection.name)}-{chosen.place}"
+        name = safe_name(f"{subject.collection.name}-{chosen.place}")
         encoder, relevance = encoder_of(subject.run), chosen.relevance_model()
         how: dict[str, Any] = {"split": chosen.split, "should_stop": subject.should_stop}
         encoded = encode_collection(encoder, part.encoded, folder / "embeddings" / name, **how)
@@ -137,7 +137,7 @@ class Suite:
         from diptych.evaluation.stress.asking import RSUM
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
-        name = f"{file_name(subject.collection.name)}-{chosen.place}"
+        name = safe_name(f"{subject.collection.name}-{chosen.place}")
         searched = chosen.searched(subject.collection)
         target = folder / "stress" / f"{name}{chosen.mark}"
         result = stress(

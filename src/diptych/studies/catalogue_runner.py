@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, Interrupted, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import track
 from diptych.studies.catalogue_by_hand import by_hand
 from diptych.studies.catalogue_options import CatalogueOptions
 from diptych.studies.catalogue_row import CatalogueMeasuring, CatalogueRow

@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import DataError, Interrupted
-from diptych.core.files import read_json
+from diptych.core.files import read_json, safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.catalogue_options import CatalogueOptions
-from diptych.studies.results import file_name
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -78,7 +77,7 @@ class CatalogueWorkshop:
     @property
     def folder(self) -> Path:
         """Where its evaluation is."""
-        return self.beside / f"{file_name(self.catalogue.name)}-{self.key[:KEY]}" / "evaluation"
+        return self.beside / f"{safe_name(self.catalogue.name)}-{self.key[:KEY]}" / "evaluation"
 
     def why_not(self, model: str) -> str | None:
         """Why a model cannot be had of this catalogue with these encoders; None where it can."""
@@ -103,7 +102,7 @@ class CatalogueWorkshop:
     ) -> ModelsEvaluation:
         """Models in settings, each trained with every seed; what was made before is used."""
         from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
-        from diptych.commerce.category_to_image.evaluation.folder import RESULTS
+        from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
 
         there = self._there()
         wanted = {
@@ -151,7 +150,7 @@ class CatalogueWorkshop:
 
     def _there(self) -> dict[str, Any]:
         """What an earlier call measured here, or began to."""
-        from diptych.commerce.category_to_image.evaluation.folder import MARKER
+        from diptych.commerce.category_to_image.evaluation.protocol import MARKER
 
         file = self.folder / MARKER
         return read_json(file)["protocol"] if file.is_file() else {}

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
+from diptych.core.files import safe_name
 from diptych.studies.encoding import encoded_split
 from diptych.studies.measurement import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
@@ -78,7 +79,9 @@ class Counting:
                     "seed": recipe.seed,
                 },
             )
-            found.save(run.folder / "cocos" / f"{subject.collection.name}-{split}-{compat}.json")
+            found.save(
+                run.folder / "cocos" / safe_name(f"{subject.collection.name}-{split}-{compat}") + ".json"
+            )
             ending = "" if compat == "none" else PUBLISHED
             line = line or found.protocol.line()
             for direction, counts in found.counts.items():

@@ -14,7 +14,7 @@ from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.errors import ErrorCounts
-    from diptych.commerce.category_to_image.evaluation.cell import Cell
+    from diptych.commerce.category_to_image.evaluation.work import Cell
     from diptych.studies.catalogue_row import CatalogueRow
     from diptych.studies.study import Row
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.encoding import encoded_split, kept_split
 from diptych.studies.making import Made, Wanted
@@ -120,7 +120,7 @@ def _given(wanted: Wanted, collections: Collections) -> DenseRows:
     path = Path(source).expanduser()
     splits = (data.train, data.validation, data.test)
     if (path / "images" / "embeddings.json").is_file() or any(
-        (path / split / "images" / "embeddings.json").is_file() for split in splits
+        (path / safe_name(split) / "images" / "embeddings.json").is_file() for split in splits
     ):
 
         def encoded(split: str) -> EncodedCollection:
@@ -135,7 +135,7 @@ def _given(wanted: Wanted, collections: Collections) -> DenseRows:
 
             part = collection.split(split)
             return encode_collection(
-                encoder, part, wanted.target / "embeddings" / f"{part.name}-{split}", split
+                encoder, part, wanted.target / "embeddings" / safe_name(f"{part.name}-{split}"), split
             )
 
         name = f"{source} (fingerprint {encoder.fingerprint})"
@@ -166,7 +166,7 @@ def _of_embeddings(path: Path, collection: Collection, split: str) -> EncodedCol
     """A split's rows of a folder that holds them, or more."""
     from diptych.encoders.encoded import EncodedCollection
 
-    own = path / split
+    own = path / safe_name(split)
     whole = EncodedCollection.open(own if (own / "images" / "embeddings.json").is_file() else path)
     part = collection.split(split)
     images = _taken(whole.images, part.image_ids, path, "pictures")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.files import safe_name
 from diptych.studies.measurement import Subject
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def encoded_split(subject: Subject, split: str) -> EncodedCollection:
     run, part = subject.run, subject.collection.split(split)
     encoder = DualEncoder.load(run.best)
     if run.recipe.features is None:
-        folder = run.folder / "embeddings" / f"{part.name}-{split}"
+        folder = run.folder / "embeddings" / safe_name(f"{part.name}-{split}")
         return encode_collection(encoder, part, folder, split)
     return _from_features(encoder, subject, split)
 
@@ -45,7 +46,7 @@ def kept_split(subject: Subject, split: str) -> EncodedCollection:
     if run.recipe.features is None:
         return encoded_split(subject, split)
     part = subject.collection.split(split)
-    folder = run.folder / "embeddings" / f"{part.name}-{split}"
+    folder = run.folder / "embeddings" / safe_name(f"{part.name}-{split}")
     about = _about(DualEncoder.load(run.best), part, split)
     if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
         return EncodedCollection.open(folder)

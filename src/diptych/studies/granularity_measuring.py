@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
+from diptych.core.files import safe_name
 from diptych.studies.kept import keep
 from diptych.studies.measurement import PUBLISHED, Measurement, Subject
-from diptych.studies.results import file_name
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class GranularityMeasuring:
         split = subject.measuring.get("split", _SPLIT)
         part = subject.collection.split(split)
         language = _language(subject.measuring, part)
-        kept = f"granularity/{file_name(part.name)}-{split}"
+        kept = "granularity/" + safe_name(f"{part.name}-{split}")
         folder = subject.run.folder / kept
         right = granularity(part, language=language, split=split, folder=folder)
         published = granularity(part, language=language, split=split, compat="published")

@@ -94,7 +94,7 @@ def weak(one: str, other: str) -> Check:
 
 def _linked(evidence: Evidence, source: str, target: str, kind: str, what: str) -> list[Finding]:
     from diptych.commerce.purchase_intent.statistics import DescribeOptions
-    from diptych.commerce.purchase_intent.statistics.links import link
+    from diptych.commerce.purchase_intent.statistics.intervals import link
 
     both = _both_ways(evidence, source, target)
     if both is None:

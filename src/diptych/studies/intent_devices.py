@@ -39,9 +39,7 @@ from diptych.studies.study import STUDIES, Column, Study
 _DEVICES = [row_name(name) for name in DEVICES]
 _BY_RATE = ["pc", "tablet", "game-console", "smartphone", "tv"]
 _POPULAR = ("smartphone", "pc", "tablet")
-_LINKS = (
-    "Section 6.4.4; likely or hardly ever as diptych.commerce.purchase_intent.statistics.links has it: 1 %"
-)
+_LINKS = "Section 6.4.4; likely or hardly ever as diptych.commerce.purchase_intent.statistics.intervals has it: 1 %"
 
 
 def _to(device: str) -> Place:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.core.files import one_at_a_time
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import taking_turns
 from diptych.studies.log_source import LogSource
 from diptych.studies.log_workshop import KEY
-from diptych.studies.results import file_name
 
 if TYPE_CHECKING:
     from diptych.data.logs.log import Log
@@ -38,12 +38,12 @@ def open_log(
         return folder, _generated(folder, options, tell)
     if source.is_imported:
         log = Log.open(source.path)
-        return beside / f"{file_name(log.name)}-{fingerprint(log.fingerprint)[:KEY]}", log
+        return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:KEY]}", log
     if not source.path.exists():
         raise DataError(
             f"{source.path} is not there", "give a folder that diptych intent ingest wrote, or raw events"
         )
-    folder = beside / f"{file_name(source.path.name.partition('.')[0])}-{_key(source)}"
+    folder = beside / f"{safe_name(source.path.name.partition('.')[0])}-{_key(source)}"
     return folder, _imported(folder, source, tell)
 
 
@@ -74,7 +74,7 @@ def _imported(folder: Path, source: LogSource, tell: Callable[[str], None]) -> L
         if key not in _OPTIONS:
             raise UnknownNameError("option of an import", key, _OPTIONS)
     target = folder / _LOG
-    with one_at_a_time(target):
+    with taking_turns(target):
         if not (target / MARKER).is_file():
             tell(f"{source.options.get('name', source.path.name)}: importing events")
             ingest(source.path, target, format=source.importer, **source.options)

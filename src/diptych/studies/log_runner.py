@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, Interrupted, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import track
 from diptych.studies.collect import claim_folder, entries_of
 from diptych.studies.log_opening import open_log
 from diptych.studies.log_options import LogOptions

@@ -25,8 +25,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from diptych.core.files import one_at_a_time
 from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import taking_turns
 from diptych.studies.log_options import LogOptions
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Workshop:
         """All statistics."""
         from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description, describe
 
-        with one_at_a_time(self.described_in):
+        with taking_turns(self.described_in):
             if not self.described_in.is_dir():
                 self.tell(f"{self.log.name}: statistics")
                 options = DescribeOptions(ddof=self.options.ddof, journey=self.options.journey)
@@ -92,7 +92,7 @@ class Workshop:
         from diptych.commerce.purchase_intent.features import FeatureOptions, make_features, open_features
 
         folder = self._place("features", self.tables.fingerprint, "compat")
-        with one_at_a_time(folder):
+        with taking_turns(folder):
             if not folder.is_dir():
                 self.tell(f"{self.log.name}: features")
                 make_features(self.tables, folder=folder, options=FeatureOptions(compat=self.options.compat))
@@ -120,7 +120,7 @@ class Workshop:
         folder = self._place(model, features.fingerprint, "split", "folds", "steps", "seed")
         if not (folder / "results.json").is_file():
             self.tell(f"{features.describe()}: {model}")
-        with one_at_a_time(folder):
+        with taking_turns(folder):
             return evaluate(
                 features,
                 folder,

@@ -189,12 +189,12 @@ def _by_recipe(wanted: Wanted, collections: Collections, machine: Machine) -> Ma
         refuse_given(wanted)
     collection = collections.of(recipe.data)
     run = trained(wanted.target, recipe, collection, wanted.what, machine, wanted.elsewhere)
-    header = run.header
+    numbers = run.numbers
     begun_with = recipe.fine_tune or recipe.warm_start
     return Made(
         Subject(run, collection, machine.features_root, choices.positives, begun_with),
-        (header["step"], header["best"]),
-        (int(header["epoch"]), int(header["best_epoch"])),
+        (numbers["step"], numbers["best"]),
+        (int(numbers["epoch"]), int(numbers["best_epoch"])),
         tuple(key for key in changed_keys(choices, recipe) if not not_of_recipes(wanted.study, key)),
         _given_start(run, recipe) if base is None else "",
     )

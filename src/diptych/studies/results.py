@@ -5,14 +5,13 @@ A study of several collections has one per row, seed and collection.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import read_json, safe_name, write_json
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.measurement import Measurement
 from diptych.studies.study import SettingName
@@ -221,9 +220,4 @@ class Results:
 
 def entry_file(run: Path, study: str, dataset: str | None = None) -> Path:
     """Where a run keeps what it gave to a study; of several collections, what it gave on ``dataset``."""
-    return run / "studies" / f"{study}{'' if dataset is None else f'@{file_name(dataset)}'}.json"
-
-
-def file_name(dataset: str) -> str:
-    """A collection's name as part of a file's: what is no letter, digit, dot or dash becomes a dash."""
-    return re.sub(r"[^\w.-]+", "-", dataset)
+    return run / "studies" / f"{study}{'' if dataset is None else f'@{safe_name(dataset)}'}.json"

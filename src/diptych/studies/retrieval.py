@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.files import safe_name
 from diptych.studies.encoding import encoded_split
 from diptych.studies.measurement import PUBLISHED, Measurement, Subject
 from diptych.studies.trajectories import trajectory_of
@@ -64,7 +65,7 @@ class Retrieval:
         protocol = self.protocols.get(dataset.lower(), "full") if source is None else "full"
         judged_by = "own" if source is None else source.partition(":")[0]
         measures = (*RECALLS, *self.measures, *self.published.values(), "rsum")
-        name = f"{dataset}-{split}-{protocol}".removesuffix("-full")
+        name = safe_name(f"{dataset}-{split}-{protocol}".removesuffix("-full"))
         if source is not None:
             name += f"-{judged_by}"
         result = evaluate_encoded(

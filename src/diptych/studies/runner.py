@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from diptych.core.context import task
 from diptych.core.errors import Interrupted, UsageError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
 from diptych.studies.chosen import chosen_for
 from diptych.studies.collect import claim_folder, entries_of
 from diptych.studies.kept import is_kept

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.core.context import track
 from diptych.core.files import read_json, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import track
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.studies.dense import DenseRows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.files import safe_name
 from diptych.studies.encoding import encoded_split
 from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.retrieval import RECALLS, columns_of
@@ -100,5 +101,5 @@ def _zero_shot(subject: Subject, start: Start) -> Result:
     # Rows that begin with the same encoder share its rows, wherever their runs are.
     name = fingerprint(encoder.fingerprint, part.text_fingerprint)
     encoded = encode_collection(encoder, part, Path(subject.features) / "zero-shot" / name, split)
-    folder = subject.run.folder / "evaluation" / f"{part.name}-{split}-zero-shot"
+    folder = subject.run.folder / "evaluation" / safe_name(f"{part.name}-{split}-zero-shot")
     return evaluate_encoded(encoded, folder, _MEASURES, samples=0, trec=False)

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diptych.core.context import stop_when
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import safe_name
 from diptych.studies.dense import DenseRows, dense_rows
 from diptych.studies.making import Made, Wanted
 from diptych.studies.measurement import Subject
@@ -52,7 +54,7 @@ class Head:
         from diptych.sparse.sparsified import sparsify_collection
 
         part = self.dense.collection.split(split)
-        folder = self.folder / "sparse" / f"{part.name}-{split}"
+        folder = self.folder / "sparse" / safe_name(f"{part.name}-{split}")
         return sparsify_collection(self.sparsifier, self.dense.encoded(split), part.captions, folder)
 
 
@@ -87,7 +89,7 @@ def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Mad
     _train(wanted, dense, options, machine, nullcontext() if folder.finished else cost_of(wanted.target))
     head = head_of(wanted, collections, machine)
     epochs = options.training.epochs
-    best = int(folder.header.get("best_epoch", epochs)) if options.training.select == "best" else epochs
+    best = int(folder.numbers.get("best_epoch", epochs)) if options.training.select == "best" else epochs
     return Made(
         Subject(
             head,
@@ -130,7 +132,7 @@ def _train(
     train, validation = (dense.encoded(split) for split in splits)
     captions, others = (dense.collection.split(split).captions for split in splits)
     try:
-        with cost:
+        with cost, stop_when(machine.should_stop):
             train_sparsifier(
                 train.images,
                 train.texts,
@@ -140,7 +142,6 @@ def _train(
                 wanted.target / "training",
                 validation=ValidationRows.of(validation, others),
                 accelerator=machine.accelerator,
-                should_stop=machine.should_stop,
             )
     except MismatchError as error:
         raise UsageError(error.message, wanted.elsewhere) from None

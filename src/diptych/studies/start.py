@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.core.errors import MismatchError
-from diptych.core.files import read_json
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
@@ -57,5 +56,5 @@ def start_of(run: Run, now: str | None = None) -> Start | None:
     """What ``run`` began with; None for fresh weights. ``now``: where that is today, if not where it was."""
     for key, source in (("fine_tune", run.recipe.fine_tune), ("warm_start", run.recipe.warm_start)):
         if source is not None:
-            return Start(key, now or source, str(read_json(run.folder / f"{key}.json")["fingerprint"]))
+            return Start(key, now or source, str(run.begun_with[key]))
     return None

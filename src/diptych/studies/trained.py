@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.context import stop_when
 from diptych.core.errors import UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.results import file_name
 from diptych.studies.rows import Choices
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Collections:
             collection = self._of(section)
             _is_not_another(collection, name)
             name = name or collection.name
-            same = next((one for one in found if file_name(one).lower() == file_name(name).lower()), None)
+            same = next((one for one in found if safe_name(one).lower() == safe_name(name).lower()), None)
             if same is not None:
                 both = repr(name) if same == name else f"{same!r} and {name!r}, which are one"
                 raise UsageError(
@@ -144,14 +144,8 @@ def trained(
     else:
         run = Run.prepare(folder, recipe)
         machine.tell(f"{what}: training")
-    with cost_of(folder):
-        fit(
-            run,
-            collection,
-            accelerator=machine.accelerator,
-            features_root=machine.features_root,
-            should_stop=machine.should_stop,
-        )
+    with cost_of(folder), stop_when(machine.should_stop):
+        fit(run, collection, accelerator=machine.accelerator, features_root=machine.features_root)
     return run
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.given import encoder_of
 from diptych.studies.measurement import Measurement, Subject
-from diptych.studies.results import file_name
 from diptych.studies.retrieval import RECALLS, columns_of
 from diptych.studies.verdict import Measured
 
@@ -112,7 +112,7 @@ class ZeroShot:
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
             return ()
         part, folder = subject.collection.split(chosen.split), subject.run.folder
-        name = f"{file_name(part.name)}-{chosen.split}"
+        name = safe_name(f"{part.name}-{chosen.split}")
         if isinstance(subject.run, Adapted):
             encoder = None
             encoded = subject.run.encoded(subject.collection, chosen.split, name)

@@ -7,15 +7,16 @@ is state, for every random choice is a function of (seed, epoch, step).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import recover_folder
 from diptych.encoders.tensors import load_tensors, save_tensors
 
 _FIX = "the checkpoint is corrupt or of another version: train again in a new folder"
@@ -57,6 +58,19 @@ class Place:
         return False
 
 
+@dataclass(eq=False)
+class Checkpoint(Artifact, kind="checkpoint", version=2, recreate="train again in a new folder"):
+    """A folder with the place, and tensors by file and name."""
+
+    place: Place
+    tensors: dict[str, Mapping[str, Tensor]] = field(init=False, default_factory=dict)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the tensors."""
+        for name, tensors in self.tensors.items():
+            save_tensors(tensors, folder / f"{name}.safetensors")
+
+
 def save_checkpoint(
     folder: Path,
     place: Place,
@@ -72,29 +86,27 @@ def save_checkpoint(
         saved: whether a weight of that name is part of the checkpoint.
     """
     names = {id(parameter): name for name, parameter in module.named_parameters()}
-    moments = {
-        f"{names[id(parameter)]}|{key}": torch.as_tensor(value)
-        for parameter, values in optimizer.state.items()
-        for key, value in values.items()
+    checkpoint = Checkpoint(place)
+    checkpoint.tensors = {
+        "weights": {name: value for name, value in module.state_dict().items() if saved(name)},
+        "optimizer": {
+            f"{names[id(parameter)]}|{key}": torch.as_tensor(value)
+            for parameter, values in optimizer.state.items()
+            for key, value in values.items()
+        },
+        "state": state,
     }
-    weights = {name: value for name, value in module.state_dict().items() if saved(name)}
-    with atomic_folder(folder, "place.json") as temporary:
-        save_tensors(weights, temporary / "weights.safetensors")
-        save_tensors(moments, temporary / "optimizer.safetensors")
-        save_tensors(state, temporary / "state.safetensors")
-        write_json(temporary / "place.json", asdict(place))
+    checkpoint.save(folder)
 
 
-def read_place(folder: Path) -> Place:
-    """Read where the training stood when the checkpoint was written."""
-    try:
-        return Place(**read_json(folder / "place.json"))
-    except TypeError as error:
-        raise StorageError(f"{folder} is of another version: {error}", _FIX) from None
+def read_place(folder: Path) -> Place | None:
+    """Read where the training stood when the checkpoint was written; None where there is none."""
+    recover_folder(folder)
+    return Checkpoint.open(folder).place if folder.is_dir() else None
 
 
 def load_weights(folder: Path, module: nn.Module, saved: Callable[[str], bool]) -> dict[str, Tensor]:
-    """Put the checkpoint's weights into ``module``; return what the task kept besides."""
+    """Put a checkpoint's weights into ``module``; return what the task kept besides."""
     weights = load_tensors(folder / "weights.safetensors", _FIX)
     expected = {name for name in module.state_dict() if saved(name)}
     if set(weights) != expected:
@@ -108,7 +120,7 @@ def load_weights(folder: Path, module: nn.Module, saved: Callable[[str], bool]) 
 
 
 def load_moments(folder: Path, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put the checkpoint's optimizer state into ``optimizer``."""
+    """Put a checkpoint's optimizer state into ``optimizer``."""
     parameters = dict(module.named_parameters())
     fused = any(group.get("fused") for group in optimizer.param_groups)
     for name, value in load_tensors(folder / "optimizer.safetensors", _FIX).items():

@@ -156,7 +156,6 @@ def fit(
     devices: int = 1,
     accelerator: str = "auto",
     features_root: Path | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Place:
     """Train a run from where it stands to its end.
 
@@ -171,13 +170,12 @@ def fit(
         devices: processes that share each batch; the loss is that of the whole batch.
         accelerator: ``cpu``, ``cuda``, ``mps`` or ``auto``.
         features_root: where cached features live; ``features`` in the cache folder when not given.
-        should_stop: asked after every step; when true, the state is saved and Interrupted raised.
 
     Returns:
         Where the training ended.
 
     Raises:
-        Interrupted: ``should_stop`` said so; nothing is lost.
+        Interrupted: a stop was asked for (:func:`diptych.core.context.stop_when`); nothing is lost.
         NumericalError: the loss is NaN or infinite.
         MismatchError: the run was begun on other data, from another encoder or with another objective.
         UsageError: another process trains the run, or its backbone cannot be loaded.
@@ -194,11 +192,11 @@ def fit(
     )
     fabric.launch()
     with run.held() if fabric.is_global_zero else nullcontext():
-        task = _prepared(fabric, run, collection, objective, features_root or cache_root() / "features")
+        task = prepared_task(fabric, run, collection, objective, features_root or cache_root() / "features")
         saving = Saving(steps=run.recipe.checkpoints.every_steps)
         resume = f"resume with: diptych train --resume {run.folder}"
         recover_folder(run.best)
-        place = Trainer(task, run, fabric, saving, resume, should_stop).train()
+        place = Trainer(task, run, fabric, saving, resume).train()
         if fabric.is_global_zero:
             numbers = {"step": place.step, "epoch": place.epoch, "best": place.best}
             run.finish(keep_checkpoint=True, **numbers, best_epoch=place.best_epoch)
@@ -206,9 +204,10 @@ def fit(
     return place
 
 
-def _prepared(
+def prepared_task(
     fabric: Any, run: Run, collection: Collection, objective: Callable[..., Tensor] | None, root: Path
 ) -> TowerTask:
+    """Put a run's task together and begin the run; arguments as of :func:`fit`, ``root`` of features."""
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     train = collection.split(recipe.data.train)

@@ -14,15 +14,32 @@ import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import read_json, write_json, write_text
-from diptych.core.lock import LOCK, training_lock
+from diptych.core.files import write_text
+from diptych.core.locking import exclusive_folder
 from diptych.core.version import __version__
 
-FORMAT = 2
+
+@dataclass(frozen=True)
+class TrainingState(Artifact, kind="training", version=2, recreate="train again in a new folder"):
+    """What a training was begun with and what came of it.
+
+    Attributes:
+        state: ``running`` or ``finished``.
+        begun_with: JSON-able values, in sections.
+        numbers: of its end.
+        diptych: the version that wrote it.
+    """
+
+    state: str
+    begun_with: dict[str, Any]
+    numbers: dict[str, Any] = field(default_factory=dict)
+    diptych: str = __version__
 
 
 class TrainingFolder:
@@ -41,28 +58,21 @@ class TrainingFolder:
     @property
     def finished(self) -> bool:
         """Whether the training came to its end."""
-        return self.begun and self.header["state"] == "finished"
+        return self.begun and self._state.state == "finished"
 
     @property
-    def header(self) -> dict[str, Any]:
-        """The content of its JSON file.
-
-        Raises:
-            StorageError: it is corrupt or of another version.
-        """
-        header = read_json(self.folder / self.MARKER)
-        found = header.get("format") if isinstance(header, dict) else None
-        if found != FORMAT or not {"state", "begun_with"} <= header.keys():
-            raise StorageError(
-                f"{self.folder / self.MARKER} is corrupt or of format {found}, this version reads {FORMAT}",
-                "train again in a new folder",
-            )
-        return dict(header)
+    def _state(self) -> TrainingState:
+        return TrainingState.open(self.folder / self.MARKER)
 
     @property
     def begun_with(self) -> dict[str, Any]:
         """What the training was begun with."""
-        return dict(self.header["begun_with"])
+        return self._state.begun_with
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What the training ended with; empty before."""
+        return self._state.numbers
 
     @property
     def checkpoint(self) -> Path:
@@ -83,7 +93,7 @@ class TrainingFolder:
             self._compare(before if whole else {name: before.get(name) for name in request}, request)
         elif beside is not None and self.folder.is_dir():
             there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")}
-            if not there <= {LOCK, *beside}:
+            if not there <= set(beside):
                 raise UsageError(
                     f"{self.folder} holds other things (no {self.MARKER})", "give a new or empty folder"
                 )
@@ -102,7 +112,7 @@ class TrainingFolder:
         """Keep other processes out of the folder; leave no new folder where nothing was begun."""
         new = not self.folder.exists()
         try:
-            with training_lock(self.folder):
+            with exclusive_folder(self.folder):
                 yield
         finally:
             if new and not self.begun:
@@ -113,17 +123,13 @@ class TrainingFolder:
         """Record what a new training is made of; see that an old one was made of the same."""
         self.check(request)
         if not self.begun:
-            self._write("running", _as_json(request), {})
+            TrainingState("running", _as_json(request)).save(self.folder / self.MARKER)
 
     def finish(self, *, keep_checkpoint: bool = False, **numbers: Any) -> None:
         """Record that the training came to its end; what it produced is written already."""
-        self._write("finished", self.begun_with, numbers)
+        TrainingState("finished", self.begun_with, numbers).save(self.folder / self.MARKER)
         if not keep_checkpoint:
             shutil.rmtree(self.checkpoint, ignore_errors=True)
-
-    def _write(self, state: str, begun_with: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
-        header = {"format": FORMAT, "diptych": __version__, "state": state, "begun_with": begun_with}
-        write_json(self.folder / self.MARKER, {**header, **numbers})
 
     def log(self, **values: Any) -> None:
         """Append one line to metrics.jsonl; ``step`` says what it belongs to."""

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, write_json, write_text
+from diptych.core.files import write_json, write_text
+from diptych.core.reading import read_text
 from diptych.core.version import __version__
-from diptych.training.folder import FORMAT, TrainingFolder
+from diptych.training.folder import TrainingFolder, TrainingState
 from diptych.training.recipe import Recipe, parse_recipe
 
 
@@ -69,15 +70,13 @@ class Run(TrainingFolder):
         folder = Path(folder)
         if not (folder / cls.MARKER).is_file():
             raise UsageError(f"{folder} holds no run (no run.json)", "give a folder that diptych train wrote")
-        header = read_json(folder / cls.MARKER)
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            version = header.get("format") if isinstance(header, dict) else header
-            raise StorageError(
-                f"{folder} is a run of format {version}, this version reads format {FORMAT}",
-                f"repeat it with: diptych train {folder / 'recipe.toml'} --out NEW",
-            )
-        text = (folder / "recipe.toml").read_text(encoding="utf-8")
-        return cls(folder, parse_recipe(text, str(folder / "recipe.toml")))
+        try:
+            TrainingState.open(folder / cls.MARKER)
+        except StorageError as error:
+            repeat = f"repeat it with: diptych train {folder / 'recipe.toml'} --out NEW"
+            raise StorageError(error.message, repeat) from None
+        recipe = folder / "recipe.toml"
+        return cls(folder, parse_recipe(read_text(recipe), str(recipe)))
 
     def keep(self, write: Callable[[], object]) -> None:
         """Call ``write``, which writes into the folder, as soon as the run holds it."""
@@ -97,6 +96,10 @@ class Run(TrainingFolder):
             write_text(self.folder / "recipe.toml", self.recipe.to_toml())
             write_json(self.folder / "environment.json", environment())
         super().begin(request)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, state and the numbers of its end."""
+        return {"name": self.recipe.name, "state": "finished" if self.finished else "running", **self.numbers}
 
     @property
     def best(self) -> Path:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import safe_name
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
@@ -127,7 +128,7 @@ def evaluate_both(
                 f"{name} are of what was embedded without shortcuts",
                 "evaluate each condition alone with evaluate_encoded",
             )
-    part, name = collection.split(split), f"{collection.name}-{split}"
+    part, name = collection.split(split), safe_name(f"{collection.name}-{split}")
     if without is None:
         if encoded is None:
             encoded = encode_collection(encoder, part, embeddings / name, split)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from diptych.core import progress
+from diptych.core.context import RESUME, Task, stopping
+from diptych.core.context import task as progress_task
 from diptych.core.errors import Interrupted, NumericalError
-from diptych.core.files import recover_folder
 from diptych.data.loading import read_ahead
 from diptych.training.checkpoint import Place, load_moments, load_weights, read_place, save_checkpoint
 from diptych.training.folder import TrainingFolder
@@ -187,11 +187,10 @@ class Trainer:
         folder: TrainingFolder,
         fabric: Any,
         saving: Saving,
-        resume: str | None = "the same command resumes",
-        should_stop: Callable[[], bool] = lambda: False,
+        resume: str | None = RESUME,
     ) -> None:
         self.task, self.folder, self.fabric = task, folder, fabric
-        self._saving, self._resume, self._should_stop = saving, resume, should_stop
+        self._saving, self._resume = saving, resume
         self._stage: int | None = None
         self._shown: list[float] = []
         self._saved_step = -1
@@ -202,15 +201,12 @@ class Trainer:
 
     def _start(self) -> Place:
         """Load the checkpoint where there is one; forget what was logged after it."""
-        recover_folder(self.folder.checkpoint)
-        resumed = self.folder.checkpoint.is_dir()
-        place = read_place(self.folder.checkpoint) if resumed else Place()
-        if resumed:
-            state = load_weights(self.folder.checkpoint, self.task.module, self.task.saved)
-            self.task.load_state(state)
+        place = read_place(self.folder.checkpoint)
+        if place is not None:
+            self.task.load_state(load_weights(self.folder.checkpoint, self.task.module, self.task.saved))
         if self.fabric.is_global_zero:
-            self.folder.rewind_metrics(place.step if resumed else -1)
-        return place
+            self.folder.rewind_metrics(-1 if place is None else place.step)
+        return place or Place()
 
     def train(self) -> Place:
         """Train to the end.
@@ -222,7 +218,7 @@ class Trainer:
         place, task = self.place, self.task
         if place.step == 0:
             task.before_first_step(place)
-        with progress.task(task.title, self.total, "steps", place.step) as bar:
+        with progress_task(task.title, self.total, "steps", place.step) as bar:
             while not self._finished():
                 self._enter_stage()
                 self._epoch(bar)
@@ -253,7 +249,7 @@ class Trainer:
     def _scaler(self) -> Any:
         return getattr(self.fabric._precision, "scaler", None)
 
-    def _epoch(self, bar: progress.Task) -> None:
+    def _epoch(self, bar: Task) -> None:
         place, task = self.place, self.task
         task.module.train()
         self._shown.clear()
@@ -348,7 +344,7 @@ class Trainer:
         self._saved_at, self._saved_step = time.monotonic(), place.step
 
     def _stop_if_asked(self) -> None:
-        if not self.fabric.broadcast(self._should_stop()) or self._finished():
+        if not self.fabric.broadcast(stopping()) or self._finished():
             return
         done = f"stopped after step {self.place.step:,} of {self.total:,}"
         if self._resume is None:

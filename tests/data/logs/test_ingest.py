@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from imported import dropped_of, events_of, import_text
 
+from diptych.core.context import Task, report_to
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.core.files import read_json
-from diptych.core.progress import Task, report_to
 from diptych.data.logs import Cleaning, Log, ingest
 from diptych.data.logs.bucket import arrow_schema
 from diptych.data.logs.database import open_database

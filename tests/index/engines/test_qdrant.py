@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from diptych.core.context import report_to
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.files import read_json, write_json
-from diptych.core.progress import report_to
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.qdrant_points import point_id

@@ -15,10 +15,10 @@ from diptych.analysis.granularity.lexicon import Lexicon
 from diptych.analysis.granularity.per_image import divided, gathered, intervals, resampled_sums
 from diptych.analysis.granularity.result import MARKER, Example, FeatureSummary, Granularity
 from diptych.analysis.perturbations.caption import Caption
+from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.files import atomic_folder, create_array
 from diptych.core.fingerprint import fingerprint_lists
-from diptych.core.progress import task
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.metrics.bootstrap import Bootstrap

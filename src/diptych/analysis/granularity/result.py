@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,11 +25,6 @@ from diptych.core.files import read_json, write_json
 MARKER = "granularity.json"
 _FORMAT = 1
 _ARRAYS = ("values", "nouns", "caption_image")
-
-
-def folder_name(name: str) -> str:
-    """A collection's name as that of a folder: what is no letter, digit, dot or dash becomes a dash."""
-    return re.sub(r"[^\w.-]+", "-", name).strip(".") or "collection"
 
 
 @dataclass(frozen=True)

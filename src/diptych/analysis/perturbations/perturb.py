@@ -13,9 +13,9 @@ import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPerturbation, options_of
+from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
 from diptych.data.language import Language
 
 SAME = "the result is the caption itself"

@@ -95,7 +95,7 @@ def fill(
     """
     import numpy as np
 
-    from diptych.commerce.category_to_image.filling.writing import check_ending, write_filled
+    from diptych.commerce.category_to_image.filling.fill import check_ending, write_filled
     from diptych.commerce.category_to_image.runs import CategoryRun
 
     opened = CategoryRun.open(run)
@@ -173,7 +173,7 @@ def _filler(
     run: CategoryRun, catalogue: Catalogue, kind: str, temperature: float, threshold: float, alternatives: int
 ) -> Filler:
     """What suggests categories of the catalogue's tree."""
-    from diptych.commerce.catalogue.texts import category_texts
+    from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.filling import Filler, candidate_nodes
 
     nodes = candidate_nodes(catalogue, kind)  # type: ignore[arg-type]

@@ -70,9 +70,8 @@ def pick(
 
       [bold]diptych categories pick runs/shop --among members --distinct content --distinct title[/bold]
     """
-    from diptych.commerce.catalogue.texts import category_texts
-    from diptych.commerce.category_to_image.picking import pick_rows
-    from diptych.commerce.category_to_image.picking.picks import PICKS
+    from diptych.commerce.catalogue.catalogue import category_texts
+    from diptych.commerce.category_to_image.picking import PICKS, pick_rows
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.core.files import check_replaceable
     from diptych.report.categories_tree import remove_tree_sheet, write_tree_sheet

@@ -37,7 +37,7 @@ def search_products(
 
     Where the query is a category of the products' tree, by name or path, what is found is right or wrong.
     """
-    from diptych.commerce.catalogue.texts import category_texts
+    from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.report import write_contact_sheet
 

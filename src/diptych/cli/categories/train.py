@@ -86,7 +86,7 @@ def say_training(run: CategoryRun) -> None:
 
 def say_tested(result: Result, options: TrainOptions) -> None:
     """A table of the measures of test products."""
-    from diptych.commerce.category_to_image.evaluation.names import CATEGORY_MEASURES
+    from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES
 
     names = tuple(name for name in CATEGORY_MEASURES if "hits" not in name)
     rows = [(options.model, *(f"{100 * result.value(name, 't2i'):.2f}" for name in names))]
@@ -163,7 +163,7 @@ def train(
 
       [bold]diptych categories train shop --out runs/near --set tree_distance=0.1 --set attributes=attention[/bold]
     """
-    from diptych.commerce.catalogue.texts import category_texts
+    from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.commerce.category_to_image.training import train as fit
@@ -171,7 +171,7 @@ def train(
 
     chosen = _options(model, setting, query, published, seed, options)
     TrainingFolder(out).check({}, beside=(), whole=False)
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         catalogue, source = catalogue_from(
             data,
             images=images,
@@ -195,9 +195,7 @@ def train(
         nodes = range(len(catalogue.tree))
         categories = maker.categories(category_texts(catalogue.tree, nodes, chosen.query))
         validation = None if validated is None else (validated, maker.products(validated, missing="none"))
-        trained = fit(
-            learned, features, categories, chosen, out, validation=validation, should_stop=should_stop
-        )
+        trained = fit(learned, features, categories, chosen, out, validation=validation)
         run = CategoryRun.finish(out, trained, maker, catalogue, source.to_dict())
         tested = _tested(run, catalogue)
     say_data(catalogue, source, features, maker)
@@ -214,7 +212,7 @@ def _options(
     model: str, setting: str, query: str, published: bool, seed: int, given: list[str] | None
 ) -> TrainOptions:
     from diptych.commerce.catalogue.settings import SETTINGS
-    from diptych.commerce.category_to_image.evaluation.models import TRAINED, modalities_of
+    from diptych.commerce.category_to_image.evaluation.work import TRAINED, modalities_of
     from diptych.commerce.category_to_image.options import TrainOptions
 
     modalities = modalities_of(model)

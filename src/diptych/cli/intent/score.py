@@ -121,7 +121,7 @@ def _show(found: Score) -> None:
 
 
 def _score_lines(scorer: Scorer, source: str, out: Path | None, reasons: int, stream: bool) -> None:
-    from diptych.commerce.purchase_intent.scoring.lines import score_events, score_sessions
+    from diptych.commerce.purchase_intent.scoring.table_scores import score_events, score_sessions
     from diptych.core.files import atomic_path
 
     with _lines(source) as lines:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.texts import category_texts
+from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import atomic_path, read_json, write_json

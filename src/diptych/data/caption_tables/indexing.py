@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from diptych.core.context import track
 from diptych.core.errors import CaptionError, DataError
-from diptych.core.progress import track
 from diptych.data.assigned import assigned_split
 from diptych.data.caption_tables.numbered import NumberedPictures
 from diptych.data.caption_tables.table import CaptionTable, Row

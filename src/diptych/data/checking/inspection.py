@@ -10,8 +10,8 @@ from unicodedata import is_normalized, normalize
 
 import numpy as np
 
+from diptych.core.context import task, track
 from diptych.core.errors import ImageError
-from diptych.core.progress import task, track
 from diptych.data.checking.findings import Pictures, Problem, Some, printable
 from diptych.data.collection import Collection
 from diptych.data.images import PICTURE_ENDINGS, FolderSource

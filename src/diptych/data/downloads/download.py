@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from diptych.core.alone import alone_in
+from diptych.core.context import task
 from diptych.core.errors import ImageError, Interrupted
 from diptych.core.files import check_replaceable, write_bytes
-from diptych.core.progress import task
+from diptych.core.locking import exclusive_folder
 from diptych.data.downloads.addresses import host_of, proper_address
 from diptych.data.downloads.fetching import Fetched, Fetcher
 from diptych.data.downloads.journal import JOURNAL, Journal
@@ -221,7 +221,7 @@ def download_pictures(
         fetcher = Fetcher(options, turns)
         stack.callback(fetcher.close)
         check_replaceable(folder, JOURNAL)  # before anything in it is touched
-        stack.enter_context(alone_in(folder))
+        stack.enter_context(exclusive_folder(folder))
         journal = stack.enter_context(Journal(folder))
         open_ = [one for one in asked if not _settled(journal.get(one.id), one, folder, retry_failed)]
         jobs = _jobs(open_)[:limit]

@@ -6,8 +6,9 @@ import logging
 from pathlib import Path
 
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_folder, cache_root, one_at_a_time
+from diptych.core.files import atomic_folder, cache_root
 from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import taking_turns
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import WordNetFiles, wordnet_files
 from diptych.data.language.wordnet_tables import WordNetTables
@@ -33,7 +34,7 @@ def _tables(files: WordNetFiles, key: str) -> WordNetTables:
     found = _opened(folder)
     if found is not None:  # also from a cache that this process may not write to
         return found
-    with one_at_a_time(folder):
+    with taking_turns(folder):
         found = _opened(folder)  # another process may have been quicker
         if found is None:
             found = WordNetTables.of(files.read())

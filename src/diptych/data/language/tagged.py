@@ -11,9 +11,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.files import atomic_path, cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
 from diptych.data.language.contract import Tagger
 from diptych.data.language.words import is_word, words_of
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 from xml.etree.ElementTree import Element, ParseError, iterparse
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_file
-from diptych.core.progress import track
 from diptych.data.language.nltk_folder import find_resource, read_member
 from diptych.data.language.wordnet_records import ABOVE, PARTS, Entry, Records, Synset, in_blocks
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from diptych.core.progress import task
+from diptych.core.context import task
 from diptych.data.language.contract import PartOfSpeech
 
 T = TypeVar("T")

@@ -44,7 +44,6 @@ LOG_FORMATS.add(
 # and are left out.
 #
 # Source: CIKM Cup 2016 Track 2, Personalized E-Commerce Search Challenge.
-_diginetica__all__: list[str] = []
 
 _TIME = {"sessionid", "userid", "eventdate"}
 
@@ -113,7 +112,6 @@ LOG_FORMATS.add(
 # permanent identifier in every event, so no session is anonymous; there are no devices, channels or queries.
 #
 # Source: M. Kechinov, eCommerce behavior data from multi category store, REES46 Marketing Platform, 2019.
-_rees46__all__: list[str] = []
 
 _ACTIONS = {"page": ["view"], "add": ["cart"], "remove": ["remove_from_cart"], "purchase": ["purchase"]}
 
@@ -144,9 +142,6 @@ LOG_FORMATS.add(
         notes=("every event has a user, so every session is identified; only product pages are logged",),
     )
 )
-
-
-_shop_log__all__: list[str] = []
 
 
 def _marked(folder: Path) -> bool:
@@ -204,7 +199,6 @@ LOG_FORMATS.add(
 # vectors: the first digits of their MD5 stand for what was typed, so that equal queries are equal.
 #
 # Source: Tagliabue et al., SIGIR 2021 E-Commerce Workshop Data Challenge, 2021 (its dataset's README).
-_sigir__all__: list[str] = []
 
 _BROWSING = ("session_id_hash", "event_type", "product_action", "server_timestamp_epoch_ms")
 _SEARCH = ("session_id_hash", "query_vector", "server_timestamp_epoch_ms")
@@ -273,7 +267,6 @@ LOG_FORMATS.add(
 # devices and channels are unknown; a client is a session.
 #
 # Source: Ben-Shimon et al., RecSys Challenge 2015 and the YOOCHOOSE Dataset, RecSys 2015.
-_yoochoose__all__: list[str] = []
 
 _NAMES = {
     "session": ("sessionid", "session"),

@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_file
-from diptych.core.progress import track
 from diptych.data.logs.bucket import BucketCounts, write_bucket
 from diptych.data.logs.canonical import MARKS
 from diptych.data.logs.cleaning import Cleaning, Period

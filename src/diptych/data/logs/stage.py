@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from diptych.core.progress import task
+from diptych.core.context import task
 from diptych.data.logs.canonical import MARKS, STAGED, canonical_query
 from diptych.data.logs.cleaning import Cleaning, Period
 from diptych.data.logs.database import Database

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.data.images import check_inside
 from diptych.data.loading import read_ahead

@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
 from diptych.data.assigned import check_shares
 from diptych.data.collection import Collection
 from diptych.data.delimited import plain_column

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import CaptionError, DataError
-from diptych.core.progress import task
 from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of

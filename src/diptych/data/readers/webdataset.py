@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
+from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
 from diptych.data.assigned import split_named
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of

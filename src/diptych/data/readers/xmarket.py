@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
 from diptych.data.assigned import check_shares
 from diptych.data.collection import Collection
 from diptych.data.lines import numbered_lines

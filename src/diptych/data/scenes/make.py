@@ -12,18 +12,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import task
 from diptych.core.errors import UsageError
 from diptych.core.files import atomic_folder, cache_root, write_text
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.processes import available_cores, in_processes
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.made_once import HEADER, Wanted, found, refuse_strange
-from diptych.data.scenes.processes import answer_lines, available_cores, in_order
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
-
-_PROGRAM = "from diptych.data.scenes.make import serve; serve()"
 
 
 @dataclass(frozen=True)
@@ -81,12 +79,7 @@ def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
 
 def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
     """Make chunks, in this process (``workers`` = 1) or in others, and yield their entries in order."""
-    return in_order(make_chunk, chunks, workers, _PROGRAM)
-
-
-def serve() -> None:
-    """What another process runs: a chunk per line of standard input, a line of entries for each."""
-    answer_lines(lambda given: make_chunk(Chunk(**given)))
+    return in_processes(chunks, make_chunk, workers, ordered=True)
 
 
 VERSION = 1

@@ -69,7 +69,6 @@ TAXONOMIES.add(
 # A table of id, parent's id and name: what most databases of shops give.
 #
 # A root has no parent: an empty field, ``null``, ``none``, ``0`` or ``-1`` where no category has that id.
-_parents__all__: list[str] = []
 
 _IDS = ("id", "category_id", "node_id", "code")
 _PARENTS = ("parent_id", "parent", "parentid", "parent_category_id", "parent_node_id", "parent_code")
@@ -231,8 +230,6 @@ TAXONOMIES.add(
 )
 
 
-_paths__all__: list[str] = []
-
 _TABLES = (".csv", ".tsv")
 _NO_LISTS = (".json", ".jsonl", ".xml")
 _PATHS = ("path", "category_path", "full_path", "fullpath", "category", "categories", "product_type")
@@ -300,7 +297,6 @@ TAXONOMIES.add(
 #
 # A category's id is its parent's with a number more, so every line says its place twice; both are held against each
 # other.
-_shopify__all__: list[str] = []
 
 _SHOPIFY_VERSION = re.compile(r"#\s*(?:Shopify|Taxonomy).*?:\s*(\d\S*)\s*$")
 _CATEGORY = re.compile(r"(gid://shopify/TaxonomyCategory/([a-z]+(?:-\d+)*))\s+:\s+(.*)")
@@ -360,9 +356,6 @@ TAXONOMIES.add(
         {"encoding": "of the file (default: utf-8)"},
     )
 )
-
-
-_written__all__: list[str] = []
 
 
 def _written_recognises(beginning: Beginning) -> bool:

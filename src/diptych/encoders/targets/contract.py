@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
-from diptych.core.progress import task
 from diptych.core.registry import Registry
 from diptych.encoders.rows import unit_rows
 from diptych.encoders.targets.options import TargetOptions

@@ -21,7 +21,7 @@ from diptych.analysis.perturbations.perturb import COMPATS, PUBLISHED_SEED
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import check_replaceable, read_json, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.lock import folder_lock
+from diptych.core.locking import exclusive_folder
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.encoders.dual_encoder import DualEncoder
@@ -119,7 +119,7 @@ def stress(
     check_replaceable(folder, MARKER)
     if not (folder / MARKER).is_file():
         write_json(folder / MARKER, {"format": FORMAT, "state": "running"})
-    with folder_lock(folder, "stressed"):
+    with exclusive_folder(folder):
         encoded = encode_collection(
             encoder, part.encoded, embeddings or folder / "embeddings", split, should_stop=should_stop
         )

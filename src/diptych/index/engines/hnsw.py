@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import StorageError
 from diptych.core.files import write_json
-from diptych.core.progress import task
 from diptych.encoders.embeddings import Embeddings
 from diptych.index.arrays import load_array, load_ids
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue

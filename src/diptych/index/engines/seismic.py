@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.progress import task
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.rescored import RescoredIndex

@@ -60,7 +60,7 @@ def shop(pictures: Path) -> Catalogue:
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = "diptych.commerce.category_to_image.features.pictures.rows"
+    rows = "diptych.commerce.category_to_image.features.pictures.contract"
     monkeypatch.setattr(f"{rows}._BATCH", 2)
     monkeypatch.setattr(f"{rows}._BLOCK", 4)
 

@@ -11,6 +11,7 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.category_to_image.training.pairs import Pairs
+from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
 from tests.support.category_rows import ABOUT, made_shop
 
@@ -36,8 +37,11 @@ def test_it_learns_what_the_rows_hold() -> None:
 
 
 def test_without_a_folder_nothing_is_kept() -> None:
-    with pytest.raises(Interrupted, match=r"stopped after step 1 of 18 \(nothing is kept"):
-        train(*made_shop(), SMALL, should_stop=lambda: True)
+    with (
+        pytest.raises(Interrupted, match=r"stopped after step 1 of 18 \(nothing is kept"),
+        stop_when(lambda: True),
+    ):
+        train(*made_shop(), SMALL)
 
 
 def test_seeds_matter_and_threads_of_python_do_not(tmp_path: Path) -> None:
@@ -64,7 +68,8 @@ def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     shop = made_shop()
     one = train(*shop, SMALL, tmp_path / "run")
     before = (tmp_path / "run/model/model.safetensors").stat().st_mtime_ns
-    assert same(one, train(*shop, SMALL, tmp_path / "run", should_stop=lambda: True))
+    with stop_when(lambda: True):
+        assert same(one, train(*shop, SMALL, tmp_path / "run"))
     assert (tmp_path / "run/model/model.safetensors").stat().st_mtime_ns == before
     with pytest.raises(MismatchError, match="begun with epochs = 3, asked for is 5"):
         train(*shop, SMALL.model_copy(update={"epochs": 5}), tmp_path / "run")

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.evaluation.presets import preset_named
+from diptych.commerce.purchase_intent.evaluation.plan import preset_named
 from diptych.commerce.purchase_intent.models import MODELS, FittedModel, fit_model
-from diptych.commerce.purchase_intent.models.fitted import FILE, TRUSTED
-from diptych.commerce.purchase_intent.models.threads import _controller, one_thread
+from diptych.commerce.purchase_intent.models.fitted import FILE, TRUSTED, _controller, one_thread
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UnknownNameError
 from diptych.core.files import read_json, write_json
 

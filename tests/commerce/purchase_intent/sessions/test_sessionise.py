@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ def test_many_files_are_the_same_as_one(
     right = rows(sessionise(write_log(tmp_path / "one", events), engine=engine))
     log = write_log(tmp_path / "many", events, buckets=7)
     for worth, parts in ((100_000, 1), (1, len(log.buckets)), (1_000, 3)):
-        monkeypatch.setattr("diptych.commerce.purchase_intent.sessions.sessionise._WORTH_A_PASS", worth)
+        monkeypatch.setattr(sys.modules[sessionise.__module__], "_WORTH_A_PASS", worth)
         monkeypatch.setattr(type(engine), "rows_at_once", 100 if worth == 1_000 else 1_000_000)
         tables = sessionise(log, engine=engine, folder=tmp_path / str(worth))
         assert len(tables.files("sessions")) == parts

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from raw_shop_logs import raw_rows
 
+from diptych.core.context import report_to
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
-from diptych.core.progress import report_to
 from diptych.data.scenes import make_shop_log
 from diptych.data.scenes.shop_log import DEFAULT, MARKER, RAW_COLUMNS
 from diptych.data.scenes.shop_log import make as make_module

@@ -17,8 +17,7 @@ from diptych.commerce.category_to_image.features.pictures import (
     make_picture_encoder,
     picture_rows,
 )
-from diptych.commerce.category_to_image.features.pictures.contract import Precision
-from diptych.commerce.category_to_image.features.pictures.rows import Missing
+from diptych.commerce.category_to_image.features.pictures.contract import Missing, Precision
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.features.texts import make_text_encoder, text_rows
 from diptych.core.errors import MismatchError, StorageError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -284,7 +284,6 @@ def train(
     out: Path | str | None = None,
     *,
     validation: tuple[Catalogue, ProductFeatures] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainedModel:
     """Train the heads of one model; frozen encoders have made the rows.
 
@@ -320,7 +319,7 @@ def train(
             folder.begin(request)
             resume = None if out is None else "the same call resumes"
             fabric = single_device(torch.device("cpu"))
-            place = Trainer(task, folder, fabric, Saving(epochs=out is not None), resume, should_stop).train()
+            place = Trainer(task, folder, fabric, Saving(epochs=out is not None), resume).train()
             trained = task.trained(place)
             if out is not None:
                 trained.save(folder.folder / "model")

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, AuditOptions, Finding
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
-from diptych.commerce.purchase_intent.scoring.slices import slices_of
+from diptych.commerce.purchase_intent.scoring.fitting import slices_of
+from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, read_json, write_json
-from diptych.core.progress import track
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -23,9 +23,6 @@ RULES.add(
 )
 
 
-_country__all__: list[str] = []
-
-
 def _drops(cleaning: Cleaning, period: Period) -> str:
     missing = "false" if cleaning.keep_missing_country else "true"
     return f"coalesce(country NOT IN ({literals(cleaning.countries)}), {missing})"
@@ -43,8 +40,6 @@ RULES.add(
 )
 
 
-_device__all__: list[str] = []
-
 RULES.add(
     RowRule(
         "device",
@@ -56,8 +51,6 @@ RULES.add(
     )
 )
 
-
-_duplicate__all__: list[str] = []
 
 # Few events share client and time with another one: only those are compared in all columns.
 _DROPS = f"""
@@ -78,8 +71,6 @@ RULES.add(
 )
 
 
-_no_client__all__: list[str] = []
-
 RULES.add(
     RowRule(
         "no client",
@@ -89,9 +80,6 @@ RULES.add(
         lambda cleaning, period: "client_id IS NULL",
     )
 )
-
-
-_outside__all__: list[str] = []
 
 
 def _outside_drops(cleaning: Cleaning, period: Period) -> str:
@@ -111,9 +99,6 @@ RULES.add(
         _outside_drops,
     )
 )
-
-
-_too_many_events__all__: list[str] = []
 
 
 def _crowded(cleaning: Cleaning) -> str:
@@ -138,8 +123,6 @@ RULES.add(
 )
 
 
-_twin__all__: list[str] = []
-
 _TWIN_DROPS = """
     SELECT event_id FROM events WHERE is_twin AND address IS NOT NULL AND (client_id, t_us, address) IN
         (SELECT (client_id, t_us, address) FROM events WHERE NOT is_twin AND action = 'page' AND address IS NOT NULL)"""
@@ -155,8 +138,6 @@ RULES.add(
 )
 
 
-_unknown_action__all__: list[str] = []
-
 RULES.add(
     RowRule(
         "unknown action",
@@ -169,8 +150,6 @@ RULES.add(
 )
 
 
-_unreadable_row__all__: list[str] = []
-
 RULES.add(
     RowRule(
         UNREADABLE_ROW,
@@ -182,8 +161,6 @@ RULES.add(
     )
 )
 
-
-_unreadable_time__all__: list[str] = []
 
 RULES.add(
     RowRule(

@@ -14,14 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.context import task
 from diptych.core.errors import UsageError
-from diptych.core.files import atomic_folder, cache_root, one_at_a_time, write_json, write_text
+from diptych.core.files import atomic_folder, cache_root, write_json, write_text
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import taking_turns
+from diptych.core.processes import available_cores, in_processes
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import LIGHTS
 from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
-from diptych.data.scenes.processes import answer_lines, available_cores, in_order
 from diptych.data.scenes.products.columns import DATASET, MARKER, PRODUCTS, TRUTH, VERSION
 from diptych.data.scenes.products.effects import Effects
 from diptych.data.scenes.products.facets import DEPARTMENTS
@@ -58,9 +59,6 @@ def draw_product(told: Mapping[str, str], chance: random.Random, size: int) -> I
     )
     background = DEPARTMENTS[told["department"]].background
     return draw_world(World((item,), background, chance.choice(LIGHTS), "neutral", "none"), chance, size)
-
-
-_PROGRAM = "from diptych.data.scenes.products.make import serve; serve()"
 
 
 @dataclass(frozen=True)
@@ -179,18 +177,7 @@ def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
 
 def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
     """Make chunks, in this process (``workers`` = 1) or in others, and yield their lines in order."""
-    return in_order(make_chunk, chunks, workers, _PROGRAM)
-
-
-def serve() -> None:
-    """What another process runs: a chunk per line of standard input, its lines for each."""
-    known: dict[str, Shop] = {}  # a tree is grown once
-
-    def made(given: dict[str, Any]) -> list[dict[str, Any]]:
-        shop = known.setdefault("shop", Shop.from_dict(given["shop"]))
-        return make_chunk(Chunk(shop, given["start"], given["stop"], given["folder"]))
-
-    answer_lines(made)
+    return in_processes(chunks, make_chunk, workers, ordered=True)
 
 
 N_PRODUCTS = 2000
@@ -281,7 +268,7 @@ def make_product_scenes(
     target = cache_root() / DATASET / wanted.fingerprint
     if _is_whole(target, wanted):
         return target
-    with one_at_a_time(target):
+    with taking_turns(target):
         return _made(target, parameters, wanted, workers)
 
 

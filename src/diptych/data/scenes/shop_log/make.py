@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.files import atomic_folder, cache_root, one_at_a_time, write_json
+from diptych.core.files import atomic_folder, cache_root, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import taking_turns
 from diptych.data.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
 from diptych.data.scenes.shop_log.calendar import DAY, FIRST_DAY, Calendar
@@ -242,7 +243,7 @@ def make_shop_log(
     target = cache_root() / DATASET / parameters.fingerprint()
     if _is_whole(target, parameters.wanted()):
         return target
-    with one_at_a_time(target):
+    with taking_turns(target):
         return _made(target, parameters, world)
 
 
