@@ -87,7 +87,7 @@ class ShortcutRetrieval:
             run.folder / "evaluation",
             _MEASURES,
             encoded=encoded_split(subject, split),
-            begun_with=run.folder / "shortcuts.json",
+            begun_with=run.begun_with.get("shortcuts"),
             samples=0,
             trec=False,
             about={"seed": run.recipe.seed},

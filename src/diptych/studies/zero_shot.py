@@ -342,7 +342,7 @@ def make_adapted(wanted: Wanted, collections: Collections, machine: Machine) -> 
         from diptych.training.run import Run
 
         run = Run.open(base.target)
-        state, source = (run.header["step"], run.header["best"]), ""
+        state, source = (run.numbers["step"], run.numbers["best"]), ""
     options = options_of_adaptation(wanted)
     adapted = Adapted(wanted.target, run, wanted.seed, options)
     changed = tuple(sorted(key for key in wanted.choices.values if key.startswith("adapt.")))

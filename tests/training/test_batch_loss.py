@@ -14,10 +14,10 @@ from diptych.data.readers import read_collection
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.two_tower_model import TwoTowerModel
 from diptych.objectives.similarity import similarity_of
+from diptych.training.batch_loss import BatchLoss, Losses
 from diptych.training.examples import Examples, Loaded
 from diptych.training.recipe import Recipe
 from diptych.training.reconstruct import Reconstructor
-from diptych.training.step import BatchLoss, Losses
 from diptych.training.trainee import Trainee
 
 WIDTH = 5
@@ -52,7 +52,7 @@ def gradients(
     reconstructor = None
     if recipe.reconstruction is not None:
         reconstructor = Reconstructor(recipe.reconstruction, recipe.model.width, WIDTH, len(vocabulary))
-    trainee = Trainee(model, recipe, reconstructor)
+    trainee = Trainee(model, recipe.make_objective(), reconstructor)
     trainee.begin(recipe.stages[0])
     fabric = Fabric(accelerator="cpu", devices=1, plugins=precision)
     fabric.launch()
@@ -123,7 +123,9 @@ def test_chunks_drop_the_same_words_both_times(recipe: Recipe) -> None:
 
 def test_batch_norm_in_training_and_chunks_do_not_go_together(recipe: Recipe) -> None:
     collection = read_collection(str(recipe.data.path)).split("train")
-    trainee = Trainee(TwoTowerModel(recipe.model, Vocabulary.build(collection.captions, 1)), recipe)
+    trainee = Trainee(
+        TwoTowerModel(recipe.model, Vocabulary.build(collection.captions, 1)), recipe.make_objective()
+    )
     trainee.begin(recipe.stages[0])
     with pytest.raises(RecipeError, match="chunk = 4 with batch norm in training"):
         BatchLoss(None, trainee, trainee, similarity_of("cosine"), False, 4)

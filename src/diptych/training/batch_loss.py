@@ -1,4 +1,4 @@
-"""One optimizer step: the loss of a whole batch and its gradients, at once or in chunks.
+"""The loss of a whole batch and its gradients, at once or in chunks, on one device or several.
 
 In chunks (gradient caching) a batch is encoded twice: first without gradients, to have all rows and
 from them the loss and its gradient with respect to every row; then chunk by chunk with gradients, to
@@ -124,10 +124,14 @@ class BatchLoss:
             )
 
     def __call__(self, batch: Loaded, share: float, last: bool, seed: int) -> Losses:
-        """Add ``share`` of this batch's gradients to those of the parameters."""
+        """Add ``share`` of this batch's gradients to those of the parameters.
+
+        Args:
+            last: whether the step has no further batch.
+            seed: what PyTorch's generator was seeded with; chunks derive theirs from it.
+        """
         # Several processes have shares of different sizes, and all have to add up gradients the same way.
         if self._chunk is None or (world_size() == 1 and _largest(batch) <= self._chunk):
-            torch.manual_seed(seed)
             with self._fabric.no_backward_sync(self._module, enabled=not last):
                 return self._whole(batch.to(self._fabric.device), share)
         with self._fabric.no_backward_sync(self._module, enabled=True):
