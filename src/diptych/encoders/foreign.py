@@ -56,10 +56,11 @@ def hub_within_reach() -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError
 
     offline = constants.HF_HUB_OFFLINE
+    errors: Any = (OSError, *HfHubHTTPError.__bases__)  # those of its HTTP library
     try:
         if not offline:
             get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except (OSError, *HfHubHTTPError.__bases__):  # those of its HTTP library
+    except errors:
         constants.HF_HUB_OFFLINE = True
     try:
         yield

@@ -360,6 +360,6 @@ def single_device(device: torch.device, precision: str = "32-true") -> Any:
 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     devices: Any = 1 if device.index is None else [device.index]
-    fabric = Fabric(accelerator=device.type, devices=devices, precision=precision)  # type: ignore[arg-type]
+    fabric = Fabric(accelerator=device.type, devices=devices, precision=precision)
     fabric.launch()
     return fabric
