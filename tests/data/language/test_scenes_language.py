@@ -12,7 +12,7 @@ from diptych.core.errors import DataError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, is_word, words_of
 from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
 from diptych.data.language.tagged import tag_captions
-from diptych.data.scenes import words
+from diptych.data.scenes import facts as words
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.facts import TOPICS
 from diptych.data.scenes.world import world_of
