@@ -19,7 +19,9 @@ from diptych.data.scenes.world import world_of
 
 ALL_WORDS = [
     phrase
-    for table in (value for name, value in vars(words).items() if name.isupper())
+    for table in (
+        value for name, value in vars(words).items() if name.endswith(("_WORDS", "_PHRASES", "_INVERSE"))
+    )
     for phrases in table.values()
     for phrase in phrases
 ]
