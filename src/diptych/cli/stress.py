@@ -240,7 +240,7 @@ def stressed_collection(
     """What is stressed on, and where it came from: all of the data, the split in the origin."""
     from dataclasses import replace
 
-    from diptych.data.caption_choice import check_caption_choice
+    from diptych.data.captions import check_caption_choice
     from diptych.encoders.family import rooted
 
     check_caption_choice(choice.captions)

@@ -20,8 +20,7 @@ from diptych.core.files import atomic_folder, cache_root, read_json, write_json
 from diptych.core.locking import taking_turns
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.columns import Labels
-from diptych.data.positioned import NumberTable
-from diptych.data.string_table import StringTable, StringWriter
+from diptych.data.string_table import NumberTable, StringTable, StringWriter
 
 logger = logging.getLogger(__name__)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.context import stopping
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
@@ -139,29 +138,20 @@ def trained(
     elsewhere: str = "choose another folder with --out",
 ) -> Run:
     """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile."""
-    from diptych.core.locking import exclusive_folder
-    from diptych.training.run import Run
-
-    finished = (folder / "run.json").is_file() and Run.open(folder).finished
-    with nullcontext() if finished else exclusive_folder(folder):
-        try:
-            return _trained(folder, recipe, collection, what, machine)
-        except _OtherRunError as error:
-            raise UsageError(error.message, elsewhere) from None
-
-
-def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, machine: Machine) -> Run:
     from diptych.training.fit import fit
     from diptych.training.run import Run
 
     if (folder / "run.json").is_file():
         run = Run.open(folder)
-        _same_recipe(run, recipe)
-        _same_data(run, collection)
+        try:
+            _same_recipe(run, recipe)
+            _same_data(run, collection)
+        except _OtherRunError as error:
+            raise UsageError(error.message, elsewhere) from None
         if run.finished:
             logger.info(f"{what}: there already")
             return run
-        # It goes on from where its beginning is now: the study's folder may have moved.
+        # It is resumed from where its beginning is now: the study's folder may have moved.
         begun_with = {key: getattr(recipe, key) for key in _STARTS if getattr(run.recipe, key) is not None}
         now = {key: place for key, place in begun_with.items() if place is not None}
         run = Run(folder, run.recipe.model_copy(update=now))
@@ -169,15 +159,8 @@ def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, ma
     else:
         run = Run.prepare(folder, recipe)
         logger.info(f"{what}: training")
-    run.begin()
     with cost_of(folder):
-        fit(
-            run,
-            collection,
-            accelerator=machine.accelerator,
-            features_root=machine.features_root,
-            should_stop=stopping,
-        )
+        fit(run, collection, accelerator=machine.accelerator, features_root=machine.features_root)
     return run
 
 
@@ -216,11 +199,8 @@ def _same_beginning(run: Run, recipe: Recipe) -> None:
     """See that an encoder under another name is the one that the run began with."""
     from diptych.training.fine_tune import open_fine_tune
 
-    kept = run.folder / "fine_tune.json"
     both = run.recipe.fine_tune is not None and recipe.fine_tune is not None
-    if both and not kept.is_file():
-        return  # killed before it had read the encoder: it begins anew
-    have = read_json(kept)["fingerprint"] if kept.is_file() else None
+    have = run.begun_with.get("fine_tune")
     want = None if recipe.fine_tune is None else open_fine_tune(recipe.fine_tune).fingerprint
     if not both or have != want:
         raise _OtherRunError(
@@ -229,11 +209,7 @@ def _same_beginning(run: Run, recipe: Recipe) -> None:
 
 
 def _same_data(run: Run, collection: Collection) -> None:
-    from diptych.training.checkpoint import read_place
-
-    if not run.checkpoint.is_dir():
-        return  # killed before its first checkpoint: it begins anew
-    have = read_place(run.checkpoint).data
+    have = run.begun_with["data"]
     want = collection.split(run.recipe.data.train).text_fingerprint
     if have != want:
         raise _OtherRunError(
@@ -290,7 +266,7 @@ def start_of(run: Run, now: str | None = None) -> Start | None:
     """What ``run`` began with; None for fresh weights. ``now``: where that is today, if not where it was."""
     for key, source in (("fine_tune", run.recipe.fine_tune), ("warm_start", run.recipe.warm_start)):
         if source is not None:
-            return Start(key, now or source, str(read_json(run.folder / f"{key}.json")["fingerprint"]))
+            return Start(key, now or source, str(run.begun_with[key]))
     return None
 
 
@@ -478,12 +454,12 @@ def _by_recipe(wanted: Wanted, collections: Collections, machine: Machine) -> Ma
         refuse_given(wanted)
     collection = collections.of(recipe.data)
     run = trained(wanted.target, recipe, collection, wanted.what, machine, wanted.elsewhere)
-    header = run.header
+    numbers = run.numbers
     begun_with = recipe.fine_tune or recipe.warm_start
     return Made(
         Subject(run, collection, machine.features_root, choices.positives, begun_with),
-        (header["step"], header["best"]),
-        (int(header["epoch"]), int(header["best_epoch"])),
+        (numbers["step"], numbers["best"]),
+        (int(numbers["epoch"]), int(numbers["best_epoch"])),
         tuple(key for key in changed_keys(choices, recipe) if not not_of_recipes(wanted.study, key)),
         _given_start(run, recipe) if base is None else "",
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from diptych.core.table import Table
+from diptych.studies.claims import RECALLS
 from diptych.studies.evidence import Evidence
 from diptych.studies.reproducibility_orders import (
     COLUMNS,
@@ -21,7 +22,6 @@ from diptych.studies.reproducibility_orders import (
     tree_of,
     verdict_of,
 )
-from diptych.studies.retrieval import RECALLS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.context import stopping
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import read_json, safe_name, write_json
 from diptych.core.fingerprint import fingerprint
@@ -71,8 +70,8 @@ def options_of(wanted: Wanted) -> SparsifyOptions:
 
 def head_of(wanted: Wanted, collections: Collections, machine: Machine) -> Head:
     """The head of a row that is there."""
-    from diptych.sparse.folder import HeadFolder
     from diptych.sparse.sparsifier import Sparsifier
+    from diptych.sparse.task import HeadFolder
 
     dense = _dense(wanted, collections, machine)
     sparsifier = Sparsifier.load(HeadFolder(wanted.target / "training").head)
@@ -81,7 +80,7 @@ def head_of(wanted: Wanted, collections: Collections, machine: Machine) -> Head:
 
 def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
     """Train it, go on with it, or find it there."""
-    from diptych.sparse.folder import HeadFolder
+    from diptych.sparse.task import HeadFolder
 
     options, dense = options_of(wanted), _dense(wanted, collections, machine)
     folder = HeadFolder(wanted.target / "training")
@@ -91,7 +90,7 @@ def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Mad
     _train(wanted, dense, options, machine, nullcontext() if folder.finished else cost_of(wanted.target))
     head = head_of(wanted, collections, machine)
     epochs = options.training.epochs
-    best = int(folder.about.get("best_epoch", epochs)) if options.training.select == "best" else epochs
+    best = int(folder.numbers.get("best_epoch", epochs)) if options.training.select == "best" else epochs
     return Made(
         Subject(
             head,
@@ -144,7 +143,6 @@ def _train(
                 wanted.target / "training",
                 validation=ValidationRows.of(validation, others),
                 accelerator=machine.accelerator,
-                should_stop=stopping,
             )
     except MismatchError as error:
         raise UsageError(error.message, wanted.elsewhere) from None

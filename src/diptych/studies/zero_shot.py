@@ -23,9 +23,10 @@ from diptych.core.context import stopping
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.studies.claims import RECALLS
 from diptych.studies.given import encoder_of, given_encoder
 from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
-from diptych.studies.retrieval import RECALLS, columns_of
+from diptych.studies.retrieval import columns_of
 from diptych.studies.rows import section_of
 from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
@@ -342,7 +343,7 @@ def make_adapted(wanted: Wanted, collections: Collections, machine: Machine) -> 
         from diptych.training.run import Run
 
         run = Run.open(base.target)
-        state, source = (run.header["step"], run.header["best"]), ""
+        state, source = (run.numbers["step"], run.numbers["best"]), ""
     options = options_of_adaptation(wanted)
     adapted = Adapted(wanted.target, run, wanted.seed, options)
     changed = tuple(sorted(key for key in wanted.choices.values if key.startswith("adapt.")))

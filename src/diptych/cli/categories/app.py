@@ -305,7 +305,7 @@ def download(
       [bold]diptych categories download pictures.csv --out images --contact me@example.org --retry-failed[/bold]
     """
     from diptych.data.downloads import DownloadOptions, download_pictures
-    from diptych.data.downloads.wanted import is_list
+    from diptych.data.downloads.options import is_list
 
     options = DownloadOptions(
         contact=contact,
@@ -339,7 +339,7 @@ def _again(why: str, data: Path, out: Path, contact: str, *more: str) -> str:
 def _wanted(data: Path, reader: str | None, reader_option: list[str] | None) -> list[Wanted]:
     from diptych.data import read_collection
     from diptych.data.downloads import read_wanted, wanted_of
-    from diptych.data.downloads.wanted import is_list
+    from diptych.data.downloads.options import is_list
 
     if reader is None and not reader_option and is_list(data):
         return read_wanted(data)

@@ -15,8 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from diptych.core.errors import CaptionError, DataError, UsageError
-from diptych.data.assigned import assigned_split, check_shares
-from diptych.data.captions import checked_caption
+from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.collection import Collection
 from diptych.data.lines import numbered_lines
 from diptych.data.readers.declaration import READERS, Reader
