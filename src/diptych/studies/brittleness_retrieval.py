@@ -182,11 +182,7 @@ _FULL = 0.6
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """One panel of what is printed, one of what was measured here.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-    """
+    """One panel of what is printed, one of what was measured here."""
 
     name: str = "heat-map"
     title: str = "Heat map"

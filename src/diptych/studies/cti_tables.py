@@ -211,12 +211,7 @@ _GREY = "#8a929c"
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels of what was measured; nothing of what was not.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-        panels: from the evidence.
-    """
+    """Panels of what was measured; nothing of what was not."""
 
     name: str
     title: str

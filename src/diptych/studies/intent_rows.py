@@ -158,13 +158,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Counted:
-    """Rows and columns that are counted in a log.
-
-    Attributes:
-        name: of the counting.
-        counting: from statistics to all rows of the study.
-        statistics: what it looks at.
-    """
+    """Rows and columns that are counted in a log."""
 
     name: str
     counting: Counting

@@ -142,11 +142,7 @@ _LINE = 0.42
 
 @dataclass(frozen=True)
 class Tree:
-    """The tree as one panel.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-    """
+    """The tree as one panel."""
 
     name: str = "tree"
     title: str = "The tree of Figure 2.2"
