@@ -1,4 +1,4 @@
-"""What a page of people's behaviour may show, and how numbers are written on it.
+"""Pages of people's behaviour: sections, colours, what may be shown, and how numbers are written.
 
 A page is handed on; the CSV files of a description stay with whoever made it and hold every number.
 """

@@ -1,4 +1,4 @@
-"""Pictures as a tower sees them, digits and all, with their captions below (thesis, Figure 4.D.1)."""
+"""Contact sheets: queries with what was retrieved, and pictures as a tower sees them (thesis, Figure 4.D.1)."""
 
 from __future__ import annotations
 
