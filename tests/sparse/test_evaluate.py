@@ -72,7 +72,8 @@ def sparsified(
         for side, matrix in zip((encoded.images, encoded.texts), rows, strict=True)
     ]
     about = {**encoded.about, "expansion": "c"}
-    return SparsifiedCollection(*sides, vocabulary.caption_terms(captions), encoded.caption_image, about)
+    own = replace(sides[1], rows=canonical_rows(vocabulary.caption_terms(captions)))
+    return SparsifiedCollection(*sides, own, encoded.caption_image, about)
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_with_and_without_shortcuts(run_folder: Path, scenes_folder: Path, tmp_p
         # of 80 numbers, the last digit is asked; the one before has other values in each split
         assert digits.there == pytest.approx(3.32, abs=0.3)
     assert "a unique number on every image and its captions" in found.protocol.about["shortcuts"]
-    assert (tmp_path / "scenes-test-with-shortcuts" / "about.json").is_file()
+    assert (tmp_path / "scenes-test-with-shortcuts" / "embedded_collection.json").is_file()
 
 
 def test_a_runs_shortcuts_are_its_recipes(

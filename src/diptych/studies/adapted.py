@@ -67,9 +67,7 @@ class Adapted:
         from diptych.training.adaptation import adapt_linear
 
         base, part = encoder_of(self.base), collection.split(split)
-        plain = encode_collection(
-            base, part, self.base.folder / "embeddings" / name, split, should_stop=self.machine.should_stop
-        )
+        plain = encode_collection(base, part, self.base.folder / "embeddings" / name, split)
         self.machine.tell(f"adapting to {self.options['pairs']} pairs of {collection.name}")
         with cost_of(self.folder):
             adapted = adapt_linear(base, collection.split(_TRAIN), seed=self.seed, **self.options)

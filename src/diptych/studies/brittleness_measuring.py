@@ -67,7 +67,7 @@ class Clean:
         part = chosen.part(subject.collection)
         name = f"{file_name(subject.collection.name)}-{chosen.place}"
         encoder, relevance = encoder_of(subject.run), chosen.relevance_model()
-        how: dict[str, Any] = {"split": chosen.split, "should_stop": subject.should_stop}
+        how: dict[str, Any] = {"split": chosen.split}
         encoded = encode_collection(encoder, part.encoded, folder / "embeddings" / name, **how)
         relevant = None
         if relevance is not None:

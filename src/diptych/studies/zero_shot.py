@@ -118,9 +118,7 @@ class ZeroShot:
             encoded = subject.run.encoded(subject.collection, chosen.split, name)
         else:
             encoder = encoder_of(subject.run)
-            encoded = encode_collection(
-                encoder, part, folder / "embeddings" / name, chosen.split, should_stop=subject.should_stop
-            )
+            encoded = encode_collection(encoder, part, folder / "embeddings" / name, chosen.split)
         # Where every image has one caption there is nothing to choose.
         how = "all" if (part.captions_per_image <= 1).all() else chosen.captions
         shown, about = _shown(part, how, chosen.seed), {}
@@ -221,7 +219,7 @@ def _reranked(
         "data": encoded.about["data"],
     }
     return evaluate_reranked(
-        rerank(encoder, part, encoded, k, folder=stored, should_stop=subject.should_stop),
+        rerank(encoder, part, encoded, k, folder=stored),
         ground_truth_of(encoded),
         _MEASURES,
         unranked=unranked,

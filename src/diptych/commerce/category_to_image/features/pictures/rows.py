@@ -1,6 +1,6 @@
 """Rows of a catalogue's pictures: each picture once, whatever catalogue or split it is asked for with.
 
-Rows are kept under the fingerprint of the picture's bytes (:mod:`diptych.encoders.keyed_rows`): a product that has
+Rows are kept under the fingerprint of the picture's bytes (:mod:`diptych.encoders.row_store`): a product that has
 the picture of another, a split, or a shop with new products only computes what was not there.
 """
 
@@ -20,7 +20,7 @@ from diptych.core.context import track
 from diptych.core.errors import ImageError, MismatchError
 from diptych.data.contents import NO_PICTURE
 from diptych.data.loading import batched, read_ahead
-from diptych.encoders.keyed_rows import keyed_rows, let_go, text_keys
+from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +28,6 @@ Missing = Literal["error", "none"]
 """What to do about a product without a picture that can be read: stop, or give it a row of zeros."""
 
 _BATCH = 64
-_BLOCK = 256
-"""So many rows are written at once: what a kill can cost of a large network's work."""
 _LOOK = 8192
 
 
@@ -75,9 +73,7 @@ def picture_rows(
 
     rows = np.empty((0, encoder.width), dtype=np.float32)
     if len(catalogue):
-        rows, _ = keyed_rows(
-            folder, keys, encoder.width, make, block=_BLOCK, doing="encoding pictures", unit="pictures"
-        )
+        rows, _ = keyed_rows(folder, keys, encoder.width, make, doing="encoding pictures", unit="pictures")
     pictured = _not_zero(rows)
     if missing == "error" and not pictured.all():
         # Rows of zeros that a run which was told to go on without pictures left.
@@ -146,7 +142,7 @@ def _not_zero(rows: np.ndarray) -> np.ndarray:
     some = np.zeros(len(rows), dtype=bool)
     for start in range(0, len(rows), _LOOK):
         some[start : start + _LOOK] = rows[start : start + _LOOK].any(axis=1)
-        let_go(rows)
+        release_pages(rows)
     return some
 
 
