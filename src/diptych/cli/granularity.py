@@ -91,7 +91,6 @@ def granularity(
     """
     from diptych.analysis.granularity import compare_granularity
     from diptych.analysis.granularity import granularity as measure
-    from diptych.core.files import write_json
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.granularity import write_granularity_page
 
@@ -126,7 +125,7 @@ def granularity(
         next_step(f"{again} --out FOLDER")
         return
     if compared is not None:
-        write_json(out / "comparison.json", {"format": 1, **compared.to_dict()})
+        compared.save(out / "comparison.json")
     page = write_granularity_page(out / "report.html", measured, compared)
     say(f"written to {out}")
     next_step(f"open {page}")
@@ -164,12 +163,12 @@ def _language(
 
 
 def _folders(out: Path, names: list[str]) -> list[Path | None]:
-    from diptych.analysis.granularity.result import MARKER, folder_name
+    from diptych.analysis.granularity.result import Granularity, folder_name
     from diptych.core.files import check_replaceable
 
     folders = [out / folder_name(name) for name in names]
     for folder in folders:
-        check_replaceable(folder, MARKER)
+        check_replaceable(folder, Granularity.marker())
     return list(folders)
 
 

@@ -285,7 +285,7 @@ def _measured(
     measures = measure_sparsified(
         part.encoded, rows, sparsifier.vocabulary, part.captions, embedding=embedding
     )
-    measures.save(made.folder / "measures" / f"{made.split}.json")
+    measures.save(made.folder / "measures" / f"{made.split}.npz")
     return measures
 
 

@@ -225,7 +225,7 @@ def _write_arrays(folder: Path, arrays: dict[str, np.ndarray], mapped: frozenset
 def _lies_in(array: np.ndarray, folder: Path) -> bool:
     """Return whether an array is mapped from a file of the folder."""
     file = getattr(array, "filename", None)
-    return file is not None and Path(file).parent == folder.resolve()
+    return file is not None and Path(file).parent.resolve() == folder.resolve()
 
 
 def _array_file(folder: Path, name: str) -> Path:
