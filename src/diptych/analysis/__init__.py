@@ -2,9 +2,8 @@
 
 from diptych.analysis.cocos import Weights, count, gradient_weights
 from diptych.analysis.cocos_over import cocos_over
-from diptych.analysis.cocos_report import CocosProtocol, CocosReport, Spread
+from diptych.analysis.cocos_report import CocosProtocol, CocosReport, Spread, WeightHistogram
 from diptych.analysis.counts import COUNTS, Counts
-from diptych.analysis.histogram import WeightHistogram
 
 __all__ = [
     "COUNTS",

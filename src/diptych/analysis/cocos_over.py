@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from diptych.analysis.cocos import counts_of, gradient_weights, paper_counts_of, unit_factor
-from diptych.analysis.cocos_report import CocosProtocol, CocosReport, RunningSpread
+from diptych.analysis.cocos_report import CocosProtocol, CocosReport, RunningSpread, WeightHistogram
 from diptych.analysis.counts import CocosCompat, Unit, check_compat, check_epsilon
 from diptych.analysis.equation_counts import paper_loss
-from diptych.analysis.histogram import WeightHistogram
 from diptych.core.context import track
 from diptych.core.errors import UsageError
 from diptych.data.batches import Batch

@@ -289,7 +289,7 @@ def _measured(
     measures = measure_sparsified(
         part.encoded, rows, sparsifier.vocabulary, part.captions, embedding=embedding
     )
-    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.json")
+    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.npz")
     return measures
 
 

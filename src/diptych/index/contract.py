@@ -15,10 +15,9 @@ from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import read_json, write_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index.engine import ENGINES, Engine
-from diptych.index.hits import Hits
+from diptych.index.hits import Hits, measure_recall, own_queries
 from diptych.index.hooks import AnyEmbeddings, Hooks, Vectors
-from diptych.index.recall import measure_recall, own_queries
-from diptych.index.sparse_vectors import sparse_vectors
+from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import Header, engine_of, read_header, saving_folder, write_header
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows
 
@@ -289,3 +288,22 @@ class Index(Hooks):
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
+
+
+def build_index(
+    embeddings: AnyEmbeddings, engine: str | None = None, *, sample: Vectors | None = None, **options: Any
+) -> Index:
+    """An index of ``embeddings`` by the engine of that name; see :meth:`Index.build`."""
+    if engine is None:
+        engine = "inverted" if isinstance(embeddings, SparseEmbeddings) else "exact"
+    if not isinstance(embeddings, SparseEmbeddings) and embeddings.similarity != "cosine":
+        raise UsageError(
+            f"rows compared by {embeddings.similarity!r} cannot be indexed: engines search by the cosine",
+            'measure them with diptych evaluate; to search, train with model.similarity = "cosine"',
+        )
+    return ENGINES.get(engine).index.build(embeddings, sample=sample, **options)
+
+
+def open_index(folder: Path | str, *, verify: bool = False) -> Index:
+    """The index saved in ``folder``, by the engine its header names; see :meth:`Index.open`."""
+    return Index.open(folder, verify=verify)

@@ -195,7 +195,7 @@ class Clean:
         part = chosen.part(subject.collection)
         name = safe_name(f"{subject.collection.name}-{chosen.place}")
         encoder, relevance = encoder_of(subject.run), chosen.relevance_model()
-        how: dict[str, Any] = {"split": chosen.split, "should_stop": stopping}
+        how: dict[str, Any] = {"split": chosen.split}
         encoded = encode_collection(encoder, part.encoded, folder / "embeddings" / name, **how)
         relevant = None
         if relevance is not None:

@@ -128,9 +128,6 @@ def encoded_split(subject: Subject, split: str) -> EncodedCollection:
 
 def kept_split(subject: Subject, split: str) -> EncodedCollection:
     """As :func:`encoded_split`, and kept in the run's folder: what is there already is opened."""
-    import numpy as np
-
-    from diptych.core.files import atomic_path, read_json, write_json
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encoded import EncodedCollection
 
@@ -140,16 +137,11 @@ def kept_split(subject: Subject, split: str) -> EncodedCollection:
     part = subject.collection.split(split)
     folder = run.folder / "embeddings" / safe_name(f"{part.name}-{split}")
     about = _about(DualEncoder.load(run.best), part, split)
-    if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
-        return EncodedCollection.open(folder)
-    (folder / "about.json").unlink(missing_ok=True)
-    encoded = encoded_split(subject, split)
-    encoded.images.save(folder / "images")
-    encoded.texts.save(folder / "texts")
-    with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
-        np.save(handle, encoded.caption_image)
-    # Written last: a folder with it is complete.
-    write_json(folder / "about.json", encoded.about)
+    if EncodedCollection.is_at(folder):
+        found = EncodedCollection.open(folder)
+        if found.about == about:
+            return found
+    encoded_split(subject, split).save(folder)
     return EncodedCollection.open(folder)
 
 

@@ -374,8 +374,7 @@ def _name(chosen: SearchOptions) -> str:
 
 
 def _is_there(folder: Path, data: str) -> bool:
-    header = folder / "embeddings.json"
-    return header.is_file() and read_json(header)["data"] == data
+    return Embeddings.is_at(folder) and Embeddings.open(folder).data == data
 
 
 def _asking(captions: int, chosen: SearchOptions) -> np.ndarray:

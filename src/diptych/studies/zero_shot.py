@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.context import stopping
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -112,9 +111,7 @@ class ZeroShot:
             encoded = subject.run.encoded(subject.collection, chosen.split, name)
         else:
             encoder = encoder_of(subject.run)
-            encoded = encode_collection(
-                encoder, part, folder / "embeddings" / name, chosen.split, should_stop=stopping
-            )
+            encoded = encode_collection(encoder, part, folder / "embeddings" / name, chosen.split)
         # Where every image has one caption there is nothing to choose.
         how = "all" if (part.captions_per_image <= 1).all() else chosen.captions
         shown, about = _shown(part, how, chosen.seed), {}
@@ -215,7 +212,7 @@ def _reranked(
         "data": encoded.about["data"],
     }
     return evaluate_reranked(
-        rerank(encoder, part, encoded, k, folder=stored, should_stop=stopping),
+        rerank(encoder, part, encoded, k, folder=stored),
         ground_truth_of(encoded),
         _MEASURES,
         unranked=unranked,
@@ -256,9 +253,7 @@ class Adapted:
         from diptych.training.adaptation import adapt_linear
 
         base, part = encoder_of(self.base), collection.split(split)
-        plain = encode_collection(
-            base, part, self.base.folder / "embeddings" / name, split, should_stop=stopping
-        )
+        plain = encode_collection(base, part, self.base.folder / "embeddings" / name, split)
         logger.info(f"adapting to {self.options['pairs']} pairs of {collection.name}")
         with cost_of(self.folder):
             adapted = adapt_linear(base, collection.split(_TRAIN), seed=self.seed, **self.options)

@@ -13,18 +13,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import read_json, write_json
-
-MARKER = "granularity.json"
-_FORMAT = 1
-_ARRAYS = ("values", "nouns", "caption_image")
+from diptych.core.artifact import Artifact
+from diptych.core.errors import UnknownNameError
+from diptych.data.string_table import StringTable, write_strings
+from diptych.metrics.corrections import LEVEL
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,14 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
-class Granularity:
+class Granularity(
+    Artifact,
+    kind="granularity",
+    version=2,
+    recreate="diptych granularity",
+    mapped=("values", "nouns", "caption_image"),
+    files=("image_ids", "caption_ids"),
+):
     """The granularity of captions.
 
     Attributes:
@@ -140,56 +145,83 @@ class Granularity:
             f"(text {about['text']}); language {about['language']}{compat}; {resamples}"
         )
 
-    def save(self, folder: Path) -> None:
-        """Write it into ``folder``, which exists; use within :func:`diptych.core.files.atomic_folder`."""
-        from diptych.data.string_table import write_strings
-
-        for name in _ARRAYS:
-            if not (folder / f"{name}.npy").is_file():
-                np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+    def write_files(self, folder: Path) -> None:
+        """Write the ids."""
         write_strings(folder / "images", self.image_ids)
         write_strings(folder / "captions", self.caption_ids)
-        write_json(folder / MARKER, self.to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; without the values of captions."""
-        return {
-            "format": _FORMAT,
-            "name": self.name,
-            "about": dict(self.about),
-            "features": [asdict(one) for one in self.features],
-            "most": [asdict(one) for one in self.most],
-            "least": [asdict(one) for one in self.least],
-        }
 
     @classmethod
-    def open(cls, folder: Path | str) -> Granularity:
-        """Read what was written; values stay on disk."""
-        from diptych.data.string_table import StringTable
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Map the ids."""
+        return {"image_ids": StringTable(folder / "images"), "caption_ids": StringTable(folder / "captions")}
 
-        folder = Path(folder)
-        said = read_json(folder / MARKER)
-        if not isinstance(said, dict) or said.get("format") != _FORMAT:
-            raise StorageError(
-                f"{folder / MARKER} is not of format {_FORMAT}", "measure again: diptych granularity"
-            )
-        try:
-            values, nouns, image = (
-                np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
-            )
-        except (OSError, ValueError) as error:
-            raise StorageError(
-                f"{folder} is damaged: {error}", "measure again: diptych granularity"
-            ) from None
-        return cls(
-            name=said["name"],
-            about=said["about"],
-            features=tuple(FeatureSummary(**one) for one in said["features"]),
-            values=values,
-            nouns=nouns,
-            caption_image=np.asarray(image),
-            image_ids=StringTable(folder / "images"),
-            caption_ids=StringTable(folder / "captions"),
-            most=tuple(Example(**one) for one in said["most"]),
-            least=tuple(Example(**one) for one in said["least"]),
-        )
+
+@dataclass(frozen=True)
+class Effect:
+    """A number with its interval.
+
+    Attributes:
+        value: None where it is not defined.
+        low, high: ends of the interval; None without resamples.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class FeatureDifference:
+    """One feature of two collections.
+
+    Attributes:
+        name: of the feature.
+        first, second: means over captions.
+        difference: second less first.
+        relative: the difference as a share of the first.
+        d: Cohen's d of captions, by the pooled standard deviation.
+        delta: Cliff's δ of captions: how much more often the second's is the greater of two than the less.
+        paired_d: d_z of images: mean over standard deviation of their differences; None where not paired.
+        paired_delta: share of images that have more in the second less that of those with less; None likewise.
+        p: of no difference; None where nothing can be tested.
+        corrected: the same, corrected over all features.
+        decimals: digits in tables.
+    """
+
+    name: str
+    first: float | None
+    second: float | None
+    difference: Effect
+    relative: Effect
+    d: Effect
+    delta: Effect
+    paired_d: Effect | None
+    paired_delta: Effect | None
+    p: float | None
+    corrected: float | None
+    decimals: int = 2
+
+    @property
+    def verdict(self) -> str:
+        """``finer`` or ``coarser``, of the second collection, where the corrected p-value says so; else nothing."""
+        if self.corrected is None or self.corrected > LEVEL or not self.difference.value:
+            return ""
+        return "finer" if self.difference.value > 0 else "coarser"
+
+
+@dataclass(frozen=True)
+class GranularityComparison(Artifact, kind="granularity_comparison", recreate="diptych granularity"):
+    """Two collections, feature by feature.
+
+    Attributes:
+        first, second: their names.
+        paired: how many images they were paired by; 0 where not.
+        differences: in the order of the features.
+        notes: how they were compared, and what was left out.
+    """
+
+    first: str
+    second: str
+    paired: int
+    differences: tuple[FeatureDifference, ...]
+    notes: tuple[str, ...]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 from diptych.analysis.information.figures import Side
 from diptych.analysis.information.held import Held
-from diptych.core.errors import StorageError
-from diptych.core.files import read_json, write_json
-
-_FORMAT = 1
-_KIND = "information audit"
+from diptych.core.artifact import Artifact
 
 CONDITIONS = {"without": "without shortcuts", "with": "with shortcuts"}
 """What the rows were encoded from."""
@@ -72,7 +66,7 @@ class AuditProtocol:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(Artifact, kind="information_audit", recreate="diptych audit"):
     """What :func:`~diptych.analysis.information.audit.audit` returns.
 
     Attributes:
@@ -103,45 +97,3 @@ class Audit:
             for name, side in sides.items():
                 found.update(dict.fromkeys(f"{before}{SIDES[name]}: {note}" for note in side.notes))
         return [note[0].upper() + note[1:] for note in found]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            "format": _FORMAT,
-            "kind": _KIND,
-            "protocol": asdict(self.protocol),
-            "conditions": {
-                condition: {name: asdict(side) for name, side in sides.items()}
-                for condition, sides in self.conditions.items()
-            },
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Audit:
-        """The inverse of :meth:`to_dict`, also after a way through JSON."""
-        if given.get("kind") != _KIND or given.get("format") != _FORMAT:
-            raise StorageError(
-                f"expected {_KIND} of format {_FORMAT}, got {given.get('kind')} of format {given.get('format')}",
-                "audit again with this version: diptych audit",
-            )
-        protocol = {**given["protocol"], "images": tuple(given["protocol"]["images"])}
-        return cls(
-            AuditProtocol(**protocol),
-            {
-                condition: {name: Side.from_dict(side) for name, side in sides.items()}
-                for condition, sides in given["conditions"].items()
-            },
-        )
-
-    def save(self, path: Path | str) -> Path:
-        """Write ``audit.json``, whole or not at all."""
-        write_json(path, self.to_dict())
-        return Path(path)
-
-    @classmethod
-    def open(cls, path: Path | str) -> Audit:
-        """Read what :meth:`save` wrote."""
-        given = read_json(path)
-        if not isinstance(given, dict):
-            raise StorageError(f"{path} holds no {_KIND}", "audit again: diptych audit")
-        return cls.from_dict(given)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from diptych.analysis.information.held import Held
 
@@ -92,33 +90,3 @@ class Side:
     def group(self, name: str) -> GroupFigure | None:
         """A kind of information by its name; None where nothing of it is asked."""
         return next((group for group in self.groups if group.name == name), None)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Side:
-        """What :func:`dataclasses.asdict` made, also after a way through JSON."""
-        n_train, n_validation, n_test = given["rows"]
-        return cls(
-            (n_train, n_validation, n_test),
-            tuple(
-                GroupFigure(
-                    group["name"],
-                    {probe: Held(**held) for probe, held in group["held"].items()},
-                    dict(group["control"]),
-                )
-                for group in given["groups"]
-            ),
-            tuple(
-                QuestionFigure(
-                    **{
-                        **question,
-                        "rows": tuple(question["rows"]),
-                        "probes": {
-                            probe: Probing(**{**one, "held": Held(**one["held"])})
-                            for probe, one in question["probes"].items()
-                        },
-                    }
-                )
-                for question in given["questions"]
-            ),
-            tuple(given["notes"]),
-        )

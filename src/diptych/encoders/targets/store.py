@@ -1,7 +1,7 @@
 """Targets on disk: computed once per model and caption, whatever the collection, memory-mapped.
 
 A store is a folder named by the model's fingerprint, whose rows are kept under the fingerprints of their captions'
-texts; see :mod:`diptych.encoders.keyed_rows`.
+texts; see :mod:`diptych.encoders.row_store`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.encoders.keyed_rows import keyed_rows, text_keys
+from diptych.encoders.row_store import keyed_rows, text_keys
 from diptych.encoders.targets.contract import BATCH_SIZE, TargetModel
 
 logger = logging.getLogger(__name__)
-
-_BLOCK_CAPTIONS = 2048
 
 
 def targets_of(
@@ -31,9 +29,7 @@ def targets_of(
         return model.encode_batches([captions[place] for place in places], batch_size)
 
     folder, texts = Path(root) / model.fingerprint, text_keys(captions)
-    rows, was_there = keyed_rows(
-        folder, texts, model.width, make, block=_BLOCK_CAPTIONS, doing="encoding captions", unit="captions"
-    )
+    rows, was_there = keyed_rows(folder, texts, model.width, make, doing="encoding captions", unit="captions")
     if not was_there:
         empty = sum(
             int((~block.any(axis=1)).sum()) for block in np.array_split(rows, -(-len(rows) // 65_536))

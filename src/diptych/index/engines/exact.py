@@ -14,11 +14,9 @@ from diptych.index.arrays import load_array, load_ids
 from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
-from diptych.index.local import LocalIndex
-from diptych.index.rows import RowStore
+from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header, read_header
-from diptych.index.vectors import dense_vectors, row_norms
+from diptych.index.vectors import RowStore, dense_vectors, row_norms
 
 
 class ExactIndex(LocalIndex):

@@ -14,10 +14,8 @@ from diptych.index.arrays import load_ids
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
-from diptych.index.postings import Postings
-from diptych.index.segments import Segment, Segments
-from diptych.index.slots import SlotIndex
+from diptych.index.postings import Postings, Segment, Segments
+from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header, read_header
 

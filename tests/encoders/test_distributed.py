@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
-from diptych.encoders.crew import Crew
+from diptych.encoders.distributed import DistributedContext
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 
@@ -56,15 +57,15 @@ def together(size: int, call: Any) -> list[Any]:
 
 @pytest.fixture
 def collection(scenes_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", 3)
-    monkeypatch.setattr("diptych.encoders.sides._TEXT_BLOCK", 16)
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 3)
+    monkeypatch.setattr("diptych.encoders.encode._TEXT_BLOCK", 16)
     return read_collection(scenes_folder).split("val")
 
 
-def test_one_process_is_a_crew_by_itself() -> None:
-    crew = Crew()
-    assert (crew.first, crew.size, crew.told(lambda: 5)) == (True, 1, 5)
-    crew.wait()
+def test_one_process_is_the_main_one() -> None:
+    context = DistributedContext()
+    assert (context.is_main_process, context.world_size, context.broadcast(lambda: 5)) == (True, 1, 5)
+    context.barrier()
 
 
 @pytest.mark.parametrize("size", [2, 3, 7])
@@ -96,21 +97,17 @@ def test_where_one_is_asked_to_stop_all_say_so_and_others_go_on(
     collection: Collection, tmp_path: Path
 ) -> None:
     encoders = [Shades(), Shades()]
-    found = together(
-        2,
-        lambda fabric, rank: encode_collection(
-            encoders[rank],
-            collection,
-            tmp_path / "e",
-            fabric=fabric,
-            should_stop=lambda: rank == 1 and encoders[1].has_begun(),
-        ),
-    )
+
+    def encode(fabric: Any, rank: int) -> EncodedCollection:
+        with stop_when(lambda: rank == 1 and encoders[1].has_begun()):
+            return encode_collection(encoders[rank], collection, tmp_path / "e", fabric=fabric)
+
+    found = together(2, encode)
     # The first did its nine pictures and three of five blocks of captions, the second one block of pictures.
     assert [str(error) for error in found] == [str(found[0])] * 2
     assert isinstance(found[0], Interrupted)
-    assert "12 of 16 pictures and 48 of 80 captions are embedded and kept" in found[0].message
-    assert not (tmp_path / "e" / "about.json").exists()
+    assert "12 of 16 images and 48 of 80 captions are embedded and kept" in found[0].message
+    assert not (tmp_path / "e" / "embedded_collection.json").exists()
     last = Shades()
     encode_collection(last, collection, tmp_path / "e")
     assert last.seen == [4, 32]
