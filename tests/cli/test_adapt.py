@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from commands import Command
 
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 
 def test_a_run_is_adapted_evaluated_and_adapted_again(

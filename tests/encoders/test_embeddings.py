@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, NumericalError, StorageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -24,7 +24,8 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource

@@ -9,7 +9,7 @@ import torch
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.errors import NumericalError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.overlay import OverlaidPicture
 from diptych.data.readers import read_collection

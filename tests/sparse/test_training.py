@@ -18,7 +18,8 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.sparse.options import SparsifyOptions
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier

@@ -11,7 +11,7 @@ import pytest
 from tiny_catalogue import tiny_collection
 
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, collect, compare, run_study
 from diptych.studies.catalogues import CatalogueOptions, CatalogueWorkshop, by_hand, catalogue_with_splits

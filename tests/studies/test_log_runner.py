@@ -10,7 +10,7 @@ import pytest
 from events import write_log
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.studies import STUDIES, Choices, LogSource, collect, compare, run_study
 from diptych.studies.logs import LogOptions
 from diptych.studies.page import render_study

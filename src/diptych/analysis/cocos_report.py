@@ -11,7 +11,8 @@ from typing import Any
 from diptych.analysis.counts import COUNTS, CocosCompat, Unit
 from diptych.analysis.histogram import WeightHistogram
 from diptych.core.errors import StorageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 _FORMAT = 1
 _KIND = "cocos"

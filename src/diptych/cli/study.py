@@ -245,7 +245,7 @@ def verdict(
 
     Example: [bold]diptych study verdict studies/metric-learning.table-1[/bold]
     """
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.studies import collect
     from diptych.studies.results import STUDY
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from diptych.core.errors import DataError, UsageError
-from diptych.data.lines import numbered_lines
+from diptych.core.reading import read_lines
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 """What may stand between fields, and how an option names it."""
@@ -26,7 +26,7 @@ class DelimitedTable:
     ) -> None:
         self.file = file
         self._encoding, self._quotes = encoding, quotes
-        header = next((line for _, line in numbered_lines(file, encoding) if line.strip()), None)
+        header = next((line for _, line in read_lines(file, encoding, error=DataError) if line.strip()), None)
         if header is None:
             raise DataError(f"{file} is empty", "a header with the names of columns is expected")
         if delimiter is None:
@@ -70,7 +70,7 @@ class DelimitedTable:
 
         def lines() -> Iterator[str]:
             nonlocal line
-            for number, text in numbered_lines(self.file, self._encoding):
+            for number, text in read_lines(self.file, self._encoding, error=DataError):
                 line = number
                 yield f"{text}\n"
 

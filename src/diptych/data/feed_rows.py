@@ -12,8 +12,8 @@ from pathlib import Path
 from xml.parsers import expat
 
 from diptych.core.errors import DataError
+from diptych.core.reading import beginning_of
 from diptych.data.delimited import DELIMITERS, DelimitedTable, plain_column
-from diptych.data.json_files import beginning_of
 from diptych.data.products import split_path
 from diptych.data.taxonomy.tree import SEPARATOR
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from diptych.core.context import track
 from diptych.core.errors import DataError
-from diptych.data.lines import numbered_lines
+from diptych.core.reading import read_lines
 from diptych.data.products import plain_text
 from diptych.data.taxonomy.tree import MAX_LEVELS
 
@@ -116,7 +116,7 @@ def listings_of(
     if not files:
         raise DataError(f"{folder} has no {_LISTINGS}.gz", "unpack abo-listings.tar")
     for file in track(files, "reading listings", unit="files"):
-        for number, line in numbered_lines(file):
+        for number, line in read_lines(file, error=DataError):
             where = f"{file.name}, line {number}"
             if not line.strip():
                 continue

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import read_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.linear_maps import LinearMaps

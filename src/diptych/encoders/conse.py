@@ -24,8 +24,9 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.files import read_json, write_json, write_text
+from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.data.loading import batched
 from diptych.encoders.classifier import Classifier, ClassifierConfig
 from diptych.encoders.dual_encoder import DualEncoder

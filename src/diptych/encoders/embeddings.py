@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, StorageError
-from diptych.core.files import atomic_folder, create_array, read_json, recover_folder, write_json
+from diptych.core.files import atomic_folder, create_array, recover_folder, write_json
+from diptych.core.reading import read_json
 from diptych.data.string_table import StringTable, write_strings
 
 _FORMAT = 2

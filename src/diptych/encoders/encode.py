@@ -23,8 +23,9 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import atomic_path, check_replaceable, read_json, write_json
+from diptych.core.files import atomic_path, check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.contents import each_picture_content
 from diptych.data.loading import read_ahead

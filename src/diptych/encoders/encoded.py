@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import StorageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
 
 

@@ -28,8 +28,9 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import create_array, read_json, write_json
+from diptych.core.files import create_array, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder

@@ -26,7 +26,8 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import create_array, read_json, recover_folder, replace_folder, write_json
+from diptych.core.files import create_array, recover_folder, replace_folder, write_json
+from diptych.core.reading import read_json
 from diptych.encoders.embeddings import describe_rows
 
 _FORMAT = 1

@@ -10,7 +10,8 @@ from typing import Any
 
 from diptych.core.context import Task, task
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import read_json, recover_folder
+from diptych.core.files import recover_folder
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, embeddings_header

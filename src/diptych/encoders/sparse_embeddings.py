@@ -16,8 +16,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, NumericalError, StorageError
-from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.core.files import atomic_folder, recover_folder, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 
 _FORMAT = 1
 _HEADER = "sparse_embeddings.json"

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from diptych.core.context import task
 from diptych.core.errors import NumericalError, StorageError, UsageError
-from diptych.core.files import create_array, read_json, write_json
+from diptych.core.files import create_array, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.contents import picture_contents
 from diptych.data.loading import batched, default_workers, read_ahead

@@ -11,8 +11,9 @@ import torch
 from pydantic import ValidationError
 
 from diptych.core.errors import StorageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import read_json
 from diptych.data.loading import batched
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTower

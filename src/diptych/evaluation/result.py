@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_json
 from diptych.evaluation.protocol import Protocol, Reranking
 from diptych.metrics.measuring import measure
 from diptych.metrics.positives import DIRECTIONS

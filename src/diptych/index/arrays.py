@@ -8,7 +8,7 @@ from tokenize import TokenError
 import numpy as np
 
 from diptych.core.errors import StorageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 
 def load_array(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
 from diptych.core.fingerprint import fingerprint_file
+from diptych.core.reading import read_json
 from diptych.index.engine import ENGINES, Engine
 
 _FORMAT = 1

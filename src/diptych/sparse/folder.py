@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import read_json, write_json, write_text
+from diptych.core.files import write_json, write_text
+from diptych.core.reading import read_json
 from diptych.core.version import __version__
 from diptych.sparse.options import SparsifyOptions
 

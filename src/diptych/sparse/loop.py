@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from diptych.core.context import Task, task
 from diptych.core.errors import Interrupted, NumericalError, StorageError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_json
 from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.sparse.expansion import ExpansionControl, caption_probability
 from diptych.sparse.folder import HeadFolder

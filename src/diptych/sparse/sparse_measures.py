@@ -12,8 +12,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_path, read_json, write_json
+from diptych.core.files import atomic_path, write_json
 from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.reading import read_json
 from diptych.evaluation import Result
 from diptych.metrics import DIRECTIONS, measure
 from diptych.sparse.deviation import Deviation

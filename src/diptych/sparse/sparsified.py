@@ -11,7 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_path, read_json, write_json
+from diptych.core.files import atomic_path, write_json
+from diptych.core.reading import read_json
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 

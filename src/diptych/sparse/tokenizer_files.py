@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
 from diptych.sparse.wordpiece import CONTINUATION
 

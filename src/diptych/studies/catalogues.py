@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.core.files import read_json, safe_name
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.studies.making import Collections
 from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file
 from diptych.studies.rows import BASE_SEED, DEFAULT, Choices, rows_of, run_folder, setting_for

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, safe_name, write_json
+from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.studies.making import Collections, Machine, Made, Wanted
 from diptych.studies.rows import recipe_of, refuse_recipe_keys
 from diptych.studies.study import Subject
@@ -136,7 +137,8 @@ def kept_split(subject: Subject, split: str) -> EncodedCollection:
     """As :func:`encoded_split`, and kept in the run's folder: what is there already is opened."""
     import numpy as np
 
-    from diptych.core.files import atomic_path, read_json, write_json
+    from diptych.core.files import atomic_path, write_json
+    from diptych.core.reading import read_json
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encoded import EncodedCollection
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_path, read_json, safe_name, write_json
+from diptych.core.files import atomic_path, safe_name, write_json
+from diptych.core.reading import read_json
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.rows import run_folder
 from diptych.studies.study import STUDIES, Measurement, SettingName, Study

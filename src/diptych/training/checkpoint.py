@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_json
 from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.training.averaging import WeightAverage
 from diptych.training.trainee import Trainee

@@ -12,7 +12,8 @@ import torch
 
 from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import cache_root, read_json, write_json
+from diptych.core.files import cache_root, write_json
+from diptych.core.reading import read_json
 from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary

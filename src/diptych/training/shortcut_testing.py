@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, safe_name
+from diptych.core.files import safe_name
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 MARKER = "granularity.json"
 _FORMAT = 1

@@ -10,7 +10,8 @@ from typing import Any
 from diptych.analysis.information.figures import Side
 from diptych.analysis.information.held import Held
 from diptych.core.errors import StorageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 _FORMAT = 1
 _KIND = "information audit"

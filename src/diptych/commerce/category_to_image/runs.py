@@ -27,7 +27,8 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_path, read_json, write_json
+from diptych.core.files import atomic_path, write_json
+from diptych.core.reading import read_json
 from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
 

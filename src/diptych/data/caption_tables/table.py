@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diptych.core.errors import DataError, UsageError
-from diptych.data.lines import numbered_lines
+from diptych.core.reading import read_lines
 
 _CAPTIONS = ("caption", "text", "title", "alt_text")
 _ADDRESSES = ("url", "image_url", "address")
@@ -128,7 +128,7 @@ def _is_address(text: str) -> bool:
 
 
 def _fields(file: Path, quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    lines = numbered_lines(file)
+    lines = read_lines(file, error=DataError)
     mark = "," if _is_csv(file) else "\t"
     if not quoted:
         for number, line in lines:

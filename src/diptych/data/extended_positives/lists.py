@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.extended_positives.declaration import Listed
 
 _SHAPE = "expected {query id: [ids of what is relevant to it]}"

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from diptych.core.errors import DataError
+from diptych.core.reading import read_lines
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged, JudgementReader
-from diptych.data.lines import numbered_lines
 
 _EXPERT, _CROWD = "ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"
 _LOWEST, _HIGHEST = 1, 4
@@ -35,7 +35,7 @@ def _file(path: Path, name: str) -> Path:
 def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and fields of lines that are not empty."""
     some = False
-    for number, line in numbered_lines(path):
+    for number, line in read_lines(path, error=DataError):
         if not line.strip():
             continue
         fields = line.strip("\n").split("\t")

@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 
 from diptych.core.errors import DataError
+from diptych.core.reading import read_lines
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged, JudgementReader
-from diptych.data.lines import numbered_lines
 
 _COLUMNS = ("image", "caption", "rating")
 
@@ -19,7 +19,7 @@ def read_judgement_table(path: Path | str) -> Judged:
     Its scale begins at 0, or at the lowest rating where that is below 0, and ends at the highest.
     """
     path = Path(path)
-    lines = csv.reader(line for _, line in numbered_lines(path))
+    lines = csv.reader(line for _, line in read_lines(path, error=DataError))
     pairs, ratings = [], []
     try:
         header = [name.strip().lower() for name in next(lines, [])]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 MARKER = "log.json"
 EVENTS = "events"

@@ -17,11 +17,11 @@ from typing import Literal
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.reading import read_lines
 from diptych.data.assigned import assigned_split, check_shares
 from diptych.data.captions import checked_caption
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
-from diptych.data.lines import numbered_lines
 from diptych.data.product_listings import FIELDS, Listing, listings_of
 from diptych.data.readers.declaration import READERS, Reader
 
@@ -47,7 +47,7 @@ def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
             f"{folder / 'metadata'} has no images.csv.gz", "unpack abo-images-small.tar, all of it"
         )
     try:
-        rows = csv.DictReader(line for _, line in numbered_lines(file))
+        rows = csv.DictReader(line for _, line in read_lines(file, error=DataError))
         missing = {"image_id", "path"} - set(rows.fieldnames or ())
         if missing:
             raise DataError(
@@ -61,7 +61,7 @@ def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
 
 def _given_splits(file: Path) -> dict[str, str]:
     splits: dict[str, str] = {}
-    for number, line in numbered_lines(file):
+    for number, line in read_lines(file, error=DataError):
         fields = line.replace(",", "\t").split("\t")
         if len(fields) != 2 or not all(fields):
             raise DataError(

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from diptych.core.errors import DataError
+from diptych.core.reading import beginning_of
 from diptych.data.collection import Collection
-from diptych.data.json_files import beginning_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
 from diptych.data.readers.karpathy import karpathy_files

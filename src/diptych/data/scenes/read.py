@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
 from diptych.data.scenes.finer import finer as with_finer_captions

@@ -6,15 +6,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import UsageError
-from diptych.data.lines import numbered_lines
+from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import read_lines
 from diptych.data.taxonomy.declaration import TAXONOMIES, Beginning, Taxonomy, TaxonomyFormat
 
 _LINES = 20
 
 
 def _beginning(path: Path, encoding: str) -> Beginning:
-    lines = numbered_lines(path, encoding)
+    lines = read_lines(path, encoding, error=DataError)
     return Beginning(path, tuple(islice((line for _, line in lines if line.strip()), _LINES)))
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.evaluation.stress.rows import Agreement, StressRow
 
 MARKER = "stress.json"

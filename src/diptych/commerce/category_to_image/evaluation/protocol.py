@@ -12,8 +12,9 @@ import numpy as np
 from diptych.commerce.catalogue.judging import Judged, Relevance
 from diptych.core.arrays import read_arrays, write_arrays
 from diptych.core.errors import MismatchError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
 from diptych.metrics.ground_truth import GroundTruth

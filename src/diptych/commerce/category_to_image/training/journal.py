@@ -24,8 +24,9 @@ from diptych.commerce.category_to_image.training.checkpoint import Place, load_c
 from diptych.commerce.category_to_image.training.trained import MARKER as MODEL_MARKER
 from diptych.commerce.category_to_image.training.trained import TrainedModel
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, write_json, write_text
+from diptych.core.files import write_json, write_text
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 
 MARKER = "training.json"
 FORMAT = 1

@@ -23,7 +23,8 @@ from diptych.commerce.purchase_intent.evaluation.plan import Place, Protocol
 from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Pooled, pool
 from diptych.core.arrays import read_arrays, write_arrays
 from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 

@@ -18,7 +18,8 @@ from diptych.commerce.purchase_intent.damage import damage_said
 from diptych.commerce.purchase_intent.models.declaration import MODELS, IntentModel, Weighting
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_json
 
 
 def checked_matrix(X: np.ndarray) -> np.ndarray:

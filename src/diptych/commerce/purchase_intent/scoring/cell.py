@@ -26,7 +26,8 @@ from diptych.commerce.purchase_intent.models.fitted import FittedModel
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score, reason_of, value_in_words
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_json
 
 CALIBRATIONS = {
     "platt": "a sigmoid of two parameters",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.sessions.schema import SessionKey, SessionOptions
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.data.products import plain_text
