@@ -12,7 +12,7 @@ from diptych.analysis.counts import COUNTS, CocosCompat, Unit
 from diptych.analysis.histogram import WeightHistogram
 from diptych.core.errors import StorageError
 from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import opening, read_json
 
 _FORMAT = 1
 _KIND = "cocos"
@@ -208,6 +208,7 @@ class CocosReport:
         return Path(path)
 
     @classmethod
+    @opening("count again: diptych cocos")
     def open(cls, path: Path | str) -> CocosReport:
         """Read what :meth:`save` wrote."""
         return cls.from_dict(read_json(path))

@@ -18,7 +18,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, StorageError
 from diptych.core.files import atomic_folder, create_array, recover_folder, write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import map_array, opening, read_json
 from diptych.data.string_table import StringTable, write_strings
 
 _FORMAT = 2
@@ -88,6 +88,7 @@ class Embeddings:
         return folder
 
     @classmethod
+    @opening("embed again")
     def open(cls, folder: Path | str) -> Embeddings:
         """Memory-map what :meth:`save` wrote.
 
@@ -103,10 +104,7 @@ class Embeddings:
                 f"this version reads {_OLD_FORMAT} and {_FORMAT}",
                 "embed again with this version",
             )
-        try:
-            rows = np.load(folder / "rows.npy", mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise StorageError(f"{folder / 'rows.npy'} cannot be opened: {error}", "embed again") from None
+        rows = map_array(folder / "rows.npy", fix="embed again")
         return cls(
             ids=_read_ids(folder, header["format"]),
             rows=rows,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import StorageError
-from diptych.core.reading import read_json
+from diptych.core.reading import map_array, opening, read_json
 from diptych.encoders.embeddings import Embeddings
 
 
@@ -35,6 +35,7 @@ class EncodedCollection:
         return self.images.similarity
 
     @classmethod
+    @opening("embed again")
     def open(cls, folder: Path | str) -> EncodedCollection:
         """Memory-map what :func:`~diptych.encoders.encode.encode_collection` wrote."""
         folder = Path(folder)
@@ -52,10 +53,5 @@ class EncodedCollection:
                 f"{folder}: pictures are compared by {images.similarity}, captions by {texts.similarity}",
                 "embed again",
             )
-        try:
-            caption_image = np.load(folder / "caption_image.npy", mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise StorageError(
-                f"{folder / 'caption_image.npy'} cannot be opened: {error}", "embed again"
-            ) from None
+        caption_image = map_array(folder / "caption_image.npy", shape=(None,), fix="embed again")
         return cls(images, texts, caption_image, about)

@@ -15,8 +15,6 @@ import hashlib
 import logging
 import mmap
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from diptych.core.context import task
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, create_array
 from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.reading import file_errors, map_array, read_arrays
 
 logger = logging.getLogger(__name__)
 
@@ -68,13 +67,10 @@ def _open_set(path: Path, shape: tuple[int, int]) -> np.ndarray | None:
     if not path.is_file():
         return None
     fix = f"it is a cache: delete {path.name}"
-    try:
-        rows: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-        with open(path, "rb") as handle:
-            handle.seek(-_FINGERPRINT_LENGTH, os.SEEK_END)
-            content = handle.read()
-    except (OSError, ValueError, EOFError) as error:
-        raise StorageError(f"{path} cannot be read: {error}", fix) from None
+    rows = map_array(path, fix=fix, more=_FINGERPRINT_LENGTH)
+    with file_errors(path, fix=fix), open(path, "rb") as handle:
+        handle.seek(-_FINGERPRINT_LENGTH, os.SEEK_END)
+        content = handle.read()
     if rows.shape != shape or content != _content(rows):
         raise StorageError(f"{path} is not what was written", fix)
     return rows
@@ -139,11 +135,7 @@ def _write_block(
 def _read_block(path: Path, width: int) -> tuple[np.ndarray, np.ndarray]:
     """The keys and rows of a block; an .npz holds a check sum of each."""
     fix = f"it is a cache: delete {path.name}, what it held is computed again"
-    try:
-        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
-            names, rows = file["texts"], file["rows"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise StorageError(f"{path} cannot be read: {error}", fix) from None
+    names, rows = read_arrays(path, ("texts", "rows"), fix=fix).values()
     if rows.shape != (len(names), width):
         raise StorageError(f"{path} holds rows of shape {rows.shape} for {len(names)} items", fix)
     return names, rows

@@ -27,7 +27,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import create_array, recover_folder, replace_folder, write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import map_array, read_json
 from diptych.encoders.embeddings import describe_rows
 
 _FORMAT = 1
@@ -170,12 +170,11 @@ def _goes_on(folder: Path, plan: RowPlan, said: dict[str, Any]) -> bool:
     try:
         if read_json(folder / "plan.json") != said:
             return False
-        rows = np.load(folder / "rows.npy", mmap_mode="r", allow_pickle=False)
-    except (StorageError, OSError, ValueError, EOFError):
-        return False  # not there, or damaged
+        map_array(folder / "rows.npy", np.float32, (plan.count, plan.width))
+    except StorageError:
+        return False  # not there, or corrupt
     finished = folder / "finished.u1"
-    whole = rows.shape == (plan.count, plan.width) and rows.dtype == np.float32 and rows.flags.c_contiguous
-    return whole and finished.is_file() and finished.stat().st_size == plan.blocks
+    return finished.is_file() and finished.stat().st_size == plan.blocks
 
 
 def _write_at(handle: int, content: bytes, place: int) -> None:

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import DataError, NumericalError, StorageError
 from diptych.core.files import atomic_folder, recover_folder, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import read_json
+from diptych.core.reading import map_array, opening, read_json
 
 _FORMAT = 1
 _HEADER = "sparse_embeddings.json"
@@ -126,6 +126,7 @@ class SparseEmbeddings:
         return folder
 
     @classmethod
+    @opening("sparsify again: diptych sparsify")
     def open(cls, folder: Path | str) -> SparseEmbeddings:
         """Memory-map what :meth:`save` wrote."""
         folder = Path(folder)
@@ -149,16 +150,9 @@ class SparseEmbeddings:
 def _mapped(folder: Path, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     arrays = {}
     for name, kind in _ARRAYS.items():
-        try:
-            # Plain views: slicing np.memmap objects costs microseconds each.
-            mapped = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-            arrays[name] = np.asarray(mapped)
-        except (OSError, ValueError, EOFError) as error:
-            raise StorageError(
-                f"{folder / name}.npy cannot be opened: {error}", "make them again with diptych sparsify"
-            ) from None
-        if arrays[name].dtype != kind or arrays[name].ndim != 1:
-            raise StorageError(f"{folder / name}.npy is damaged", "make them again with diptych sparsify")
+        # Plain views: slicing np.memmap objects costs microseconds each.
+        mapped = map_array(folder / f"{name}.npy", kind, (None,), fix="sparsify again: diptych sparsify")
+        arrays[name] = np.asarray(mapped)
     weights, indices, indptr = arrays["weights"], arrays["indices"], arrays["indptr"]
     whole = len(indptr) == shape[0] + 1 and len(weights) == len(indices) == indptr[-1]
     if not whole:

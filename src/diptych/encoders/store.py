@@ -20,7 +20,7 @@ from diptych.core.context import task
 from diptych.core.errors import NumericalError, StorageError, UsageError
 from diptych.core.files import create_array, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.reading import read_json
+from diptych.core.reading import file_errors, map_array, read_json
 from diptych.data.collection import Collection
 from diptych.data.contents import picture_contents
 from diptych.data.loading import batched, default_workers, read_ahead
@@ -99,7 +99,7 @@ class FeatureStore:
                 done = 0
                 _mark(folder, shape, options, done)
             elif done < shape[0]:
-                rows = np.load(path, mmap_mode="r+", allow_pickle=False)
+                rows = map_array(path, options.storage, shape, fix="delete the folder", mode="r+")
             if done < shape[0]:
                 logger.info("features %s: %d of %d pictures are there", key, done, shape[0])
                 _compute(tower, collection, contents, options, rows, done, folder)
@@ -108,7 +108,7 @@ class FeatureStore:
                 f"cannot write {folder}: {error.strerror or error}",
                 "free some space or set another feature folder; what is computed stays",
             ) from error
-        return cls(folder, np.load(folder / "features.npy", mmap_mode="r", allow_pickle=False))
+        return cls(folder, map_array(folder / "features.npy", fix="delete the folder"))
 
 
 def _key(tower: ImageTower, contents: list[str], options: FeatureOptions) -> str:
@@ -138,10 +138,12 @@ def _finished(folder: Path, shape: tuple[int, int, int], options: FeatureOptions
     if not (folder / "store.json").is_file() or not (folder / "features.npy").is_file():
         return None
     header = read_json(folder / "store.json")
-    rows = np.load(folder / "features.npy", mmap_mode="r", allow_pickle=False)
-    if header["shape"] != list(shape) or rows.shape != shape or rows.dtype != np.dtype(options.storage):
+    rows = map_array(folder / "features.npy", fix="delete the folder")
+    with file_errors(folder / "store.json", fix="delete the folder"):
+        said, done = header["shape"], int(header["done"])
+    if said != list(shape) or rows.shape != shape or rows.dtype != np.dtype(options.storage):
         raise StorageError(f"{folder} holds features of shape {rows.shape}, not {shape}", "delete the folder")
-    return int(header["done"])
+    return done
 
 
 def _mark(folder: Path, shape: tuple[int, ...], options: FeatureOptions, done: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import opening, read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index.engine import ENGINES, Engine
 from diptych.index.hits import Hits
@@ -265,6 +265,7 @@ class Index(Hooks):
         return Path(folder)
 
     @classmethod
+    @opening("build the index again")
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """The index that :meth:`save` wrote; called on ``Index``, of whichever engine it is.
 

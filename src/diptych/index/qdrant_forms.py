@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
 from diptych.encoders.sparse_embeddings import canonical_rows
-from diptych.index.arrays import load_array
 from diptych.index.engine import OptionValue
 from diptych.index.qdrant_connection import Connection, models
 from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import load_array
 from diptych.index.vectors import dense_vectors, row_norms
 
 _ELSE = "name another collection, or pass replace=True to delete this one first"

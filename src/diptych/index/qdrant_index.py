@@ -14,7 +14,6 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.arrays import load_ids
 from diptych.index.contract import Index
 from diptych.index.engine import OptionValue
 from diptych.index.hits import Hits
@@ -39,7 +38,7 @@ from diptych.index.qdrant_points import (
     read_payload,
 )
 from diptych.index.qdrant_upload import delete_items, held_items, read_items, upload
-from diptych.index.storage import Header
+from diptych.index.storage import Header, load_ids
 from diptych.index.vectors import check_ids, count_rows
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import StorageError
-from diptych.index.arrays import load_array
+from diptych.index.storage import load_array
 
 _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
 

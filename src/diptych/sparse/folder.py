@@ -22,7 +22,7 @@ from typing import Any
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
-from diptych.core.reading import read_json
+from diptych.core.reading import file_errors, read_json, read_log
 from diptych.core.version import __version__
 from diptych.sparse.options import SparsifyOptions
 
@@ -131,16 +131,10 @@ class HeadFolder:
         path = self.path / "metrics.jsonl"
         if not path.is_file():
             return
-        with open(path, encoding="utf-8") as handle:
-            for number, line in enumerate(handle, 1):
-                if not line.endswith("\n"):
-                    continue
-                try:
-                    found = json.loads(line)
-                    found["epoch"]
-                except (ValueError, TypeError, KeyError):
-                    raise StorageError(f"{path}, line {number} is damaged", "remove that line") from None
-                yield found
+        for number, found in read_log(path):
+            with file_errors(f"{path}, line {number}", fix="remove that line"):
+                found["epoch"]
+            yield found
 
     def rewind_metrics(self, epoch: int) -> None:
         """Forget what was logged after ``epoch``, so that a resumed training's log is an unbroken one's."""

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, write_json
 from diptych.core.fingerprint import fingerprint_arrays
-from diptych.core.reading import read_json
+from diptych.core.reading import opening, read_arrays, read_json
 from diptych.evaluation import Result
 from diptych.metrics import DIRECTIONS, measure
 from diptych.sparse.deviation import Deviation
@@ -160,6 +159,7 @@ class SparseMeasures:
         return path
 
     @classmethod
+    @opening("measure again: diptych sparsify")
     def open(cls, path: Path | str) -> SparseMeasures:
         """Read what :meth:`save` wrote."""
         path = Path(path)
@@ -170,13 +170,7 @@ class SparseMeasures:
         if given["values"] is None:
             return found
         arrays = path.with_suffix(".npz")
-        try:
-            with open(arrays, "rb") as handle, np.load(handle, allow_pickle=False) as stored:
-                found.values.update({name: stored[name] for name in stored.files})
-        except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise StorageError(
-                f"{arrays} cannot be read: {error}", "measure again: diptych sparsify"
-            ) from None
+        found.values.update(read_arrays(arrays, fix="measure again: diptych sparsify"))
         if fingerprint_arrays(found.values) != given["values"]:
             raise StorageError(f"{arrays} is not of {path.name}", "measure again: diptych sparsify")
         return found

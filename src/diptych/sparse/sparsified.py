@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path, write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import opening, read_array, read_json
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 
@@ -45,6 +45,7 @@ class SparsifiedCollection:
         return replace(self.texts, rows=own, about={**self.texts.about, "expansion": False})
 
     @classmethod
+    @opening("sparsify again: diptych sparsify")
     def open(cls, folder: Path | str) -> SparsifiedCollection:
         """Memory-map what :func:`sparsify_collection` wrote."""
         folder = Path(folder)
@@ -57,12 +58,9 @@ class SparsifiedCollection:
                 "make them again with diptych sparsify",
             )
         own = SparseEmbeddings.open(folder / "caption_terms").rows
-        try:
-            caption_image = np.load(folder / "caption_image.npy", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise StorageError(
-                f"{folder} cannot be read: {error}", "make it again with diptych sparsify"
-            ) from None
+        caption_image = read_array(
+            folder / "caption_image.npy", shape=(None,), fix="sparsify again: diptych sparsify"
+        )
         return cls(images, texts, own, caption_image, about)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import atomic_path, safe_name, write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import opening, read_arrays, read_json
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.rows import run_folder
 from diptych.studies.study import STUDIES, Measurement, SettingName, Study
@@ -122,6 +122,7 @@ class Entry:
         write_json(path, self.to_dict())
 
     @classmethod
+    @opening("run the study again")
     def open(cls, path: Path) -> Entry:
         """Read what :meth:`save` wrote."""
         return cls.from_dict(read_json(path))
@@ -259,16 +260,9 @@ def is_kept(folder: Path) -> bool:
 
 def per_query(folder: Path, column: str) -> tuple[np.ndarray, np.ndarray] | None:
     """(n,) values of a column and (n,) clusters; None where the column is not kept."""
-    import numpy as np
 
-    try:
-        with np.load(folder / _VALUES, allow_pickle=False) as stored:
-            return (stored[column], stored[_CLUSTER]) if column in stored.files else None
-    except (OSError, ValueError, KeyError) as error:
-        raise StorageError(
-            f"{folder / _VALUES} cannot be opened: {error}",
-            "run the study again: it measures what is missing",
-        ) from None
+    stored = read_arrays(folder / _VALUES, fix="run the study again: it measures what is missing")
+    return (stored[column], stored[_CLUSTER]) if column in stored else None
 
 
 def per_query_of(evidence: Evidence, row: str, column: str) -> tuple[np.ndarray, np.ndarray] | None:

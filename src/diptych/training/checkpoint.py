@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_folder, write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import file_errors, read_json
 from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.training.averaging import WeightAverage
 from diptych.training.trainee import Trainee
@@ -99,10 +99,8 @@ def _optimizer_names(trainee: Trainee, optimizer: torch.optim.Optimizer) -> dict
 
 def read_place(folder: Path) -> Place:
     """Where the training stood when the checkpoint was written."""
-    try:
+    with file_errors(folder / "place.json", fix="start the run again"):
         return Place(**read_json(folder / "place.json"))
-    except TypeError as error:
-        raise StorageError(f"{folder} is of another version: {error}", "start the run again") from None
 
 
 def load_weights(folder: Path, trainee: Trainee, frozen_backbone: bool) -> None:
@@ -113,7 +111,8 @@ def load_weights(folder: Path, trainee: Trainee, frozen_backbone: bool) -> None:
     if set(weights) != wanted:
         different = sorted(set(weights) ^ wanted)
         raise StorageError(f"{folder} does not fit the recipe's model (e.g. {different[0]})", fix)
-    trainee.load_state_dict(weights, strict=False)
+    with file_errors(folder / "weights.safetensors", fix=fix):
+        trainee.load_state_dict(weights, strict=False)
 
 
 def load_average(folder: Path, average: WeightAverage) -> None:
@@ -127,9 +126,18 @@ def load_moments(folder: Path, trainee: Trainee, optimizer: torch.optim.Optimize
     """Put the checkpoint's optimizer state into ``optimizer``."""
     moments = load_tensors(folder / "optimizer.safetensors", "start the run again")
     parameters = dict(trainee.named_parameters())
+    with file_errors(folder / "optimizer.safetensors", fix="start the run again"):
+        _put_moments(moments, parameters, optimizer)
+
+
+def _put_moments(
+    moments: dict[str, Tensor], parameters: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer
+) -> None:
     for name, value in moments.items():
         parameter_name, key = name.rsplit("|", 1)
         parameter = parameters[parameter_name]
+        if key != "step" and value.shape != parameter.shape:
+            raise ValueError(f"{name} has shape {tuple(value.shape)}, {tuple(parameter.shape)} expected")
         # Step counts stay on the CPU, moments lie beside the parameter. AdamP counts in a plain int.
         if key == "step":
             optimizer.state[parameter][key] = int(value) if value.dtype == torch.int64 else value

@@ -29,7 +29,7 @@ from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json, write_text
-from diptych.core.reading import read_json
+from diptych.core.reading import file_errors, opening, read_json, read_log, read_text
 from diptych.core.version import __version__
 from diptych.training.recipe import Recipe, parse_recipe
 
@@ -67,6 +67,7 @@ class Run:
         self.set_state("running")
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str) -> Run:
         """Read a run.
 
@@ -84,7 +85,7 @@ class Run:
                 f"{folder} is a run of format {version}, this version reads format {FORMAT}",
                 f"repeat it with: diptych train {folder / 'recipe.toml'} --out NEW",
             )
-        text = (folder / "recipe.toml").read_text(encoding="utf-8")
+        text = read_text(folder / "recipe.toml", fix="train it again")
         return cls(folder, parse_recipe(text, str(folder / "recipe.toml")))
 
     def set_state(self, state: str, **more: Any) -> None:
@@ -96,7 +97,8 @@ class Run:
     def header(self) -> dict[str, Any]:
         """The content of run.json."""
         header: dict[str, Any] = read_json(self.folder / "run.json")
-        return header
+        with file_errors(self.folder / "run.json", fix="train it again"):
+            return {**header, "state": header["state"]}
 
     @property
     def finished(self) -> bool:
@@ -129,10 +131,10 @@ class Run:
         path = self.folder / "metrics.jsonl"
         if not path.is_file():
             return
-        with open(path, encoding="utf-8") as handle:
-            for line in handle:
-                if line.endswith("\n"):
-                    yield json.loads(line)
+        for number, line in read_log(path):
+            with file_errors(f"{path}, line {number}", fix="remove that line"):
+                line["step"]
+            yield line
 
     def rewind_metrics(self, step: int) -> None:
         """Forget what was logged after ``step``, so that a resumed run's log is an unbroken one's."""

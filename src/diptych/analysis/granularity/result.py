@@ -21,7 +21,7 @@ import numpy as np
 
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import map_array, opening, read_json
 
 MARKER = "granularity.json"
 _FORMAT = 1
@@ -164,6 +164,7 @@ class Granularity:
         }
 
     @classmethod
+    @opening("measure again: diptych granularity")
     def open(cls, folder: Path | str) -> Granularity:
         """Read what was written; values stay on disk."""
         from diptych.data.string_table import StringTable
@@ -174,14 +175,8 @@ class Granularity:
             raise StorageError(
                 f"{folder / MARKER} is not of format {_FORMAT}", "measure again: diptych granularity"
             )
-        try:
-            values, nouns, image = (
-                np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
-            )
-        except (OSError, ValueError) as error:
-            raise StorageError(
-                f"{folder} is damaged: {error}", "measure again: diptych granularity"
-            ) from None
+        fix = "measure again: diptych granularity"
+        values, nouns, image = (map_array(folder / f"{name}.npy", fix=fix) for name in _ARRAYS)
         return cls(
             name=said["name"],
             about=said["about"],

@@ -11,7 +11,7 @@ from diptych.analysis.information.figures import Side
 from diptych.analysis.information.held import Held
 from diptych.core.errors import StorageError
 from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import opening, read_json
 
 _FORMAT = 1
 _KIND = "information audit"
@@ -140,6 +140,7 @@ class Audit:
         return Path(path)
 
     @classmethod
+    @opening("audit again: diptych audit")
     def open(cls, path: Path | str) -> Audit:
         """Read what :meth:`save` wrote."""
         given = read_json(path)

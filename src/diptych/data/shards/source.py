@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, ImageError, StorageError
 from diptych.core.fingerprint import fingerprint_bytes
+from diptych.core.reading import parse_json
 from diptych.data.columns import Column
 from diptych.data.images import MAX_BYTES, decode_image
 from diptych.data.positioned import NumberTable, read_at
@@ -27,10 +27,7 @@ PLACES = 7
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:
     """The object that a sample's JSON file holds."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON: {error}", "write the shard again") from None
+    value = parse_json(content, where, error=DataError, fix="write the shard again")
     if not isinstance(value, dict):
         raise DataError(f"{where} is no JSON object but {value!r:.40}", "write the shard again")
     return value

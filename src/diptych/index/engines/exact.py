@@ -10,14 +10,13 @@ import numpy as np
 
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.arrays import load_array, load_ids
 from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
 from diptych.index.ids import IdTable
 from diptych.index.local import LocalIndex
 from diptych.index.rows import RowStore
-from diptych.index.storage import Header, read_header
+from diptych.index.storage import Header, load_array, load_ids, read_header
 from diptych.index.vectors import dense_vectors, row_norms
 
 

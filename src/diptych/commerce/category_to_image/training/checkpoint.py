@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from diptych.commerce.category_to_image.training.adamw import AdamW
-from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path
+from diptych.core.reading import file_errors
 from diptych.encoders.tensors import load_tensors, save_tensors
 
 _FIX = "the checkpoint is damaged or of another version: remove the folder and train again"
@@ -75,7 +75,7 @@ def load_checkpoint(
 ) -> tuple[Place, dict[str, Tensor] | None]:
     """Put a checkpoint's state into ``trained`` and ``optimizer``; gives the place and the best weights."""
     tensors = load_tensors(file, _FIX)
-    try:
+    with file_errors(file, fix=_FIX):
         place = Place(**json.loads(tensors.pop("place").numpy().tobytes()))
         parts: dict[str, dict[str, Tensor]] = {"weights": {}, "moments": {}, "best": {}}
         for name, value in tensors.items():
@@ -83,6 +83,4 @@ def load_checkpoint(
             parts[part][rest] = value
         trained.load_state_dict(parts["weights"])
         optimizer.restore(parts["moments"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise StorageError(f"{file} does not fit: {error}", _FIX) from None
     return place, parts["best"] or None

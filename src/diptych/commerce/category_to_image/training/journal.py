@@ -26,7 +26,7 @@ from diptych.commerce.category_to_image.training.trained import TrainedModel
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.locking import exclusive_folder
-from diptych.core.reading import read_json
+from diptych.core.reading import file_errors, read_json, read_log
 
 MARKER = "training.json"
 FORMAT = 1
@@ -69,17 +69,11 @@ class Journal:
             return Place(), None
         place, best = load_checkpoint(self._checkpoint, trained, optimizer)
         # Lines of epochs that the checkpoint has not seen are written again.
-        self._lines = (
-            [
-                line
-                for line in (self.folder / "metrics.jsonl")
-                .read_text(encoding="utf-8")
-                .splitlines(keepends=True)
-                if line.endswith("\n") and json.loads(line)["epoch"] <= place.epoch
-            ]
-            if (self.folder / "metrics.jsonl").is_file()
-            else []
-        )
+        log = self.folder / "metrics.jsonl"
+        if log.is_file():
+            with file_errors(log, fix="remove the line"):
+                lines = [line for _, line in read_log(log) if line["epoch"] <= place.epoch]
+            self._lines = [json.dumps(line) + "\n" for line in lines]
         return place, best
 
     def log(self, **values: Any) -> None:

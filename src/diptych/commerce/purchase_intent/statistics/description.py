@@ -19,7 +19,7 @@ from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, write_csv, write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import opening, read_json
 
 MARKER = "description.json"
 TABLES = "tables"
@@ -74,6 +74,7 @@ class Description:
             )
 
     @classmethod
+    @opening("describe again: diptych intent describe LOG")
     def open(cls, folder: Path | str) -> Description:
         """Read what was written."""
         folder = Path(folder)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.core.errors import DataError
-from diptych.core.reading import read_json
+from diptych.core.reading import read_json, read_jsonl
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.data.products import plain_text
@@ -69,15 +68,7 @@ def _record(line: dict[str, Any], title: str) -> dict[str, Any]:
 
 def _lines(path: Path, expected: int) -> list[dict[str, Any]]:
     """"""
-    lines: list[dict[str, Any]] = []
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                lines.append(json.loads(line))
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", _AGAIN) from None
-    except ValueError as error:
-        raise DataError(f"{path}, line {len(lines) + 1} is not JSON: {error}", _AGAIN) from None
+    lines = [value for _, value in read_jsonl(path, DataError, _AGAIN)]
     if len(lines) != expected:
         raise DataError(f"{path} holds {len(lines):,} products, {expected:,} expected", _AGAIN)
     return lines
