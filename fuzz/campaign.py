@@ -5,7 +5,7 @@ An input is OK when it is read, or refused by a DiptychError. Anything else is a
 - TRACEBACK: another exception, or the end of the process by a signal.
 - ESCAPE: a file was written outside the folder for output.
 - MEMORY: more than 1 GB beyond what the process began with.
-- HANG: more than 5 s of processor time, or 30 s by the clock.
+- HANG: more than 5 s of processor time, or 60 s by the clock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fuzz.targets import TARGETS, Target, prepare
 
 MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 5
-WALL_SECONDS = 30
+WALL_SECONDS = 60
 OUTCOMES = ("OK", "TRACEBACK", "ESCAPE", "MEMORY", "HANG")
 
 

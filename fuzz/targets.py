@@ -364,7 +364,7 @@ word_width = 8
 min_count = 1
 [objective]
 name = "triplet"
-options = {margin = 0.2}
+margin = 0.2
 [batches]
 size = 4
 [[stages]]
