@@ -131,15 +131,24 @@ def test_a_run_folder_is_not_overwritten(diptych: Command, run_folder: Path, rec
 def test_a_run_that_another_process_trains(
     diptych: Command, recipe_file: Path, tmp_path: Path, resume: bool
 ) -> None:
+    from diptych.core.locking import exclusive_folder
     from diptych.training.recipe import load_recipe
     from diptych.training.run import Run
 
     if resume:
-        Run.prepare(tmp_path, load_recipe(recipe_file)).begin()
-    (tmp_path / "training.lock").write_text('{"pid": 1, "host": "elsewhere"}')
+        Run.prepare(tmp_path, load_recipe(recipe_file)).begin({})
     given = ("--resume", tmp_path) if resume else (recipe_file, "--out", tmp_path)
-    refused(diptych("train", *given), 2, "is being trained by process 1 of elsewhere", "training.lock")
+    with exclusive_folder(tmp_path):
+        refused(diptych("train", *given), 1, "another process is working in")
     assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_a_backbone_that_cannot_be_fetched_leaves_the_folder_free(
+    diptych: Command, recipe_file: Path, tmp_path: Path
+) -> None:
+    given = ("train", recipe_file, "--out", tmp_path / "run", "--set", "model.image.pretrained=true")
+    refused(diptych(*given), 2, "test_efficientnet could not be loaded", "model.image.weights")
+    assert not (tmp_path / "run").exists()
 
 
 def test_embeddings_do_not_replace_pictures(diptych: Command, run_folder: Path, tmp_path: Path) -> None:

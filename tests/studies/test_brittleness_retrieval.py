@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from stressed import Reader, painted
+from study_runs import run_study
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.collection import Collection
@@ -17,7 +18,7 @@ from diptych.encoders.encode import encode_collection
 from diptych.evaluation.stress import StressResult
 from diptych.evaluation.stress.asking import RSUM
 from diptych.evaluation.testing import evaluate_encoded
-from diptych.studies import STUDIES, Choices, Results, collect, compare, run_study
+from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
 from diptych.studies.brittleness_retrieval import agreement_tables, drop_tables
 from diptych.studies.brittleness_rows import GROUPS, SHUFFLES, THIRTEEN

@@ -158,13 +158,6 @@ def test_what_went_on_from_any_encoder_is_no_reproduction() -> None:
     assert f"fine-tuned from {CLIP}" in small.label
 
 
-def test_an_entry_says_what_was_given_where_something_was() -> None:
-    (entry,) = made_up(STUDIES.get("svl.table-4.1"), seeds=1).entries[:1]
-    assert "fine_tuned_from" not in entry.to_dict()
-    for one in (entry, replace(entry, fine_tuned_from=CLIP)):
-        assert Entry.from_dict(one.to_dict()) == one
-
-
 @pytest.mark.parametrize(
     ("dataset", "r_at_1", "status"),
     [("coco", 38.9, "holds"), ("coco", 30.0, "fails"), ("f8k", 38.9, "not run")],

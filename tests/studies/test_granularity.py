@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.studies import STUDIES, Choices, collect, compare, judged_in_the_paper, run_study
+from diptych.studies import STUDIES, Choices, collect, compare, judged_in_the_paper
 from diptych.studies.brittleness_granularity import (
     ROW,
     check_granularity,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from events import write_log
+from study_runs import run_study
 
-from diptych.studies import STUDIES, Choices, LogSource, compare, run_study
+from diptych.studies import STUDIES, Choices, LogSource, compare
 from diptych.studies.intent_predicting import STATIC, importances
 from diptych.studies.page import render_study
 

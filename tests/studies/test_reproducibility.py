@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import DiptychError, UnknownNameError, UsageError
-from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper, run_study
+from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import Interrupted, StorageError, UsageError
 from diptych.core.locking import exclusive_folder
 from diptych.studies.making import changed_keys
-from diptych.studies.results import Results, collect, entries_of
+from diptych.studies.results import Results, StudyFolder, collect, entries_of
 from diptych.studies.rows import Choices, recipe_of
-from diptych.studies.runner import plan_of, run_study
+from diptych.studies.runner import plan_of
 from diptych.studies.study import PUBLISHED, STUDIES, Study
 
 
@@ -86,9 +87,9 @@ def test_a_study_is_run_kept_and_used_again(small_study: Study, choices: Choices
         ("onwards", 0),
         ("onwards", 1),
     ]
-    about = json.loads((tmp_path / "out" / "study.json").read_text())
-    assert about["study"] == "made-up.table-1"
-    assert about["command"] == "diptych study run made-up.table-1"
+    about = StudyFolder.open(tmp_path / "out" / "study.json")
+    assert about.study == "made-up.table-1"
+    assert about.command == "diptych study run made-up.table-1"
     assert told[0] == "row 1 of 2, seed 1 of 2: Triplet: training"
     # The third row has gone on from the first row's weights.
     folder = tmp_path / "out" / "rows"

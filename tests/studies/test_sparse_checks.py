@@ -150,7 +150,7 @@ def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
     assert examples(evidence, "other") == []
     assert per_query_of(evidence, "other", "a") is None
     (folder / "per_query.npz").write_bytes(b"nothing")
-    with pytest.raises(StorageError, match="cannot be opened"):
+    with pytest.raises(StorageError, match="is corrupt"):
         per_query(folder, "a")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import DiptychError, RecipeError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices
@@ -20,7 +21,7 @@ from diptych.studies.rows import (
     way_of,
     why_left_out,
 )
-from diptych.studies.runner import plan_of, run_study
+from diptych.studies.runner import plan_of
 from diptych.studies.sparse_retrieval import options_of
 from diptych.studies.sparse_rows import ETAS, EXPANSIONS, head_name
 from diptych.studies.study import SettingName

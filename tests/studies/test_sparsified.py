@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import Interrupted, MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.page import render_study
 from diptych.studies.results import per_query_of
-from diptych.studies.runner import run_study
 
 BASE, MEANING, EXAMPLES = (STUDIES.get(f"d2s.table-3.{number}") for number in (1, 3, 4))
 FIGURE = STUDIES.get("d2s.figure-3.2")

@@ -122,6 +122,5 @@ def test_what_is_refused(run_folder: Path, scenes_folder: Path, tmp_path: Path) 
     with pytest.raises(UsageError, match="no split 'dev'"):
         audit_encoder(encoder, whole, tmp_path, splits=("train", "dev", "test"), **QUICK)
     run = Run.prepare(tmp_path / "new", Run.open(run_folder).recipe)
-    run.begin()
     with pytest.raises(UsageError, match="no trained encoder yet"):
         audit_run(run)

@@ -21,7 +21,7 @@ from diptych.evaluation import Result, evaluate_scores
 from diptych.evaluation.testing import evaluate_encoded, ground_truth_of, positives_of
 from diptych.metrics import GroundTruth, read_qrels
 from diptych.training.evaluations import evaluation_folder, evaluations_of
-from diptych.training.validation import Validation
+from diptych.training.towers import Validation
 
 HOME = np.repeat(np.arange(6), 2)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from diptych.core.errors import DiptychError
@@ -39,6 +41,25 @@ def console(stderr: bool = False) -> Console:
 def say(text: str) -> None:
     """Print one line."""
     console().print(harmless(text), markup=False)
+
+
+class _Saying(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def messages() -> Iterator[None]:
+    """Print what studies log inside the block, one line before each training and measurement."""
+    logger, handler = logging.getLogger("diptych.studies"), _Saying()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def next_step(*commands: str | Sequence[object]) -> None:

@@ -21,6 +21,7 @@ from diptych.cli.options import (
 )
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Work, encoded_of
+from diptych.core.context import stopping
 
 
 def embed(
@@ -67,8 +68,8 @@ def embed(
         from diptych.encoders.crew import launched_fabric
 
         fabric = launched_fabric(nodes, processes, accelerator)
-    with progress(), stop_on_signal() as should_stop:
-        work = Work(1 if fabric else processes, accelerator, fabric, should_stop)
+    with progress(), stop_on_signal():
+        work = Work(1 if fabric else processes, accelerator, fabric, stopping)
         encoded, _, folder = encoded_of(model, choice, split, out, work=work)
     say(
         f"{len(encoded.images):,} pictures and {len(encoded.texts):,} captions, "

@@ -347,7 +347,7 @@ def _both_conditions(
         home / "evaluation",
         measures,
         without=without,
-        begun_with=run.folder / "shortcuts.json",
+        begun_with=run.begun_with.get("shortcuts"),
         **options,
     )
     return None if both.with_shortcuts is None else both

@@ -134,7 +134,7 @@ def _parts(given: DataChoices, split: str | None, captions: str) -> list[tuple[C
     """The parts that are measured, under the names that were given, each with its split's name."""
     from dataclasses import replace
 
-    from diptych.data.caption_choice import check_caption_choice, choose_captions
+    from diptych.data.captions import check_caption_choice, choose_captions
     from diptych.training.sections import Data
     from diptych.training.source import collection_of
 

@@ -124,7 +124,7 @@ def _about(path: Path) -> list[tuple[str, object]]:
         from diptych.training.run import Run
 
         run = Run.open(path)
-        rows: list[tuple[str, object]] = [("kind", "run"), *run.header.items()]
+        rows: list[tuple[str, object]] = [("kind", "run"), *run.describe().items()]
         tower = ("image tower", run.recipe.model.image.summary)
         tuned = ("fine-tuned from", run.recipe.fine_tune)
         rows += [

@@ -85,7 +85,7 @@ def resources(
 
 def _tagged(tagger: Tagger) -> str:
     """A sentence with its tags."""
-    from diptych.data.language.words import words_of
+    from diptych.data.language.contract import words_of
 
     words = [word.text for word in words_of(_SENTENCE, marks=True)]
     return " ".join(f"{word}/{tag}" for word, tag in zip(words, tagger.tag([words])[0], strict=True))

@@ -93,7 +93,7 @@ class Origin:
 
     def collection(self) -> Collection:
         """The collection that was embedded."""
-        from diptych.data.caption_choice import choose_captions
+        from diptych.data.captions import choose_captions
         from diptych.training.sections import Data
         from diptych.training.source import collection_of
 
@@ -173,7 +173,7 @@ def encoded_of(
     work: Work | None = None,
 ) -> tuple[EncodedCollection, Origin, Path]:
     """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now."""
-    from diptych.data.caption_choice import check_caption_choice
+    from diptych.data.captions import check_caption_choice
     from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
 

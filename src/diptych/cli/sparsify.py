@@ -235,7 +235,8 @@ def sparsify(
     """
     from diptych.core.locking import exclusive_folder
     from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
-    from diptych.sparse.folder import HeadFolder
+    from diptych.sparse.task import HeadFolder
+    from diptych.sparse.training import check_head_folder
 
     values = parse_values(set_, "--set")
     for key, value in (("loss.eta", eta), ("expansion.mode", expansion), ("vocabulary.source", mlm)):
@@ -248,12 +249,12 @@ def sparsify(
         raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
     static = str(word_vectors) if word_vectors is not None else options.vocabulary.source
     embedding = None if static is None else StaticEmbedding.open(static)  # before the work, not after it
-    HeadFolder(folder).check(options)  # likewise
+    check_head_folder(HeadFolder(folder), options)  # likewise
     with progress():
         parts = dense_parts(source, choice, (train, validation, test), folder)
         taught = parts[train]
         held = parts.get(validation)
-        with stop_on_signal() as should_stop:
+        with stop_on_signal():
             sparsifier = train_sparsifier(
                 taught.encoded.images,
                 taught.encoded.texts,
@@ -263,7 +264,6 @@ def sparsify(
                 folder,
                 validation=None if held is None else ValidationRows.of(held.encoded, held.captions),
                 accelerator=accelerator,
-                should_stop=should_stop,
             )
         shown = next(split for split in (test, validation, train) if split in parts)
         made = SparseFolder(folder, replace(taught.origin, split=None), shown)

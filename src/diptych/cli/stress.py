@@ -27,6 +27,7 @@ from diptych.cli.options import (
 )
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoder_of
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
@@ -200,7 +201,7 @@ def stress(
             f"{model} holds rows, no encoder: perturbed queries cannot be encoded",
             f"name the encoder that made them, {embedded.model}",
         )
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         encoder, run = encoder_of(model)
         origin, whole = stressed_collection(model, choice, split, run)
         folder = _folder(out, model, whole, origin)
@@ -222,7 +223,7 @@ def stress(
             required=_named(names, chosen),
             embeddings=_embeddings(run, out, whole, origin, gallery),
             about=origin.said(),
-            should_stop=should_stop,
+            should_stop=stopping,
         )
         write_json(folder / "origin.json", origin.to_dict())
         page = write_stress_page(found, folder / "report.html", whole)
@@ -239,7 +240,7 @@ def stressed_collection(
     """What is stressed on, and where it came from: all of the data, the split in the origin."""
     from dataclasses import replace
 
-    from diptych.data.caption_choice import check_caption_choice
+    from diptych.data.captions import check_caption_choice
     from diptych.encoders.family import rooted
 
     check_caption_choice(choice.captions)

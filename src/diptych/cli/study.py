@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import messages, next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import OutFolder, SkipBadImages, recipe_values
 from diptych.cli.progress import progress
@@ -214,7 +214,7 @@ def run(
         positives=positives,
     )
     command = command_of(name, choice, rows, seeds, chosen, targets, regions, positives, set_)
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal(), messages():
         results = run_study(
             one,
             folder,
@@ -224,8 +224,6 @@ def run(
             features_root=features,
             accelerator=accelerator,
             command=command,
-            should_stop=should_stop,
-            tell=say,
         )
     _report(results, folder / "report.html", command)
     next_step(["diptych", "study", "verdict", folder], ["open", folder / "report.html"])
@@ -245,9 +243,8 @@ def verdict(
 
     Example: [bold]diptych study verdict studies/metric-learning.table-1[/bold]
     """
-    from diptych.core.reading import read_json
     from diptych.studies import collect
-    from diptych.studies.results import STUDY
+    from diptych.studies.results import STUDY, StudyFolder
 
     found = collect(runs)
     if out is not None and len(found) > 1:
@@ -259,10 +256,10 @@ def verdict(
         own = [
             one
             for one in runs
-            if (one / STUDY).is_file() and read_json(one / STUDY)["study"] == results.study
+            if (one / STUDY).is_file() and StudyFolder.open(one / STUDY).study == results.study
         ]
         folder = own[0] if own else runs[0]
-        command = str(read_json(folder / STUDY).get("command", "")) if own else ""
+        command = StudyFolder.open(folder / STUDY).command if own else ""
         # A run can belong to several studies: its reports are told apart by their names.
         target = out or folder / ("report.html" if own else f"{results.study}.html")
         _report(results, target, command)

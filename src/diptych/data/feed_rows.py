@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from diptych.core.errors import DataError
 from diptych.core.reading import beginning_of, file_errors, open_bytes
-from diptych.data.delimited import DELIMITERS, DelimitedTable, plain_column
+from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import split_path
 from diptych.data.taxonomy.tree import SEPARATOR
 

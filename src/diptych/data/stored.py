@@ -21,8 +21,7 @@ from diptych.core.locking import taking_turns
 from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.columns import Labels
-from diptych.data.positioned import NumberTable
-from diptych.data.string_table import StringTable, StringWriter
+from diptych.data.string_table import NumberTable, StringTable, StringWriter
 
 logger = logging.getLogger(__name__)
 

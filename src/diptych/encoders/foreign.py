@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,32 @@ def loading_failure(source: str, folder: Path | None, error: BaseException, fix:
     if folder is not None:
         return StorageError(f"{source} cannot be read: {reason}", fix)
     return UsageError(f"{source} could not be loaded, neither from its hub nor from the cache: {reason}", fix)
+
+
+@contextmanager
+def hub_within_reach() -> Iterator[None]:
+    """Let the block load from the hub; from its cache alone, at once, where the hub does not answer.
+
+    Asked by its clients, a hub out of reach costs half a minute of retries per file.
+    """
+    from huggingface_hub import constants, get_session
+    from huggingface_hub.errors import HfHubHTTPError
+
+    offline = constants.HF_HUB_OFFLINE
+    errors: Any = (OSError, *HfHubHTTPError.__bases__)  # those of its HTTP library
+    try:
+        if not offline:
+            get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
+    except errors:
+        constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = offline
+
+
+_PATIENCE = 5.0
+"""Seconds."""
 
 
 def saved_settings(folder: Path) -> dict[str, Any]:

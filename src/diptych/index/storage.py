@@ -51,6 +51,8 @@ class Header:
                 raise StorageError(f"{path} is missing", _REBUILD)
             if not isinstance(written, Mapping):
                 raise StorageError(f"{folder} is corrupt: {name} has {written!r:.40}", _REBUILD)
+            if not isinstance(written, Mapping):
+                raise StorageError(f"{folder} is corrupt: {name} has {written!r:.40}", _REBUILD)
             size = path.stat().st_size
             if size != written.get("bytes"):
                 raise StorageError(

@@ -344,7 +344,7 @@ def _curves(run: Run) -> Curves | None:
         learning_rate=[line["learning_rate"] for line in steps],
         epochs=[line["epoch"] for line in epochs],
         validation_rsum=[line["validation"]["rsum"] for line in epochs],
-        best_epoch=run.header.get("best_epoch"),
+        best_epoch=run.numbers.get("best_epoch"),
         chance_rsum=epochs[0]["validation"]["chance"] if epochs else None,
     )
 

@@ -296,8 +296,6 @@ def _device(name: str) -> Cell:
     return Cell("all devices" if name == ALL else shown_name(name))
 
 
-Row = Mapping[str, Any]
-
 _WORKING_DAYS = range(5)
 _EVENING = range(18, 23)
 _MOST_LINKS = 4

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.core.context import stopping
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -198,7 +199,7 @@ class Clean:
         part = chosen.part(subject.collection)
         name = safe_name(f"{subject.collection.name}-{chosen.place}")
         encoder, relevance = encoder_of(subject.run), chosen.relevance_model()
-        how: dict[str, Any] = {"split": chosen.split, "should_stop": subject.should_stop}
+        how: dict[str, Any] = {"split": chosen.split, "should_stop": stopping}
         encoded = encode_collection(encoder, part.encoded, folder / "embeddings" / name, **how)
         relevant = None
         if relevance is not None:
@@ -283,7 +284,7 @@ class Suite:
             gallery="split" if chosen.gallery == "split" else "all",
             measures=(RSUM,),
             embeddings=folder / "embeddings" / name,
-            should_stop=subject.should_stop,
+            should_stop=stopping,
         )
         part = chosen.part(subject.collection)
         _keep_queries(result, chosen.drawn, target, part, folder / "embeddings" / name)

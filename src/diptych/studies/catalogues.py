@@ -1,34 +1,52 @@
-"""Running a study of a catalogue: all its models are trained and evaluated together, rows are read from that.
+"""Studies of a catalogue: how it is measured, what is made of it once, and its rows.
 
 ::
 
-    OUT/                   as of any study (see :mod:`diptych.studies.runner`)
-      rows/ROW/seed-N/     studies/STUDY.json is what the row gave
-    OUT/../PAPER.catalogues/   what is made of catalogues, shared by the paper's studies
-                           (see :mod:`diptych.studies.catalogues`)
+    studies/
+      cti.table-7.1/                 a study's folder
+      cti.catalogues/                beside it, shared by the studies of the paper
+        NAME-KEY/                    one catalogue, measured in one way; KEY says which
+          evaluation/                as ``diptych categories evaluate`` writes it
 
-What is there is not made again. A row that the catalogue or its encoders cannot give is left out, and the table says
-why.
+An evaluation grows by models, settings and seeds: what another study made is not made again.
+
+What a person may choose about models of a catalogue (``--set KEY=VALUE``), and what is taken otherwise.
+
+====================== ============ =====================================================================
+``features.image``     grid         encoder of pictures: ``grid``, ``backbone:NAME``, a dual encoder; ``none``
+``features.text``      lsa          encoder of titles, attributes, categories: ``lsa``, ``sentence:MODEL``
+``features.KEY``                    of the picture encoder, e.g. ``weights``, ``size``, ``timm.pad_type``
+``train.KEY``                       of training, e.g. ``epochs``: see ``diptych categories train --help``
+``measure.relevance``  label        ``path``: a product is relevant to the ancestors of its category too
+``measure.query``      name         ``path``: what stands for a category
+``measure.split``                   ``given``, ``product`` or ``category``; without it the data's own test
+                                    split where it has one, else by product
+``measure.attributes`` named        ``values``: an attribute's text without its name
+``measure.missing``    none         ``error``: no product may lack a picture, or have one that cannot be read
+``measure.draw``       0            seed of the categories that the setting ``all`` draws for test products
+``measure.jobs``       1            processes
+====================== ============ =====================================================================
+
+Settings have others for some of them; ``diptych study show`` names those.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from diptych.core.context import track
+from diptych.core.context import stopping
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
-from diptych.studies.making import Collections
-from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file
-from diptych.studies.rows import BASE_SEED, DEFAULT, Choices, rows_of, run_folder, setting_for
+from diptych.studies.making import Collections, Machine, Made, Unit, logger
+from diptych.studies.rows import BASE_SEED, Choices, rows_of, run_folder, setting_for, usable_rows
 from diptych.studies.study import Measuring, Row, SettingName, Study, Subject
 
 if TYPE_CHECKING:
@@ -182,16 +200,12 @@ class CatalogueWorkshop:
         catalogue: all products, with the splits that are used.
         options: how it is measured.
         features_root: folder of cached features; the cache when not given.
-        should_stop: asked where something takes long.
-        tell: gets one line before something is made.
     """
 
     beside: Path
     catalogue: Catalogue
     options: CatalogueOptions
     features_root: Path | None = None
-    should_stop: Callable[[], bool] = lambda: False
-    tell: Callable[[str], None] = lambda line: None
 
     @cached_property
     def maker(self) -> FeatureMaker:
@@ -250,7 +264,7 @@ class CatalogueWorkshop:
         grows = not there or any(set(wanted[name]) != set(there[name]) for name in wanted)
         if not grows and (self.folder / RESULTS).is_file():
             return ModelsEvaluation.open(self.folder)
-        self.tell(
+        logger.info(
             f"{self.catalogue.name}: {len(wanted['models'])} models in {len(wanted['settings'])} settings, "
             f"seeds {', '.join(map(str, wanted['seeds']))}"
         )
@@ -272,7 +286,7 @@ class CatalogueWorkshop:
                 judged_seed=options.draw,
                 missing=options.missing,  # type: ignore[arg-type]
                 jobs=options.jobs,
-                should_stop=self.should_stop,
+                should_stop=stopping,
             )
         except Interrupted:
             raise Interrupted(
@@ -404,80 +418,103 @@ def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str
 _NOTHING = "nothing of it can be counted here: no categories of the kind, or no errors"
 
 
-def run_catalogue_study(
-    study: Study,
-    folder: Path | str,
-    choices: Choices = DEFAULT,
-    *,
-    rows: list[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    features_root: Path | None = None,
-    command: str = "",
-    should_stop: Callable[[], bool] = lambda: False,
-    tell: Callable[[str], None] = lambda line: None,
-) -> Results:
-    """Train and measure the models that a study's rows need; what is there already is used."""
-    folder = Path(folder)
-    _refuse(study, choices)
-    collection = Collections(choices).given
-    setting = setting_for(study, None if collection is None else collection.name, choices.setting)
-    chosen = study.settings[setting]
-    options = CatalogueOptions.of({**chosen.measure, **choices.values}, published=setting == "paper")
-    asked = rows_of(study, setting, rows)
-    if collection is None:
-        collection = _generated(study, setting)
-    catalogue = catalogue_with_splits(collection, options)
-    beside = folder.resolve().parent / f"{study.paper.key}.catalogues"
-    workshop = CatalogueWorkshop(beside, catalogue, options, features_root, should_stop, tell)
-    seeds = tuple(chosen.seeds if seeds is None else seeds)
-    measure = cast(CatalogueMeasuring, study.measure)
-    needs = {row.name: measure.needs(row) for row in asked}
-    left_out = {name: why for name, (models, _) in needs.items() if (why := _why_not(workshop, models))}
-    usable = [row for row in asked if row.name not in left_out]
-    if not usable:
-        name, why = next(iter(left_out.items()))
-        raise UsageError(f"no row of {study.name} can be run: {name} {why}", "choose other rows with --rows")
-    claim_folder(folder, study, setting, command)
-    models, of_settings = (
-        list(dict.fromkeys(name for row in usable for name in needs[row.name][side])) for side in (0, 1)
-    )
-    evaluation = workshop.evaluation(models, of_settings, seeds)
-    key = fingerprint(measure.about, workshop.key)
-    command_by_hand = by_hand(choices.data, options, models, of_settings, seeds)
-    for row in track(usable, f"{study.name}: measuring", unit="rows"):
-        found = []
-        for seed in seeds if measure.is_trained(row) else (BASE_SEED,):
-            target = run_folder(study, row, seed, folder)
-            made = CatalogueRow(
-                row, seed, target, evaluation, options, catalogue.name, len(catalogue), command_by_hand
-            )
-            found.append(_measured(study, made, setting, key, choices, catalogue.describe()))
-        if not any(found):
-            left_out[row.name] = _NOTHING
-        if should_stop():
-            raise Interrupted(
-                f"stopped after {row.name} of {study.name}; nothing is lost", "the same command goes on"
-            )
-    _forget_others(study, folder, key)
-    results = Results(study.name, tuple(entries_of(study, folder)), left_out)
-    if not results.entries:
-        raise DataError(
-            f"{catalogue.describe()}: nothing of {study.name} can be measured ({study.asks})",
-            "give a catalogue with more products",
+@dataclass
+class CatalogueRows:
+    """The rows of a study of a catalogue: their models are trained and evaluated together, rows are read from that.
+
+    A row that the catalogue or its encoders cannot give is left out, and the table says why.
+    """
+
+    study: Study
+    folder: Path
+    setting: SettingName
+    usable: list[Row]
+    seeds: tuple[int, ...]
+    workshop: CatalogueWorkshop
+    choices: Choices
+    left_out: dict[str, str]
+    nothing: str = "nothing of it can be counted here: no categories of the kind, or no errors"
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        folder: Path,
+        choices: Choices,
+        rows: list[str] | None,
+        seeds: Sequence[int] | None,
+        machine: Machine,
+    ) -> CatalogueRows:
+        """Open the products and choose setting and options."""
+        collection = Collections(choices).given
+        setting = setting_for(study, None if collection is None else collection.name, choices.setting)
+        chosen = study.settings[setting]
+        options = CatalogueOptions.of({**chosen.measure, **choices.values}, published=setting == "paper")
+        asked = rows_of(study, setting, rows)
+        if collection is None:
+            collection = _generated(study, setting)
+        catalogue = catalogue_with_splits(collection, options)
+        beside = folder.resolve().parent / f"{study.paper.key}.catalogues"
+        workshop = CatalogueWorkshop(beside, catalogue, options, machine.features_root)
+        measure = cast(CatalogueMeasuring, study.measure)
+        left_out = {
+            row.name: why
+            for row in asked
+            for model in measure.needs(row)[0]
+            if (why := workshop.why_not(model))
+        }
+        usable = usable_rows(study, asked, left_out)
+        seeds = tuple(chosen.seeds if seeds is None else seeds)
+        return cls(study, folder, setting, usable, seeds, workshop, choices, left_out)
+
+    @property
+    def _measure(self) -> CatalogueMeasuring:
+        return cast(CatalogueMeasuring, self.study.measure)
+
+    def units(self) -> list[Unit]:
+        """Return a unit per row and seed; models that are not trained have one."""
+        return [
+            Unit(row, seed, place=f"row {n} of {len(self.usable)}")
+            for n, row in enumerate(self.usable, 1)
+            for seed in (self.seeds if self._measure.is_trained(row) else (BASE_SEED,))
+        ]
+
+    @cached_property
+    def _evaluated(self) -> tuple[ModelsEvaluation, str]:
+        """The evaluation of all models, and the command that makes the like of it by hand."""
+        needs = [self._measure.needs(row) for row in self.usable]
+        models, settings = (
+            list(dict.fromkeys(name for one in needs for name in one[side])) for side in (0, 1)
         )
-    results.save(folder / "results.json")
-    return results
+        command = by_hand(self.choices.data, self.workshop.options, models, settings, self.seeds)
+        return self.workshop.evaluation(models, settings, self.seeds), command
 
+    def made(self, unit: Unit) -> Iterator[Made]:
+        """Yield what the evaluation has of a row and seed."""
+        evaluation, command = self._evaluated
+        catalogue, target = self.workshop.catalogue, run_folder(self.study, unit.row, unit.seed, self.folder)
+        made = CatalogueRow(
+            unit.row,
+            unit.seed,
+            target,
+            evaluation,
+            self.workshop.options,
+            catalogue.name,
+            len(catalogue),
+            command,
+        )
+        yield Made(
+            Subject(made, None, None),
+            (self.workshop.key,),
+            changed=tuple(sorted(self.choices.values)),
+            data=catalogue.describe(),
+            seconds=self._measure.seconds(made),
+            again=True,
+        )
 
-def _refuse(study: Study, choices: Choices) -> None:
-    """See that nothing is chosen that has no meaning for a catalogue."""
-    for flag, value in (
-        ("--targets", choices.targets),
-        ("--regions", choices.regions),
-        ("--positives", choices.positives),
-    ):
-        if value is not None:
-            raise UsageError(f"{flag} {value}: {study.name} is of a shop's catalogue", f"leave {flag} out")
+    def hint(self) -> tuple[str, str]:
+        """Return what was measured, and what to give instead."""
+        return self.workshop.catalogue.describe(), "give a catalogue with more products"
 
 
 def _generated(study: Study, setting: SettingName) -> Collection:
@@ -490,39 +527,3 @@ def _generated(study: Study, setting: SettingName) -> Collection:
             f"no products given for {study.name}", "--data DATASET, or --quick for generated ones"
         )
     return product_scenes(**options)
-
-
-def _why_not(workshop: CatalogueWorkshop, models: Sequence[str]) -> str | None:
-    return next((why for model in models if (why := workshop.why_not(model))), None)
-
-
-def _measured(
-    study: Study, made: CatalogueRow, setting: SettingName, key: str, choices: Choices, data: str
-) -> bool:
-    """Whether a row and seed have numbers; they are written where they are new."""
-    file = entry_file(made.folder, study.name)
-    measurements = study.measure(Subject(made, None, None))
-    if not measurements:
-        file.unlink(missing_ok=True)  # of an earlier call, on other data
-        return False
-    Entry(
-        study=study.name,
-        row=made.row.name,
-        seed=made.seed,
-        setting=setting,
-        measurements=measurements,
-        key=key,
-        run=str(made.folder),
-        data=data,
-        epochs=(0, 0),
-        cpu_seconds=cast(CatalogueMeasuring, study.measure).seconds(made),
-        changed=tuple(sorted(choices.values)),
-    ).save(file)
-    return True
-
-
-def _forget_others(study: Study, folder: Path, key: str) -> None:
-    """Let go of rows of earlier calls that are of other data, or were measured otherwise: no table can hold both."""
-    for entry in list(entries_of(study, folder)):
-        if entry.key != key:
-            entry_file(Path(entry.run), study.name).unlink(missing_ok=True)

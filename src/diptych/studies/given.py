@@ -19,7 +19,7 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
-from diptych.studies.making import Collections, Machine, Made, Wanted
+from diptych.studies.making import Collections, Machine, Made, Wanted, logger
 from diptych.studies.rows import recipe_of, refuse_recipe_keys
 from diptych.studies.study import Subject
 
@@ -101,7 +101,7 @@ def make_encoder(wanted: Wanted, collections: Collections, machine: Machine) -> 
         )
     if there is None:
         write_json(file, {"source": given.source, "fingerprint": mark})
-    machine.tell(f"{wanted.what}: {'there already' if there else 'given'}")
+    logger.info(f"{wanted.what}: {'there already' if there else 'given'}")
     subject = Subject(given, None, machine.features_root, wanted.choices.positives)
     return Made(subject, ("given", mark), given=f"{given.source} (fingerprint {mark})")
 
@@ -265,7 +265,7 @@ def make_given(wanted: Wanted, collections: Collections, machine: Machine) -> Ma
             )
     if there is None:
         write_json(file, {"source": rows.source, **about})
-    machine.tell(f"{wanted.what}: {'there already' if there else 'given'}")
+    logger.info(f"{wanted.what}: {'there already' if there else 'given'}")
     subject = Subject(rows, rows.collection, machine.features_root, wanted.choices.positives)
     return Made(subject, tuple(about.values()), changed=(wanted.row.given,), given=rows.source)
 

@@ -1,22 +1,54 @@
-"""A part of a large table of features: all sessions of persons drawn at random."""
+"""Studies of a shop's log: how it is measured, what is made of it once, and its rows.
+
+::
+
+    studies/
+      intent.table-6.2/              a study's folder
+      intent.logs/                   beside it, shared by the studies of the paper
+        NAME-KEY/                    one log; KEY says which: another log, or other raw files, is another folder
+          scenes/                    raw events that were generated, where nobody gave a log
+          log/                       canonical events, where raw ones were given
+          description-KEY/           statistics
+          features-KEY/
+          MODEL-KEY/                 an evaluation
+
+What is there is opened; what is missing is made, whole or not at all, by one process at a time: another that wants
+it meanwhile waits and finds it there.
+
+What may be chosen about measuring a log (``--set measure.KEY=VALUE``), with defaults; settings have others for
+some of them, which ``diptych study show`` names:
+
+============= ============ ==========================================================================
+``gap``       30           minutes without an event after which a session has ended
+``by``        client       whose events make a session: ``client``, ``visitor``, or ``given`` by the log
+``ddof``      0            of standardised rates: divide by n − ``ddof``
+``journey``   pair         transitions ``pair``: into a purchase session; ``journey``: all since the one before
+``compat``    none         ``published``: populations of a step as the thesis describes them
+``split``     grouped      how training and test sessions are told apart: ``random``, ``grouped``, ``time``
+``folds``     10           of cross-validation
+``steps``     all          pages that are open, e.g. ``[0, 1, 5, 10]``
+``sessions``  all          at most so many sessions are predicted on, of persons drawn at random
+``seed``      0            of draws, splits and models
+``jobs``      1            processes that train
+============= ============ ==========================================================================
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from diptych.core.context import track
-from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+from diptych.core.context import stopping
+from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
-from diptych.studies.making import cost_of, cpu_seconds
-from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file
-from diptych.studies.rows import DEFAULT, MEASURE, Choices, LogSource, measuring_of, run_folder, setting_for
+from diptych.studies.making import Made, Unit, logger
+from diptych.studies.rows import MEASURE, Choices, LogSource, measuring_of, run_folder, setting_for
 from diptych.studies.study import Row, SettingName, Study, Subject
 
 if TYPE_CHECKING:
@@ -113,15 +145,11 @@ class Workshop:
         folder: where it is kept.
         log: canonical events.
         options: how it is measured.
-        should_stop: asked where something takes long.
-        tell: gets one line before something is made.
     """
 
     folder: Path
     log: Log
     options: LogOptions
-    should_stop: Callable[[], bool] = lambda: False
-    tell: Callable[[str], None] = lambda line: None
     _kept: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -145,7 +173,7 @@ class Workshop:
 
         with taking_turns(self.described_in):
             if not self.described_in.is_dir():
-                self.tell(f"{self.log.name}: statistics")
+                logger.info(f"{self.log.name}: statistics")
                 options = DescribeOptions(ddof=self.options.ddof, journey=self.options.journey)
                 describe(self.tables, options=options).save(self.described_in)
         return Description.open(self.described_in)
@@ -157,7 +185,7 @@ class Workshop:
         folder = self._place("features", self.tables.fingerprint, "compat")
         with taking_turns(folder):
             if not folder.is_dir():
-                self.tell(f"{self.log.name}: features")
+                logger.info(f"{self.log.name}: features")
                 make_features(self.tables, folder=folder, options=FeatureOptions(compat=self.options.compat))
         return open_features(folder)
 
@@ -181,7 +209,7 @@ class Workshop:
         options, features = self.options, self.features
         folder = self._place(model, features.fingerprint, "split", "folds", "steps", "seed")
         if not (folder / "results.json").is_file():
-            self.tell(f"{features.describe()}: {model}")
+            logger.info(f"{features.describe()}: {model}")
         with taking_turns(folder):
             return evaluate(
                 features,
@@ -195,7 +223,7 @@ class Workshop:
                 importance=model == FOREST,
                 seed=options.seed,
                 jobs=options.jobs,
-                should_stop=self.should_stop,
+                should_stop=stopping,
             )
 
     def once(self, what: str, make: Callable[[], T]) -> T:
@@ -262,7 +290,6 @@ def open_log(
     beside: Path,
     source: LogSource | None,
     scenes: Mapping[str, Any] | None,
-    tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[Path, Log]:
     """The log, and the folder for what is made of it; events are imported, or generated too, where they are not
     there yet.
@@ -272,7 +299,7 @@ def open_log(
     if source is None:
         options = dict(scenes or {})
         folder = beside / f"scenes-{fingerprint(options)[:KEY]}"
-        return folder, _generated(folder, options, tell)
+        return folder, _generated(folder, options)
     if source.is_imported:
         log = Log.open(source.path)
         return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:KEY]}", log
@@ -281,7 +308,7 @@ def open_log(
             f"{source.path} is not there", "give a folder that diptych intent ingest wrote, or raw events"
         )
     folder = beside / f"{safe_name(source.path.name.partition('.')[0])}-{_key(source)}"
-    return folder, _imported(folder, source, tell)
+    return folder, _imported(folder, source)
 
 
 def _key(source: LogSource) -> str:
@@ -291,18 +318,18 @@ def _key(source: LogSource) -> str:
     return fingerprint(found, source.importer, dict(source.options))[:KEY]
 
 
-def _generated(folder: Path, options: dict[str, Any], tell: Callable[[str], None]) -> Log:
+def _generated(folder: Path, options: dict[str, Any]) -> Log:
     """A log of scenes with planted effects, imported; opened when it is there."""
     from diptych.data.logs.log import MARKER, Log
     from diptych.data.scenes import make_shop_log
 
     if (folder / _LOG / MARKER).is_file():
         return Log.open(folder / _LOG)
-    tell(f"{_SCENES}: generating a shop log")
-    return _imported(folder, LogSource(make_shop_log(**options), options={"name": _SCENES}), tell)
+    logger.info(f"{_SCENES}: generating a shop log")
+    return _imported(folder, LogSource(make_shop_log(**options), options={"name": _SCENES}))
 
 
-def _imported(folder: Path, source: LogSource, tell: Callable[[str], None]) -> Log:
+def _imported(folder: Path, source: LogSource) -> Log:
     """Raw events as a log, opened when they are there: the folder's name stands for what they were read from."""
     from diptych.data.logs.ingest import ingest
     from diptych.data.logs.log import MARKER, Log
@@ -313,7 +340,7 @@ def _imported(folder: Path, source: LogSource, tell: Callable[[str], None]) -> L
     target = folder / _LOG
     with taking_turns(target):
         if not (target / MARKER).is_file():
-            tell(f"{source.options.get('name', source.path.name)}: importing events")
+            logger.info(f"{source.options.get('name', source.path.name)}: importing events")
             ingest(source.path, target, format=source.importer, **source.options)
     return Log.open(target)
 
@@ -322,156 +349,65 @@ _NOT_STATE = ("jobs",)
 _NOTHING = "the log has nothing of it, or too little"
 
 
-@dataclass(frozen=True)
-class _Bench:
-    """What rows are measured on.
+@dataclass
+class LogRows:
+    """The rows of a study of a shop's log: nothing is trained but what predicts, and each is measured once.
 
-    Attributes:
-        study, folder, setting: as they are run.
-        changed: keys that a person set.
-        workshop: of the log; None where the study needs none.
+    A row of which the log has nothing is left out, and the table says so.
     """
 
     study: Study
     folder: Path
     setting: SettingName
+    rows: list[Row]
     changed: tuple[str, ...]
     workshop: Workshop | None
+    left_out: dict[str, str] = field(default_factory=dict)
+    nothing: str = _NOTHING
 
-    @property
-    def data(self) -> str:
-        """What is measured, in one line."""
-        return "what is declared" if self.workshop is None else self.workshop.log.describe()
+    @classmethod
+    def of(cls, study: Study, folder: Path, choices: Choices, rows: list[str] | None) -> LogRows:
+        """Open the log and choose setting and options: it is recognised as the paper's by its name."""
+        for key in choices.values:
+            if key.partition(".")[0] != MEASURE:
+                known = ", ".join(f"{MEASURE}.{one}" for one in study.measured_by) or "nothing"
+                raise UsageError(
+                    f"{key} is about a training, and {study.name} is of a shop's log",
+                    f"what can be set: {known}",
+                )
+        asked = study.resolve(rows)
+        given = measuring_of(choices.values, study.measured_by)
+        changed = tuple(sorted(choices.values))
+        if study.without_data:
+            return cls(study, folder, "paper", asked, changed, None)
+        name = choices.setting or ("quick" if choices.log is None else None)
+        scenes = None if name is None else study.settings[setting_for(study, None, name)].log
+        if choices.log is None and scenes is None:
+            raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
+        kept, log = open_log(folder.resolve().parent / f"{study.paper.key}.logs", choices.log, scenes)
+        setting = setting_for(study, log.name, name)
+        options = LogOptions.of({**study.settings[setting].measure, **given})
+        return cls(study, folder, setting, asked, changed, Workshop(kept, log, options))
 
-    @property
-    def key(self) -> str:
-        """Of the log and of how it is measured."""
-        state: list[Any] = [self.study.measure.about]
-        if self.workshop is not None:
+    def units(self) -> list[Unit]:
+        """Return a unit per row."""
+        return [Unit(row, 0, place=f"row {n} of {len(self.rows)}") for n, row in enumerate(self.rows, 1)]
+
+    def made(self, unit: Unit) -> Iterator[Made]:
+        """Yield the row: it is made while it is measured."""
+        if self.workshop is None:
+            run: DeclaredRow | LogRow = DeclaredRow(unit.row)
+            state: tuple[Any, ...] = ()
+        else:
+            run = LogRow(unit.row, run_folder(self.study, unit.row, 0, self.folder), self.workshop)
             chosen = tuple(key for key in self.study.measured_by if key not in _NOT_STATE)
-            state += [self.workshop.log.fingerprint, self.workshop.options.only(chosen)]
-        return fingerprint(*state)
+            state = (self.workshop.log.fingerprint, self.workshop.options.only(chosen))
+        yield Made(Subject(run, None, None), state, changed=self.changed, data=self.hint()[0], costs=True)
 
-    def subject(self, row: Row, target: Path) -> Subject:
-        """A row, to be measured."""
-        run = DeclaredRow(row) if self.workshop is None else LogRow(row, target, self.workshop)
-        return Subject(run, None, None)
-
-
-def run_log_study(
-    study: Study,
-    folder: Path | str,
-    choices: Choices = DEFAULT,
-    *,
-    rows: list[str] | None = None,
-    command: str = "",
-    should_stop: Callable[[], bool] = lambda: False,
-    tell: Callable[[str], None] = lambda line: None,
-) -> Results:
-    """Measure a study's rows on a log; what is there already is used."""
-    folder = Path(folder)
-    _refuse(study, choices)
-    asked = study.resolve(rows)
-    bench = _bench(study, folder, choices, should_stop, tell)
-    claim_folder(folder, study, bench.setting, command)
-    left_out = {}
-    for row in track(asked, f"{study.name}: measuring", unit="rows"):
-        if not _measured(row, bench):
-            left_out[row.name] = _NOTHING
-        if should_stop():
-            raise Interrupted(
-                f"stopped after {row.name} of {study.name}; nothing is lost", "the same command goes on"
-            )
-    _forget_others(bench)
-    results = Results(study.name, tuple(entries_of(study, folder)), left_out)
-    if not results.entries:
-        raise DataError(
-            f"{bench.data}: nothing of {study.name} can be measured ({study.asks})",
-            "diptych intent describe LOG shows what a log has",
-        )
-    results.save(folder / "results.json")
-    return results
-
-
-def _refuse(study: Study, choices: Choices) -> None:
-    """See that nothing is chosen that has no meaning for a log."""
-    for flag, value in (
-        ("--targets", choices.targets),
-        ("--regions", choices.regions),
-        ("--positives", choices.positives),
-    ):
-        if value is not None:
-            raise UsageError(f"{flag} {value}: {study.name} is of a shop's log", f"leave {flag} out")
-    for key in choices.values:
-        if key.partition(".")[0] != MEASURE:
-            known = ", ".join(f"{MEASURE}.{one}" for one in study.measured_by) or "nothing"
-            raise UsageError(
-                f"{key} is about a training, and {study.name} is of a shop's log", f"what can be set: {known}"
-            )
-
-
-def _bench(
-    study: Study,
-    folder: Path,
-    choices: Choices,
-    should_stop: Callable[[], bool],
-    tell: Callable[[str], None],
-) -> _Bench:
-    """Setting, log and options: a log is recognised as the paper's by its name, which an import may have to tell."""
-    given = measuring_of(choices.values, study.measured_by)
-    changed = tuple(sorted(choices.values))
-    if study.without_data:
-        return _Bench(study, folder, "paper", changed, None)
-    asked = choices.setting or ("quick" if choices.log is None else None)
-    scenes = None if asked is None else study.settings[setting_for(study, None, asked)].log
-    if choices.log is None and scenes is None:
-        raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
-    kept, log = open_log(folder.resolve().parent / f"{study.paper.key}.logs", choices.log, scenes, tell)
-    setting = setting_for(study, log.name, asked)
-    options = LogOptions.of({**study.settings[setting].measure, **given})
-    return _Bench(study, folder, setting, changed, Workshop(kept, log, options, should_stop, tell))
-
-
-def _measured(row: Row, bench: _Bench) -> bool:
-    """Whether a row is measured, now or before."""
-    study = bench.study
-    target = run_folder(study, row, 0, bench.folder)
-    file = entry_file(target, study.name)
-    if file.is_file():
-        there = Entry.open(file)
-        if there.key == bench.key and _log_runner_is_whole(there, target):
-            return True
-    with cost_of(target):
-        measurements = study.measure(bench.subject(row, target))
-    if not measurements:
-        file.unlink(missing_ok=True)  # of an earlier call, on another log
-        return False
-    Entry(
-        study=study.name,
-        row=row.name,
-        seed=0,
-        setting=bench.setting,
-        measurements=measurements,
-        key=bench.key,
-        run=str(target),
-        data=bench.data,
-        epochs=(0, 0),
-        cpu_seconds=cpu_seconds(target),
-        changed=bench.changed,
-    ).save(file)
-    return True
-
-
-def _forget_others(bench: _Bench) -> None:
-    """Let go of rows of earlier calls that are of another log, or were measured otherwise: no table can hold both."""
-    for entry in list(entries_of(bench.study, bench.folder)):
-        if entry.key != bench.key:
-            entry_file(Path(entry.run), bench.study.name).unlink(missing_ok=True)
-
-
-def _log_runner_is_whole(entry: Entry, target: Path) -> bool:
-    """Whether what an entry was measured from is still there."""
-    return all(not one.kept or (target / one.kept).is_dir() for one in entry.measurements)
+    def hint(self) -> tuple[str, str]:
+        """Return what was measured, and how to see what there is."""
+        data = "what is declared" if self.workshop is None else self.workshop.log.describe()
+        return data, "diptych intent describe LOG shows what a log has"
 
 
 def sampled(features: FeatureTable, sessions: int, seed: int) -> FeatureTable:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from diptych.training.sections import Data
 
 
+logger = logging.getLogger("diptych.studies")
+"""Gets one line before each training and measurement."""
+
 _COST = "cost.json"
 # Where things are and what they are called.
 _STARTS = ("warm_start", "fine_tune")
@@ -50,14 +54,10 @@ class Machine:
     Attributes:
         accelerator: as for training.
         features_root: folder of cached features, shared by all rows.
-        should_stop: asked after every step.
-        tell: gets one line before each training and measurement.
     """
 
     features_root: Path
     accelerator: str = "auto"
-    should_stop: Callable[[], bool] = lambda: False
-    tell: Callable[[str], None] = lambda line: None
 
 
 @dataclass
@@ -139,45 +139,29 @@ def trained(
     elsewhere: str = "choose another folder with --out",
 ) -> Run:
     """The finished run of ``recipe`` in ``folder``, which no other process trains in meanwhile."""
-    from diptych.core.locking import exclusive_folder
-    from diptych.training.run import Run
-
-    finished = (folder / "run.json").is_file() and Run.open(folder).finished
-    with nullcontext() if finished else exclusive_folder(folder):
-        try:
-            return _trained(folder, recipe, collection, what, machine)
-        except _OtherRunError as error:
-            raise UsageError(error.message, elsewhere) from None
-
-
-def _trained(folder: Path, recipe: Recipe, collection: Collection, what: str, machine: Machine) -> Run:
     from diptych.training.fit import fit
     from diptych.training.run import Run
 
     if (folder / "run.json").is_file():
         run = Run.open(folder)
-        _same_recipe(run, recipe)
-        _same_data(run, collection)
+        try:
+            _same_recipe(run, recipe)
+            _same_data(run, collection)
+        except _OtherRunError as error:
+            raise UsageError(error.message, elsewhere) from None
         if run.finished:
-            machine.tell(f"{what}: there already")
+            logger.info(f"{what}: there already")
             return run
-        # It goes on from where its beginning is now: the study's folder may have moved.
+        # It is resumed from where its beginning is now: the study's folder may have moved.
         begun_with = {key: getattr(recipe, key) for key in _STARTS if getattr(run.recipe, key) is not None}
         now = {key: place for key, place in begun_with.items() if place is not None}
         run = Run(folder, run.recipe.model_copy(update=now))
-        machine.tell(f"{what}: goes on")
+        logger.info(f"{what}: goes on")
     else:
         run = Run.prepare(folder, recipe)
-        machine.tell(f"{what}: training")
-    run.begin()
+        logger.info(f"{what}: training")
     with cost_of(folder):
-        fit(
-            run,
-            collection,
-            accelerator=machine.accelerator,
-            features_root=machine.features_root,
-            should_stop=machine.should_stop,
-        )
+        fit(run, collection, accelerator=machine.accelerator, features_root=machine.features_root)
     return run
 
 
@@ -216,11 +200,8 @@ def _same_beginning(run: Run, recipe: Recipe) -> None:
     """See that an encoder under another name is the one that the run began with."""
     from diptych.training.fine_tune import open_fine_tune
 
-    kept = run.folder / "fine_tune.json"
     both = run.recipe.fine_tune is not None and recipe.fine_tune is not None
-    if both and not kept.is_file():
-        return  # killed before it had read the encoder: it begins anew
-    have = read_json(kept)["fingerprint"] if kept.is_file() else None
+    have = run.begun_with.get("fine_tune")
     want = None if recipe.fine_tune is None else open_fine_tune(recipe.fine_tune).fingerprint
     if not both or have != want:
         raise _OtherRunError(
@@ -229,11 +210,7 @@ def _same_beginning(run: Run, recipe: Recipe) -> None:
 
 
 def _same_data(run: Run, collection: Collection) -> None:
-    from diptych.training.checkpoint import read_place
-
-    if not run.checkpoint.is_dir():
-        return  # killed before its first checkpoint: it begins anew
-    have = read_place(run.checkpoint).data
+    have = run.begun_with["data"]
     want = collection.split(run.recipe.data.train).text_fingerprint
     if have != want:
         raise _OtherRunError(
@@ -290,7 +267,7 @@ def start_of(run: Run, now: str | None = None) -> Start | None:
     """What ``run`` began with; None for fresh weights. ``now``: where that is today, if not where it was."""
     for key, source in (("fine_tune", run.recipe.fine_tune), ("warm_start", run.recipe.warm_start)):
         if source is not None:
-            return Start(key, now or source, str(read_json(run.folder / f"{key}.json")["fingerprint"]))
+            return Start(key, now or source, str(run.begun_with[key]))
     return None
 
 
@@ -341,6 +318,22 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """A row and seed of a plan.
+
+    Attributes:
+        row, seed: which.
+        shown: whether it is asked for, or only a row that others start from.
+        place: where it stands in the plan, in words.
+    """
+
+    row: Row
+    seed: int
+    shown: bool = True
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class Made:
     """A row and seed that is there.
 
@@ -350,6 +343,11 @@ class Made:
         epochs: how many were trained, and the best; 0 where nothing was.
         changed: dotted keys that the person who ran it set.
         given: the encoder that the person gave it to go on from, with its fingerprint.
+        data: what it is measured on, in one line.
+        dataset: which of several collections that is.
+        seconds: processor time of making it; what its folder says when not given.
+        costs: whether the time of measuring is counted too.
+        again: whether it is measured even where it was: quick, and its line names what else was evaluated.
     """
 
     subject: Subject
@@ -357,6 +355,11 @@ class Made:
     epochs: tuple[int, int] = (0, 0)
     changed: tuple[str, ...] = ()
     given: str = ""
+    data: str = ""
+    dataset: str | None = None
+    seconds: float | None = None
+    costs: bool = False
+    again: bool = False
 
 
 Making = Callable[[Wanted, Collections, Machine], Made]
@@ -452,12 +455,12 @@ def _by_recipe(wanted: Wanted, collections: Collections, machine: Machine) -> Ma
         refuse_given(wanted)
     collection = collections.of(recipe.data)
     run = trained(wanted.target, recipe, collection, wanted.what, machine, wanted.elsewhere)
-    header = run.header
+    numbers = run.numbers
     begun_with = recipe.fine_tune or recipe.warm_start
     return Made(
         Subject(run, collection, machine.features_root, choices.positives, begun_with),
-        (header["step"], header["best"]),
-        (int(header["epoch"]), int(header["best_epoch"])),
+        (numbers["step"], numbers["best"]),
+        (int(numbers["epoch"]), int(numbers["best_epoch"])),
         tuple(key for key in changed_keys(choices, recipe) if not not_of_recipes(wanted.study, key)),
         _given_start(run, recipe) if base is None else "",
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from diptych.studies.claims import RECALLS
 from diptych.studies.evidence import Evidence
 from diptych.studies.reproducibility_orders import (
     COLUMNS,
@@ -20,7 +21,6 @@ from diptych.studies.reproducibility_orders import (
     tree_of,
     verdict_of,
 )
-from diptych.studies.retrieval import RECALLS
 from diptych.studies.study import FurtherTable
 
 if TYPE_CHECKING:

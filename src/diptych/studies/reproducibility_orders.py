@@ -15,10 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from diptych.studies.claims import Check, Finding, missing
+from diptych.studies.claims import RECALLS, Check, Finding, missing
 from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.published import PublishedRow, PublishedTable, published_table
-from diptych.studies.retrieval import RECALLS
 
 if TYPE_CHECKING:
     from diptych.evaluation import Result

@@ -7,36 +7,22 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_path, safe_name, write_json
-from diptych.core.reading import opening, read_arrays, read_json
+from diptych.core.files import safe_name
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.rows import run_folder
 from diptych.studies.study import STUDIES, Measurement, SettingName, Study
-from diptych.studies.verdict import Measured
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-_FORMAT = 1
-_UNSAID = {
-    "chosen": "all",
-    "reranked": 0,
-    "unranked": "",
-    "centric": "",
-    "sessions": 0,
-    "products": 0,
-    "categories": 0,
-}
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Artifact, kind="study-entry", recreate="diptych study run"):
     """One row and seed that was trained and measured.
 
     Attributes:
@@ -79,57 +65,17 @@ class Entry:
         measured = self.measured(positives)
         return None if measured is None or not measured.kept else Path(self.run) / measured.kept
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        values = {"format": _FORMAT, **asdict(self)}
-        # As in entries of earlier versions, which read this too.
-        if not self.fine_tuned_from:
-            del values["fine_tuned_from"]
-        for one in values["measurements"]:
-            if not one["kept"]:
-                del one["kept"]
-            for key, usual in _UNSAID.items():
-                if one["on"][key] == usual:
-                    del one["on"][key]
-        return values
-
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Entry:
-        """The inverse of :meth:`to_dict`, also after a way through JSON."""
-        values = dict(given)
-        if values.pop("format", None) != _FORMAT:
-            raise StorageError(
-                f"a study's entry of format {given.get('format')}, this version reads {_FORMAT}",
-                "measure it again with this version: diptych study run",
-            )
-        values["measurements"] = tuple(
-            Measurement(
-                values=one["values"],
-                on=Measured(**one["on"]),
-                protocol=one["protocol"],
-                commands=tuple(one["commands"]),
-                trajectory=None if one["trajectory"] is None else Trajectory(**one["trajectory"]),
-                kept=one.get("kept", ""),
-            )
-            for one in values["measurements"]
-        )
-        values["epochs"] = tuple(values["epochs"])
-        values["changed"] = tuple(values["changed"])
-        return cls(**values)
-
-    def save(self, path: Path) -> None:
-        """Write it, whole or not at all."""
-        write_json(path, self.to_dict())
-
-    @classmethod
-    @opening("run the study again")
-    def open(cls, path: Path) -> Entry:
-        """Read what :meth:`save` wrote."""
-        return cls.from_dict(read_json(path))
+    def kept_at(cls, path: Path, state: str) -> Entry | None:
+        """Return the entry in a file where it is there, whole and of that state."""
+        try:
+            return cls.open(path, of=state) if path.is_file() else None
+        except StorageError:
+            return None
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(Artifact, kind="study-results", recreate="diptych study run"):
     """All entries of one study.
 
     Attributes:
@@ -212,25 +158,28 @@ class Results:
     def _centric(self) -> dict[str, str]:
         return {entry.dataset: entry.measurements[0].on.centric for entry in self.entries}
 
-    def save(self, path: Path) -> None:
-        """Write ``results.json``, whole or not at all."""
-        write_json(
-            path,
-            {
-                "format": _FORMAT,
-                "study": self.study,
-                "entries": [entry.to_dict() for entry in self.entries],
-                "left_out": self.left_out,
-            },
-        )
-
 
 def entry_file(run: Path, study: str, dataset: str | None = None) -> Path:
     """Where a run keeps what it gave to a study; of several collections, what it gave on ``dataset``."""
     return run / "studies" / f"{study}{'' if dataset is None else f'@{safe_name(dataset)}'}.json"
 
 
-_VALUES, _EXAMPLES, _CLUSTER = "per_query.npz", "examples.json", "cluster"
+_KEPT = "per_query.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Artifact, kind="study-queries", recreate="diptych study run: it measures what is missing"):
+    """What a measurement keeps beside its figures, for tests that pair queries, and for reports.
+
+    Attributes:
+        values: column → (n,) one value per query.
+        cluster: (n,) the number of each query's cluster: captions of one picture are asked together.
+        examples: what a report shows of single queries.
+    """
+
+    values: dict[str, np.ndarray]
+    cluster: np.ndarray
+    examples: list[dict[str, Any]] = field(default_factory=list)
 
 
 def keep(
@@ -239,65 +188,57 @@ def keep(
     cluster: np.ndarray,
     shown: list[dict[str, Any]] | None = None,
 ) -> None:
-    """Write what a measurement keeps.
-
-    Args:
-        values: column → (n,) one value per query.
-        cluster: (n,) the number of each query's cluster: captions of one picture are asked together.
-    """
-    import numpy as np
-
-    with atomic_path(folder / _VALUES) as temporary, open(temporary, "wb") as handle:
-        np.savez_compressed(handle, allow_pickle=False, **{_CLUSTER: cluster}, **values)
-    if shown is not None:
-        write_json(folder / _EXAMPLES, shown)
+    """Write what a measurement keeps."""
+    Kept(dict(values), cluster, shown or []).save(folder / _KEPT)
 
 
 def is_kept(folder: Path) -> bool:
-    """Whether a measurement's values are there."""
-    return (folder / _VALUES).is_file()
+    """Return whether a measurement's values are there."""
+    return (folder / _KEPT).is_file()
 
 
 def per_query(folder: Path, column: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """(n,) values of a column and (n,) clusters; None where the column is not kept."""
-
-    stored = read_arrays(folder / _VALUES, fix="run the study again: it measures what is missing")
-    return (stored[column], stored[_CLUSTER]) if column in stored else None
+    """Return (n,) values of a column and (n,) clusters; None where the column is not kept."""
+    kept = Kept.open(folder / _KEPT)
+    return (kept.values[column], kept.cluster) if column in kept.values else None
 
 
 def per_query_of(evidence: Evidence, row: str, column: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Values per query and clusters of a row's first seed; None where there are none."""
+    """Return values per query and clusters of a row's first seed; None where there are none."""
     folders = evidence.kept.get(row, ())
     return per_query(folders[0], column) if folders else None
 
 
 def examples(evidence: Evidence, row: str) -> list[dict[str, Any]]:
-    """What a row's first seed shows of single queries; empty where it shows none."""
+    """Return what a row's first seed shows of single queries."""
     folders = evidence.kept.get(row, ())
-    if not folders or not (folders[0] / _EXAMPLES).is_file():
-        return []
-    found: list[dict[str, Any]] = read_json(folders[0] / _EXAMPLES)
-    return found
+    return Kept.open(folders[0] / _KEPT).examples if folders and is_kept(folders[0]) else []
 
 
-STUDY = "study.json"
-"""Marks a study's folder: which study and setting it is of, and the command that began it."""
+@dataclass(frozen=True)
+class StudyFolder(Artifact, kind="study", recreate="diptych study run"):
+    """What marks a study's folder: the study, its setting and the command that began it."""
+
+    study: str
+    setting: SettingName
+    command: str = ""
+
+
+STUDY = StudyFolder.marker()
 
 
 def claim_folder(folder: Path, study: Study, setting: SettingName, command: str) -> None:
     """Write study.json, or see that the one there is of the same study and setting."""
-    about = {"study": study.name, "setting": setting}
     file = folder / STUDY
     if file.is_file():
-        there = read_json(file)
-        for key, value in about.items():
-            if there.get(key) != value:
-                stay = f", or stay with --setting {there.get(key)}" if key == "setting" else ""
+        there = StudyFolder.open(file)
+        for key, have, value in (("study", there.study, study.name), ("setting", there.setting, setting)):
+            if have != value:
+                stay = f", or stay with --setting {have}" if key == "setting" else ""
                 raise UsageError(
-                    f"{folder} holds {key} {there.get(key)!r}, not {value!r}",
-                    f"choose another folder with --out{stay}",
+                    f"{folder} holds {key} {have!r}, not {value!r}", f"choose another folder with --out{stay}"
                 )
-    write_json(file, {**about, "command": command})
+    StudyFolder(study.name, setting, command).save(file)
 
 
 def entries_of(study: Study, folder: Path) -> Iterator[Entry]:
@@ -324,10 +265,10 @@ def collect(folders: Sequence[Path]) -> list[Results]:
     left_out: dict[str, dict[str, str]] = {}
     for folder in folders:
         if (folder / STUDY).is_file():
-            study = STUDIES.get(read_json(folder / STUDY)["study"])
+            study = STUDIES.get(StudyFolder.open(folder / STUDY).study)
             entries = list(entries_of(study, folder))
             if (folder / "results.json").is_file():
-                given = read_json(folder / "results.json")["left_out"]
+                given = Results.open(folder / "results.json").left_out
                 left_out.setdefault(study.name, {}).update(given)
         else:
             entries = [_entry(file, folder) for file in sorted((folder / "studies").glob("*.json"))]

@@ -233,6 +233,15 @@ def rows_of(study: Study, setting: SettingName, names: list[str] | None) -> list
     return study.resolve(names or list(study.settings[setting].rows))
 
 
+def usable_rows(study: Study, asked: Sequence[Row], left_out: dict[str, str]) -> list[Row]:
+    """Return the rows that are not left out; UsageError where all are."""
+    usable = [row for row in asked if row.name not in left_out]
+    if not usable:
+        row, why = next(iter(left_out.items()))
+        raise UsageError(f"no row of {study.name} can be run: {row} {why}", "choose other rows with --rows")
+    return usable
+
+
 def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices) -> str | None:
     """Why a row cannot be run as chosen; None when it can."""
     chosen = study.settings[setting]

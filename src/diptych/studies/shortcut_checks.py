@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.files import safe_name
-from diptych.studies.claims import Check, Finding, missing
+from diptych.studies.claims import RECALLS, Check, Finding, missing
 from diptych.studies.evidence import Evidence, Figure, difference
 from diptych.studies.given import encoded_split
 from diptych.studies.making import Start, start_of
-from diptych.studies.retrieval import RECALLS, columns_of
+from diptych.studies.retrieval import columns_of
 from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
@@ -87,7 +87,7 @@ class ShortcutRetrieval:
             run.folder / "evaluation",
             _MEASURES,
             encoded=encoded_split(subject, split),
-            begun_with=run.folder / "shortcuts.json",
+            begun_with=run.begun_with.get("shortcuts"),
             samples=0,
             trec=False,
             about={"seed": run.recipe.seed},

@@ -17,7 +17,7 @@ from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
 from diptych.studies.given import DenseRows, dense_of, dense_rows
-from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of
+from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
 from diptych.studies.results import keep
 from diptych.studies.rows import measuring_of, section_of
 from diptych.studies.sparse_checks import examples_of
@@ -71,8 +71,8 @@ def options_of(wanted: Wanted) -> SparsifyOptions:
 
 def head_of(wanted: Wanted, collections: Collections, machine: Machine) -> Head:
     """The head of a row that is there."""
-    from diptych.sparse.folder import HeadFolder
     from diptych.sparse.sparsifier import Sparsifier
+    from diptych.sparse.task import HeadFolder
 
     dense = _dense(wanted, collections, machine)
     sparsifier = Sparsifier.load(HeadFolder(wanted.target / "training").head)
@@ -81,17 +81,17 @@ def head_of(wanted: Wanted, collections: Collections, machine: Machine) -> Head:
 
 def make_head(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
     """Train it, go on with it, or find it there."""
-    from diptych.sparse.folder import HeadFolder
+    from diptych.sparse.task import HeadFolder
 
     options, dense = options_of(wanted), _dense(wanted, collections, machine)
     folder = HeadFolder(wanted.target / "training")
     doing = "there already" if folder.finished else "goes on" if folder.begun else "training"
-    machine.tell(f"{wanted.what}: {doing}")
+    logger.info(f"{wanted.what}: {doing}")
     # Of a finished one it sees that it is the same.
     _train(wanted, dense, options, machine, nullcontext() if folder.finished else cost_of(wanted.target))
     head = head_of(wanted, collections, machine)
     epochs = options.training.epochs
-    best = int(folder.about.get("best_epoch", epochs)) if options.training.select == "best" else epochs
+    best = int(folder.numbers.get("best_epoch", epochs)) if options.training.select == "best" else epochs
     return Made(
         Subject(
             head,
@@ -144,7 +144,6 @@ def _train(
                 wanted.target / "training",
                 validation=ValidationRows.of(validation, others),
                 accelerator=machine.accelerator,
-                should_stop=machine.should_stop,
             )
     except MismatchError as error:
         raise UsageError(error.message, wanted.elsewhere) from None

@@ -110,7 +110,6 @@ class Subject:
         begun_with: where the encoder that training began with is today; where the run's recipe says, when
             not given.
         measuring: what a person set about measuring (``--set measure.words=FILE``).
-        should_stop: asked now and then where measuring takes long.
     """
 
     run: Any
@@ -119,7 +118,6 @@ class Subject:
     positives: str | None = None
     begun_with: str | None = None
     measuring: Mapping[str, Any] = field(default_factory=dict)
-    should_stop: Callable[[], bool] = lambda: False
 
 
 class Measuring(Protocol):

@@ -19,12 +19,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.context import stopping
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.studies.claims import RECALLS
 from diptych.studies.given import encoder_of, given_encoder
-from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of
-from diptych.studies.retrieval import RECALLS, columns_of
+from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
+from diptych.studies.retrieval import columns_of
 from diptych.studies.rows import section_of
 from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
@@ -123,7 +125,7 @@ class ZeroShot:
         else:
             encoder = encoder_of(subject.run)
             encoded = encode_collection(
-                encoder, part, folder / "embeddings" / name, chosen.split, should_stop=subject.should_stop
+                encoder, part, folder / "embeddings" / name, chosen.split, should_stop=stopping
             )
         # Where every image has one caption there is nothing to choose.
         how = "all" if (part.captions_per_image <= 1).all() else chosen.captions
@@ -225,7 +227,7 @@ def _reranked(
         "data": encoded.about["data"],
     }
     return evaluate_reranked(
-        rerank(encoder, part, encoded, k, folder=stored, should_stop=subject.should_stop),
+        rerank(encoder, part, encoded, k, folder=stored, should_stop=stopping),
         ground_truth_of(encoded),
         _MEASURES,
         unranked=unranked,
@@ -250,14 +252,12 @@ class Adapted:
         base: what is adapted: a run, or an encoder that is given.
         seed: of the pairs that are drawn.
         options: of the adaptation; ``pairs`` among them.
-        machine: is told of an adaptation.
     """
 
     folder: Path
     base: Any
     seed: int
     options: Mapping[str, Any]
-    machine: Machine
 
     def possible_on(self, collection: Collection) -> bool:
         """Whether there is a training split with as many pictures that have captions; says so where not."""
@@ -265,7 +265,7 @@ class Adapted:
         if there:
             there = int((collection.split(_TRAIN).captions_per_image > 0).sum())
         if there < wanted:
-            self.machine.tell(f"{collection.name} has {there:,} pairs to adapt on, not {wanted:,}")
+            logger.info(f"{collection.name} has {there:,} pairs to adapt on, not {wanted:,}")
         return bool(there >= wanted)
 
     def encoded(self, collection: Collection, split: str, name: str) -> EncodedCollection:
@@ -276,9 +276,9 @@ class Adapted:
 
         base, part = encoder_of(self.base), collection.split(split)
         plain = encode_collection(
-            base, part, self.base.folder / "embeddings" / name, split, should_stop=self.machine.should_stop
+            base, part, self.base.folder / "embeddings" / name, split, should_stop=stopping
         )
-        self.machine.tell(f"adapting to {self.options['pairs']} pairs of {collection.name}")
+        logger.info(f"adapting to {self.options['pairs']} pairs of {collection.name}")
         with cost_of(self.folder):
             adapted = adapt_linear(base, collection.split(_TRAIN), seed=self.seed, **self.options)
         about = {**plain.about, "encoder": adapted.describe()}
@@ -343,9 +343,9 @@ def make_adapted(wanted: Wanted, collections: Collections, machine: Machine) -> 
         from diptych.training.run import Run
 
         run = Run.open(base.target)
-        state, source = (run.header["step"], run.header["best"]), ""
+        state, source = (run.numbers["step"], run.numbers["best"]), ""
     options = options_of_adaptation(wanted)
-    adapted = Adapted(wanted.target, run, wanted.seed, options, machine)
+    adapted = Adapted(wanted.target, run, wanted.seed, options)
     changed = tuple(sorted(key for key in wanted.choices.values if key.startswith("adapt.")))
     return Made(
         Subject(adapted, None, machine.features_root),

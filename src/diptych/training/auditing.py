@@ -71,7 +71,7 @@ def audit_run(
     shortcuts = None
     if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
         shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
-        check_digits(shortcuts, run.folder / "shortcuts.json")
+        check_digits(shortcuts, run.begun_with.get("shortcuts"))
     return audit_encoder(
         DualEncoder.load(run.best),
         whole,

@@ -184,7 +184,7 @@ def perturb_caption(
     if not isinstance(perturbation, TextPerturbation):
         raise UsageError(f"{name} changes pictures, not captions", "see perturbed_pictures")
     if language is None and perturbation.needs:
-        from diptych.data.language.places import WORDNET_VARIABLE
+        from diptych.data.language.open import WORDNET_VARIABLE
 
         language = _language_at_hand(os.environ.get("NLTK_DATA"), os.environ.get(WORDNET_VARIABLE))
     return perturb_captions(

@@ -26,7 +26,6 @@ from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.files import check_replaceable
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -200,11 +199,11 @@ def train(
     from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.commerce.category_to_image.training import train as fit
-    from diptych.commerce.category_to_image.training.journal import MARKER
+    from diptych.training.folder import TrainingFolder
 
     chosen = _options(model, setting, query, published, seed, options)
-    check_replaceable(out, MARKER)
-    with progress(), stop_on_signal() as should_stop:
+    TrainingFolder(out).check({}, beside=(), whole=False)
+    with progress(), stop_on_signal():
         catalogue, source = catalogue_from(
             data,
             images=images,
@@ -228,9 +227,7 @@ def train(
         nodes = range(len(catalogue.tree))
         categories = maker.categories(category_texts(catalogue.tree, nodes, chosen.query))
         validation = None if validated is None else (validated, maker.products(validated, missing="none"))
-        trained = fit(
-            learned, features, categories, chosen, out, validation=validation, should_stop=should_stop
-        )
+        trained = fit(learned, features, categories, chosen, out, validation=validation)
         run = CategoryRun.finish(out, trained, maker, catalogue, source.to_dict())
         tested = _tested(run, catalogue)
     say_data(catalogue, source, features, maker)

@@ -16,7 +16,7 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
     from diptych.data.taxonomy import Taxonomy
-    from diptych.data.taxonomy.shape import TreeShape
+    from diptych.data.taxonomy.tree import TreeShape
 
 _SHOWN = 10
 _HALF = 0.5
@@ -64,7 +64,7 @@ def tree(
     """
     from diptych.core.files import write_json
     from diptych.data.taxonomy import recognised_format
-    from diptych.data.taxonomy.shape import shape_of
+    from diptych.data.taxonomy.tree import shape_of
 
     about_products = bool(reader or reader_option or taxonomy or images)
     if about_products and (format or option):

@@ -11,6 +11,7 @@ import typer
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.progress import progress
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def evaluate(
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.intent_evaluation import write_evaluation_page
 
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         table = open_features(features)
         how = Bootstrap(samples, seed=seed)
         if scorer is not None:
@@ -236,7 +237,7 @@ def evaluate(
                 seed=seed,
                 jobs=jobs,
                 bootstrap=how,
-                should_stop=should_stop,
+                should_stop=stopping,
             )
         page = write_evaluation_page(out / "report.html", found)
     show_evaluation(found)

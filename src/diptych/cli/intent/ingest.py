@@ -200,7 +200,7 @@ def _mapping(columns: list[str] | None, file: Path | None, time_format: str | No
 
 
 def _show(log: Log) -> None:
-    from diptych.data.logs.words import printable
+    from diptych.data.logs.schema import printable
 
     about = log.about
     rows = [
@@ -231,7 +231,7 @@ def _first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _named(named: Mapping[str, Any]) -> str:
-    from diptych.data.logs.words import printable
+    from diptych.data.logs.schema import printable
 
     shown = [f"{printable(name)} {count:,}" for name, count in list(named.items())[:_NAMED]]
     return ", ".join(shown) + (", …" if len(named) > _NAMED else "")

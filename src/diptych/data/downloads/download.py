@@ -18,14 +18,9 @@ from diptych.core.context import task
 from diptych.core.errors import ImageError, Interrupted
 from diptych.core.files import check_replaceable, write_bytes
 from diptych.core.locking import exclusive_folder
-from diptych.data.downloads.addresses import host_of, proper_address
-from diptych.data.downloads.fetching import Fetched, Fetcher
-from diptych.data.downloads.journal import JOURNAL, Journal
-from diptych.data.downloads.options import DownloadOptions
+from diptych.data.downloads.fetching import Fetched, Fetcher, Stopped, Trouble, Turns, host_of, proper_address
+from diptych.data.downloads.options import JOURNAL, DownloadOptions, Journal, Wanted, checked
 from diptych.data.downloads.robots import Robots
-from diptych.data.downloads.trouble import Stopped, Trouble
-from diptych.data.downloads.turns import Turns
-from diptych.data.downloads.wanted import Wanted, checked
 from diptych.data.images import decode_image
 from diptych.data.products import picture_name
 

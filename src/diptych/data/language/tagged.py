@@ -15,8 +15,7 @@ from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, cache_root
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_arrays
-from diptych.data.language.contract import Tagger
-from diptych.data.language.words import is_word, words_of
+from diptych.data.language.contract import Tagger, is_word, words_of
 
 # A change of what a word is, or of the file, tags anew.
 _VERSION = 1

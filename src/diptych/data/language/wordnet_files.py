@@ -23,8 +23,8 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import open_bytes, read_json, read_jsonl
-from diptych.data.language.nltk_folder import find_resource, read_member
-from diptych.data.language.wordnet_records import ABOVE, PARTS, Entry, Records, Synset, in_blocks
+from diptych.data.language.nltk_tagger import find_resource, read_member
+from diptych.data.language.wordnet_tables import ABOVE, PARTS, Entry, Records, Synset, in_blocks
 
 # WN-LMF, the XML of the Global WordNet Association, read into records.
 #

@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.core.reading import read_lines
-from diptych.data.assigned import assigned_split, check_shares
-from diptych.data.captions import checked_caption
+from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.collection import Collection
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering

@@ -15,8 +15,7 @@ import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.core.reading import open_text, read_jsonl
-from diptych.data.assigned import assigned_split, check_shares
-from diptych.data.captions import checked_caption
+from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
 from diptych.data.known import centric_of

@@ -9,10 +9,18 @@ from typing import Literal
 
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_json, read_lines
-from diptych.data.delimited import DelimitedTable, plain_column
+from diptych.data.lines import DelimitedTable, plain_column
 from diptych.data.products import plain_text
-from diptych.data.taxonomy.declaration import TAXONOMIES, Beginning, Taxonomy, TaxonomyFormat
-from diptych.data.taxonomy.listing import PathListing, language_of, names_of, stem_of
+from diptych.data.taxonomy.declaration import (
+    TAXONOMIES,
+    Beginning,
+    PathListing,
+    Taxonomy,
+    TaxonomyFormat,
+    language_of,
+    names_of,
+    stem_of,
+)
 from diptych.data.taxonomy.tree import MAX_LEVELS, SEPARATOR, CategoryTree
 from diptych.data.taxonomy.tree import Path as Names
 

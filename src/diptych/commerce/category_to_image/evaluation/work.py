@@ -273,7 +273,6 @@ class Work:
             self.categories,
             options_for(self.protocol, name),
             validation=validation,
-            should_stop=should_stop,
         )
         if should_stop():
             raise Interrupted("stopped: every model that was measured is kept", "the same command goes on")

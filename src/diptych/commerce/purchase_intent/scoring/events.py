@@ -15,8 +15,7 @@ from typing import Any
 
 from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, NOTHING
 from diptych.core.errors import DataError
-from diptych.data.logs.schema import ACTIONS, SECOND, UNKNOWN
-from diptych.data.logs.words import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS
+from diptych.data.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
 # One spelling of a query, the same on every engine.
 #
-# Engines' own ways differ. Final sigma is a letter of its own to Spark and Python and none to DuckDB, the dotted capital
-# I becomes one character or two, a regular expression's ``\s`` is another set of blanks in each, and Ibis's ``strip``
-# cuts the letters f and v on Spark. What is done here was compared on every character of Unicode 14; capitals of
+# Engines' own ways differ. Final sigma is a letter of its own to Spark and Python and none to DuckDB, the dotted
+# capital I becomes one character or two, a regular expression's ``\s`` is another set of blanks in each, and
+# Ibis's ``strip`` cuts the letters f and v on Spark. What is done here was compared on every character of
+# Unicode 14; capitals of
 # alphabets that came later may be left as they are.
 
 

@@ -204,8 +204,8 @@ def by_device_and_class(rows: Sequence[Row]) -> Iterator[tuple[str, bool, list[t
 #
 # The thesis tells strong links (switches both ways have high probability), one-sided ones (high one way, close to zero
 # back) and weak ones (close to zero both ways) apart by eye. Its words and numbers leave little room: 1/16 from TV to
-# tablet is high, and so is about 0.02 from PC to tablet, the least that the stated ratios of the three strong links allow
-# for; game consoles and TVs are switched to with a probability close to zero. That both bounds are 0.01 is ours.
+# tablet is high, and so is about 0.02 from PC to tablet, the least that the stated ratios of the three strong links
+# allow for; game consoles and TVs are switched to with a probability close to zero. That both bounds are 0.01 is ours.
 
 
 Link = Literal["self", "strong", "one-sided", "weak", "none"]

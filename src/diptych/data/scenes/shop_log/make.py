@@ -23,18 +23,24 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.data.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
-from diptych.data.scenes.shop_log.calendar import DAY, FIRST_DAY, Calendar
-from diptych.data.scenes.shop_log.columns import DATASET, MARKER, ORACLE, TRUTH, VERSION, event_files
+from diptych.data.scenes.shop_log.chance import (
+    DATASET,
+    DAY,
+    FIRST_DAY,
+    MARKER,
+    ORACLE,
+    TRUTH,
+    VERSION,
+    Calendar,
+    event_files,
+)
 from diptych.data.scenes.shop_log.counts import Counts
-from diptych.data.scenes.shop_log.dirt import RULES, busy_bot, spoil
-from diptych.data.scenes.shop_log.effects import CLASSES, CONFIRMATION, PAGE_TYPES, Effects
+from diptych.data.scenes.shop_log.effects import CLASSES, CONFIRMATION, DEFAULT, PAGE_TYPES, Effects
 from diptych.data.scenes.shop_log.events import events_of
 from diptych.data.scenes.shop_log.oracle import oracle_table
-from diptych.data.scenes.shop_log.people import MONTH
-from diptych.data.scenes.shop_log.raw import raw_table
+from diptych.data.scenes.shop_log.raw import FORMATS, RULES, CsvFile, ParquetFiles, busy_bot, raw_table, spoil
+from diptych.data.scenes.shop_log.sessions import MONTH, visits_of
 from diptych.data.scenes.shop_log.statistics import bought_before, statistics_of
-from diptych.data.scenes.shop_log.usual import DEFAULT
-from diptych.data.scenes.shop_log.visits import visits_of
 from diptych.data.scenes.shop_log.world import (
     FORCED,
     LEAST_DWELL,
@@ -44,7 +50,6 @@ from diptych.data.scenes.shop_log.world import (
     TYPES,
     World,
 )
-from diptych.data.scenes.shop_log.writing import FORMATS, CsvFile, ParquetFiles
 
 # What the planted parameters say in closed form, so that what is measured can be held against it.
 #
