@@ -51,11 +51,7 @@ _SEARCHED = {"coco": 40_504, "flickr30k": 31_783}
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen.
-
-    Attributes:
-        split, gallery, relevance, compat, seeds, language, wordnet, nltk_data: see above; None: not said.
-    """
+    """What was chosen."""
 
     split: str = "test"
     gallery: str = "split"
@@ -240,11 +236,7 @@ class Clean:
 
 @dataclass(frozen=True)
 class Suite:
-    """Tables 5.3 and 5.4: the thirteen perturbations, run once for both.
-
-    Attributes:
-        table: ``rsum`` for sums of recalls, ``jaccard`` for the agreement of who is changed.
-    """
+    """Tables 5.3 and 5.4: the thirteen perturbations, run once for both."""
 
     table: str
 

@@ -39,13 +39,7 @@ _FILE = "given.json"
 
 @dataclass(frozen=True)
 class GivenEncoder:
-    """An encoder that is given for a row, loaded when it is first needed.
-
-    Attributes:
-        folder: of the row.
-        source: a run, an encoder's folder or a name.
-        device: it is loaded to; where there is one, the GPU, when not given.
-    """
+    """An encoder that is given for a row, loaded when it is first needed."""
 
     folder: Path
     source: str
@@ -194,15 +188,7 @@ _DENSE_FILE = "dense.json"
 
 @dataclass(frozen=True)
 class DenseRows:
-    """Dense rows of a collection, a split at a time.
-
-    Attributes:
-        folder: of the row that they belong to.
-        collection: all splits.
-        data: which splits are trained on, validated and tested on.
-        source: whose rows they are, with a fingerprint; empty where the study has trained it itself.
-        encoded: the rows of a split.
-    """
+    """Dense rows of a collection, a split at a time."""
 
     folder: Path
     collection: Collection

@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Head:
-    """A trained head.
-
-    Attributes:
-        folder: of its row.
-        dense: the rows it was trained on.
-        options: what it was trained with.
-        sparsifier: the head.
-    """
+    """A trained head."""
 
     folder: Path
     dense: DenseRows

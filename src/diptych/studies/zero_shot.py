@@ -50,15 +50,7 @@ _MEASURES = (*RECALLS, "rsum")
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a person chose about measuring.
-
-    Attributes:
-        captions: ``all``, ``first`` or ``random``.
-        seed: of random captions.
-        k_test: how many candidates are scored again; None for what is usual on the collection.
-        unranked: what becomes of the others.
-        split: the part.
-    """
+    """What a person chose about measuring."""
 
     captions: str = "all"
     seed: int = 0
@@ -92,11 +84,7 @@ def check_zero_shot(values: Mapping[str, Any], collections: Mapping[str, Collect
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """Recalls and their sums in both directions, of whatever encoder a row is.
-
-    Attributes:
-        k_test: dataset → how many candidates are usually scored again, where that is not 128.
-    """
+    """Recalls and their sums in both directions, of whatever encoder a row is."""
 
     k_test: Mapping[str, int] = field(default_factory=lambda: {"coco": 256})
 
@@ -242,14 +230,7 @@ _BLOCK = 65_536
 
 @dataclass(frozen=True)
 class Adapted:
-    """A base that is adapted to whatever it is measured on.
-
-    Attributes:
-        folder: of its row.
-        base: what is adapted: a run, or an encoder that is given.
-        seed: of the pairs that are drawn.
-        options: of the adaptation; ``pairs`` among them.
-    """
+    """A base that is adapted to whatever it is measured on."""
 
     folder: Path
     base: Any
