@@ -19,7 +19,6 @@ from diptych.core.files import (
     atomic_path,
     check_replaceable,
     create_array,
-    read_json,
     recover_folder,
     replace_folder,
     safe_name,
@@ -28,6 +27,7 @@ from diptych.core.files import (
     write_json,
 )
 from diptych.core.locking import taking_turns
+from diptych.core.reading import read_json
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from diptych.core.errors import DataError, StorageError
 from diptych.index import build_index, open_index
-from diptych.index.arrays import load_array
+from diptych.index.storage import load_array
 
 ENGINES = ["cascade", "impacts", "inverted"]
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.cli.options import parse_values
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, safe_name, write_json
+from diptych.core.files import safe_name, write_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection

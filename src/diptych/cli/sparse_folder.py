@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from diptych.cli.sources import Origin, check_still_there, encoder_of
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection

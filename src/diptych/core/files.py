@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import read_json as read_json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import FAMILIES, Family
 from diptych.encoders.given_rows import GivenRows, is_folder_of_rows

@@ -12,7 +12,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from diptych.core.errors import DiptychError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE
 
 LOADING_ERRORS = (

@@ -27,8 +27,9 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import create_array, read_json, write_json
+from diptych.core.files import create_array, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import map_array, read_json
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
@@ -193,13 +194,7 @@ def _is_of(folder: Path, key: str) -> bool:
 
 
 def _mapped(file: Path, mode: Literal["r", "r+"] = "r") -> np.ndarray:
-    try:
-        array: np.ndarray = np.load(file, mmap_mode=mode, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise StorageError(
-            f"{file} cannot be opened: {error}", f"remove {file.parent} and ask again"
-        ) from None
-    return array
+    return map_array(file, fix=f"remove {file.parent} and ask again", mode=mode)
 
 
 logger = logging.getLogger(__name__)

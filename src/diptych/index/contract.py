@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import opening, read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index.engine import ENGINES, Engine
 from diptych.index.hits import Hits, measure_recall, own_queries
@@ -263,6 +264,7 @@ class Index(Hooks):
         return Path(folder)
 
     @classmethod
+    @opening("build the index again")
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """The index that :meth:`save` wrote; called on ``Index``, of whichever engine it is.
 

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.index.arrays import load_array
 from diptych.index.kernels import load_kernels
 from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import load_array
 
 # The arrays of saved postings: their types, and whether a search of them can be trusted to stay inside them.
 #

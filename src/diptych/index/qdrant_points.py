@@ -23,10 +23,10 @@ from diptych.core.errors import DataError, MismatchError, StorageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
-from diptych.index.arrays import load_array
 from diptych.index.engine import OptionValue
 from diptych.index.qdrant_connection import Connection, models
 from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import load_array
 from diptych.index.vectors import dense_vectors, row_norms
 
 Record = Mapping[str, Any]

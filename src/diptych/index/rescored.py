@@ -19,7 +19,6 @@ import numpy as np
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.arrays import load_ids
 from diptych.index.engine import OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
@@ -27,7 +26,7 @@ from diptych.index.kernels import load_kernels
 from diptych.index.postings import Found
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header
+from diptych.index.storage import Header, load_ids
 
 _CANDIDATES = 1 << 20  # of the queries of one call of the library
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows
-from diptych.index.arrays import load_array
+from diptych.index.storage import load_array
 from diptych.index.vectors import check_width
 
 _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
 from diptych.core.fingerprint import fingerprint_file
+from diptych.core.reading import map_array, read_array, read_json
 from diptych.index.engine import ENGINES, Engine
 
 _FORMAT = 1
@@ -46,6 +49,10 @@ class Header:
             path = folder / name
             if not path.is_file():
                 raise StorageError(f"{path} is missing", _REBUILD)
+            if not isinstance(written, Mapping):
+                raise StorageError(f"{folder} is corrupt: {name} has {written!r:.40}", _REBUILD)
+            if not isinstance(written, Mapping):
+                raise StorageError(f"{folder} is corrupt: {name} has {written!r:.40}", _REBUILD)
             size = path.stat().st_size
             if size != written.get("bytes"):
                 raise StorageError(
@@ -137,3 +144,19 @@ def read_header(folder: Path | str) -> tuple[Path, Header]:
             f"{path} is damaged: {said['items']} items of width {said['width']} cannot be", _REBUILD
         )
     return where, Header(**{name: said[name] for name in _TYPES})
+
+
+def load_array(
+    path: Path, shape: tuple[int | None, ...], kind: type[np.generic], *, mapped: bool
+) -> np.ndarray:
+    """Read or map an array of a saved index."""
+    read = map_array if mapped else read_array
+    return read(path, kind, shape, fix=_REBUILD)
+
+
+def load_ids(path: Path) -> list[str]:
+    """Read the ids of a saved index."""
+    ids = read_json(path)
+    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
+        raise StorageError(f"{path} does not hold a list of ids", _REBUILD)
+    return ids

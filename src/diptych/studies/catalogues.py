@@ -42,8 +42,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from diptych.core.context import stopping
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.core.files import read_json, safe_name
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.studies.making import Collections, Machine, Made, Unit, logger
 from diptych.studies.rows import BASE_SEED, Choices, rows_of, run_folder, setting_for, usable_rows
 from diptych.studies.study import Measuring, Row, SettingName, Study, Subject

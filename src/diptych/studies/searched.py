@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from diptych.core.context import track
 from diptych.core.errors import RecipeError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.studies.given import DenseRows, dense_rows

@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 
 from diptych.core.context import report_to
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.qdrant_points import point_id

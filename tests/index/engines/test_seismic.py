@@ -5,8 +5,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint_file
+from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
 """A configuration as somebody gives it: its content, or a JSON file with it."""

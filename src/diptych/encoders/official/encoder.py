@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.overlay import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE
 from diptych.encoders.foreign import saved_settings, tokenizer_content

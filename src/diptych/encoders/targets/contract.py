@@ -16,7 +16,8 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.core.files import atomic_folder, recover_folder, write_json
+from diptych.core.reading import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.rows import unit_rows
 from diptych.encoders.targets.options import TargetOptions

@@ -19,9 +19,10 @@ import numpy as np
 from diptych.analysis.perturbations import Perturbation
 from diptych.analysis.perturbations.perturb import COMPATS, PUBLISHED_SEED
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import check_replaceable, read_json, write_json
+from diptych.core.files import check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.encoders.dual_encoder import DualEncoder

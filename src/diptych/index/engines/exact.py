@@ -10,12 +10,11 @@ import numpy as np
 
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.arrays import load_array, load_ids
 from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
 from diptych.index.slots import IdTable, LocalIndex
-from diptych.index.storage import Header, read_header
+from diptych.index.storage import Header, load_array, load_ids, read_header
 from diptych.index.vectors import RowStore, dense_vectors, row_norms
 
 

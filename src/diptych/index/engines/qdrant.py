@@ -15,10 +15,10 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.arrays import load_ids
 from diptych.index.contract import Index
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.hits import Hits
@@ -47,7 +47,7 @@ from diptych.index.qdrant_points import (
     read_payload,
     upload,
 )
-from diptych.index.storage import Header
+from diptych.index.storage import Header, load_ids
 from diptych.index.vectors import check_ids, count_rows
 
 _PAUSE = 0.5

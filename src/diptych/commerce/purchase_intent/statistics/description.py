@@ -18,7 +18,8 @@ from typing import Any
 from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_csv, write_json
+from diptych.core.files import atomic_folder, write_csv, write_json
+from diptych.core.reading import opening, read_json
 
 MARKER = "description.json"
 TABLES = "tables"
@@ -73,6 +74,7 @@ class Description:
             )
 
     @classmethod
+    @opening("describe again: diptych intent describe LOG")
     def open(cls, folder: Path | str) -> Description:
         """Read what was written."""
         folder = Path(folder)

@@ -22,6 +22,7 @@ import torch
 from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import file_errors, read_json
 from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
 from diptych.encoders.huggingface_files import NO_EFFECT, quiet
 from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
@@ -143,7 +144,8 @@ def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
     inner = getattr(model[0], "auto_model", None)
     if inner is None:
         return frozenset()
-    where = json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0]["path"]
+    with file_errors(folder / "modules.json", fix="download the model again"):
+        where = read_json(folder / "modules.json")[0]["path"]
     _, loading = type(inner).from_pretrained(
         folder / where, local_files_only=True, weights_only=True, output_loading_info=True
     )
