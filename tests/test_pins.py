@@ -19,7 +19,7 @@ _FAST = [name for name, one in pins().items() if one.fast]
 @pytest.fixture(scope="module")
 def measured() -> dict[str, dict[str, Any]]:
     """All fast pins, from one process."""
-    return run_pins(_FAST)
+    return dict(run_pins(_FAST))
 
 
 @pytest.mark.parametrize("name", _FAST)
