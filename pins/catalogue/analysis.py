@@ -7,7 +7,7 @@ from typing import Any
 from pins import adapters
 from pins.adapters import diptych
 from pins.numbers import text_digest
-from pins.registry import pin
+from pins.registry import add, pin
 from pins.world import World
 
 MEASURES = tuple(
@@ -86,22 +86,27 @@ def audit_both(world: World) -> Any:
     return adapters.audit_of(out)
 
 
-@pin("analysis.cocos", fast=True)
-def cocos(world: World) -> Any:
-    """Contributing samples of several objectives, plans and readings of the equations."""
-    choices = {
-        "run": (),
-        "triplet": ("--objective=triplet", "--option=margin=0.05", "--plan=captions", "--batch-size=16"),
-        "smoothap": ("--objective=smoothap", "--epsilon=0.001", "--plan=grouped", "--batch-size=8"),
-        "infonce": ("--objective=infonce", "--option=temperature=0.01", "--compat=equations"),
-        "published": ("--objective=triplet-hardest", "--compat=published", "--batch-size=16"),
-    }
-    found = {}
-    for name, given in choices.items():
+COCOS = {
+    "run": (),
+    "triplet": ("--objective=triplet", "--option=margin=0.05", "--plan=captions", "--batch-size=16"),
+    "smoothap": ("--objective=smoothap", "--epsilon=0.001", "--plan=grouped", "--batch-size=8"),
+    "infonce": ("--objective=infonce", "--option=temperature=0.01", "--compat=equations"),
+    "published": ("--objective=triplet-hardest", "--compat=published", "--batch-size=16"),
+}
+"""Objectives, plans and readings of the equations whose contributing samples are counted."""
+
+
+def _cocos(name: str) -> Any:
+    def measure(world: World) -> Any:
         out = world.folder / f"cocos-{name}"
-        diptych("cocos", str(world.run), *given, f"--out={out}")
-        found[name] = adapters.cocos_of(out)
-    return found
+        diptych("cocos", str(world.run), *COCOS[name], f"--out={out}")
+        return adapters.cocos_of(out)
+
+    return measure
+
+
+for name in COCOS:
+    add(f"analysis.cocos-{name}", _cocos(name), fast=name in ("run", "triplet"))
 
 
 @pin("analysis.granularity", fast=True)

@@ -94,7 +94,11 @@ for name, settings in OBJECTIVES.items():
         fast=True,
     )
 for name, settings in RECONSTRUCTIONS.items():
-    add(f"training.reconstruction-{name}", _training(f"reconstruction-{name}", settings), fast=True)
+    add(
+        f"training.reconstruction-{name}",
+        _training(f"reconstruction-{name}", settings),
+        fast=name in ("latent", "latent-constraint", "input"),
+    )
 for name, settings in OTHERS.items():
     add(f"training.with-{name}", _training(name, settings))
 
