@@ -18,12 +18,14 @@ class World:
     Attributes:
         studies: where studies are run, or where their finished folders are.
         finished_studies: whether they are read instead of run.
+        done_studies: those that this process has run.
     """
 
     def __init__(self, folder: Path, studies: Path | None = None) -> None:
         self.folder = folder
         self.studies = studies or folder.parent / "studies"
         self.finished_studies = studies is not None
+        self.done_studies: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     @cached_property
