@@ -12,7 +12,7 @@ import pytest
 from pins.environment import run_pins
 from pins.numbers import differences
 from pins.registry import pins
-from pins.stored import compare
+from pins.stored import FOLDER, compare, path_of
 
 pytestmark = pytest.mark.timeout(900)  # one process measures them all, and other work may share the machine
 
@@ -46,3 +46,8 @@ def test_a_difference_in_the_last_bit_is_found_and_named() -> None:
 )
 def test_other_numbers_and_other_shapes_differ_with_tolerance_too(measured: dict[str, Any]) -> None:
     assert list(differences({"a": [1.0, 2.0]}, measured, exact=False))
+
+
+def test_every_stored_file_has_its_pin() -> None:
+    known = {path_of(name).name for name in pins()}
+    assert {path.name for path in FOLDER.glob("*.json")} <= known
