@@ -161,8 +161,13 @@ class RowBlocks:
             describe_rows(self.folder, ids, header)
             replace_folder(self.folder, target)
             # Until here the plan is needed: a kill before the folder has its name must not cost the rows.
-            for name in ("plan.json", "finished.u1"):
-                (target / name).unlink(missing_ok=True)
+            forget_plan(target)
+
+
+def forget_plan(target: Path) -> None:
+    """Remove from finished embeddings what only unfinished ones need."""
+    for name in ("plan.json", "finished.u1"):
+        (target / name).unlink(missing_ok=True)
 
 
 def _goes_on(folder: Path, plan: RowPlan, said: dict[str, Any]) -> bool:

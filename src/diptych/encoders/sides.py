@@ -15,7 +15,7 @@ from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, embeddings_header
-from diptych.encoders.row_blocks import RowBlocks, RowPlan
+from diptych.encoders.row_blocks import RowBlocks, RowPlan, forget_plan
 
 _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
@@ -74,6 +74,9 @@ def sides_of(encoder: DualEncoder, collection: Collection, folder: Path, about: 
 def _is_made(target: Path, header: dict[str, Any], count: int) -> bool:
     try:
         recover_folder(target)
-        return read_json(target / "embeddings.json") == header and len(Embeddings.open(target)) == count
+        made = read_json(target / "embeddings.json") == header and len(Embeddings.open(target)) == count
+        if made:
+            forget_plan(target)
+        return made
     except (StorageError, DataError):
         return False  # missing or damaged
