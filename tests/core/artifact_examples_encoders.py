@@ -15,9 +15,15 @@ from diptych.analysis.granularity.result import (
     Granularity,
     GranularityComparison,
 )
-from diptych.analysis.information.audit_report import Audit, AuditProtocol
-from diptych.analysis.information.figures import GroupFigure, Probing, QuestionFigure, Side
-from diptych.analysis.information.held import Held
+from diptych.analysis.information.audit_report import (
+    Audit,
+    AuditProtocol,
+    GroupFigure,
+    Held,
+    Probing,
+    QuestionFigure,
+    Side,
+)
 from diptych.core.artifact import Artifact
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection

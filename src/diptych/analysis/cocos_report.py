@@ -159,7 +159,7 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CocosReport(Artifact, kind="cocos", recreate="diptych cocos RUN"):
-    """What :func:`~diptych.analysis.cocos_over.cocos_over` returns.
+    """What :func:`~diptych.analysis.cocos.cocos_over` returns.
 
     Attributes:
         protocol: what the numbers depend on.

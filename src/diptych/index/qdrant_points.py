@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -107,103 +106,46 @@ def check_records(records: Sequence[Record] | None, ids: Sequence[str]) -> list[
 
 
 @dataclass(frozen=True, eq=False)
-class DescribedEmbeddings(Embeddings):
-    """Embeddings with metadata.
-
-    Attributes:
-        records: per row, fields that searches can be restricted by.
-    """
-
+class _DescribedEmbeddings(Embeddings):
     records: Sequence[Record] | None = None
-
-    @classmethod
-    def of(cls, embeddings: Embeddings | SparseEmbeddings, records: Sequence[Record] | None) -> Self:
-        """``embeddings`` with ``records``, whose number and form are checked."""
-        return cls(**_values(embeddings), records=check_records(records, embeddings.ids))
 
 
 @dataclass(frozen=True, eq=False)
-class DescribedSparseEmbeddings(SparseEmbeddings):
-    """Sparse embeddings with metadata, as :class:`DescribedEmbeddings`."""
-
+class _DescribedSparseEmbeddings(SparseEmbeddings):
     records: Sequence[Record] | None = None
 
-    @classmethod
-    def of(cls, embeddings: Embeddings | SparseEmbeddings, records: Sequence[Record] | None) -> Self:
-        """``embeddings`` with ``records``, whose number and form are checked."""
-        return cls(**_values(embeddings), records=check_records(records, embeddings.ids))
 
-
-def _values(embeddings: Embeddings | SparseEmbeddings) -> dict[str, Any]:
-    kind = Embeddings if isinstance(embeddings, Embeddings) else SparseEmbeddings
-    return {field.name: getattr(embeddings, field.name) for field in fields(kind)}
+def with_records(
+    embeddings: Embeddings | SparseEmbeddings, records: Sequence[Record]
+) -> Embeddings | SparseEmbeddings:
+    """Return the embeddings with metadata per row, by which searches can be restricted."""
+    values = {field.name: getattr(embeddings, field.name) for field in fields(embeddings)}
+    kind = _DescribedSparseEmbeddings if isinstance(embeddings, SparseEmbeddings) else _DescribedEmbeddings
+    return kind(**values, records=check_records(records, embeddings.ids))
 
 
 _ELSE = "name another collection, or pass replace=True to delete this one first"
 
 
-class Form(ABC):
-    """What differs between kinds of vectors.
-
-    Attributes:
-        using: the vector's name in the collection; None: the only, nameless one.
-    """
-
-    using: str | None = None
-
-    @abstractmethod
-    def checked(self, rows: Any, ids: Sequence[str]) -> Any:
-        """The rows of embeddings, all finite."""
-
-    @abstractmethod
-    def configuration(self, width: int, options: Mapping[str, OptionValue]) -> dict[str, Any]:
-        """What a new collection is created with."""
-
-    @abstractmethod
-    def check(self, connection: Connection, width: int) -> None:
-        """Compare the collection there is with what is needed."""
-
-    @abstractmethod
-    def vectors(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-        """Per row the client's form of it, and the arrays it is made of, for a fingerprint."""
-
-    @abstractmethod
-    def rows(self, vectors: Sequence[Any], width: int) -> Any:
-        """The rows whose vectors a collection gave back."""
-
-    @abstractmethod
-    def parameters(self, options: Mapping[str, OptionValue], *, exact: bool) -> Any:
-        """The server's parameters of a search."""
-
-    @abstractmethod
-    def write(self, folder: Path, rows: Any) -> None:
-        """Write rows as NumPy files."""
-
-    @abstractmethod
-    def read(self, folder: Path, items: int, width: int) -> Any:
-        """The rows that :meth:`write` wrote; StorageError when they are damaged."""
-
-
-class DenseForm(Form):
+class DenseForm:
     """One nameless vector per point, compared by the inner product as it is.
 
     Not by the cosine: under that Qdrant would scale what it stores to unit length.
     """
 
+    using: str | None = None  # the vector's name in the collection
+
     def checked(self, rows: Any, ids: Sequence[str]) -> np.ndarray:
-        """As :class:`Form` says."""
         dense = dense_vectors(rows, rows.shape[1], "item")
         row_norms(dense, ids, "item")
         return dense
 
     def configuration(self, width: int, options: Mapping[str, OptionValue]) -> dict[str, Any]:
-        """As :class:`Form` says."""
         m = models()
         graph = m.HnswConfigDiff(m=options["m"], ef_construct=options["ef_construction"])
         return {"vectors_config": m.VectorParams(size=width, distance=m.Distance.DOT, hnsw_config=graph)}
 
     def check(self, connection: Connection, width: int) -> None:
-        """As :class:`Form` says."""
         have = connection.ask("get_collection").config.params.vectors
         size = getattr(have, "size", None)
         if size is None:
@@ -218,44 +160,36 @@ class DenseForm(Form):
             )
 
     def vectors(self, rows: np.ndarray) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-        """As :class:`Form` says."""
         for row in rows:
             yield row.tolist(), {"row": row}
 
     def rows(self, vectors: Sequence[Any], width: int) -> np.ndarray:
-        """As :class:`Form` says."""
         rows: np.ndarray = np.array(vectors, dtype=np.float32).reshape(-1, width)
         return rows
 
     def parameters(self, options: Mapping[str, OptionValue], *, exact: bool) -> Any:
-        """As :class:`Form` says."""
         m = models()
         return m.SearchParams(exact=True) if exact else m.SearchParams(hnsw_ef=options["ef_search"])
 
     def write(self, folder: Path, rows: np.ndarray) -> None:
-        """As :class:`Form` says."""
         np.save(folder / "rows.npy", rows)
 
     def read(self, folder: Path, items: int, width: int) -> np.ndarray:
-        """As :class:`Form` says."""
         return load_array(folder / "rows.npy", (items, width), np.float32, mapped=False)
 
 
-class SparseForm(Form):
+class SparseForm:
     """One sparse vector named ``terms`` per point; a bag without terms is a point without a vector."""
 
-    using = "terms"
+    using: str | None = "terms"
 
     def checked(self, rows: Any, ids: Sequence[str]) -> csr_array:
-        """As :class:`Form` says."""
         return rows  # the contract checked them
 
     def configuration(self, width: int, options: Mapping[str, OptionValue]) -> dict[str, Any]:
-        """As :class:`Form` says."""
         return {"vectors_config": {}, "sparse_vectors_config": {self.using: models().SparseVectorParams()}}
 
     def check(self, connection: Connection, width: int) -> None:
-        """As :class:`Form` says."""
         have = connection.ask("get_collection").config.params.sparse_vectors or {}
         if set(have) != {self.using} or have[self.using].modifier not in (None, "none"):
             raise MismatchError(
@@ -265,7 +199,6 @@ class SparseForm(Form):
             )
 
     def vectors(self, rows: csr_array) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-        """As :class:`Form` says."""
         sparse_vector = models().SparseVector
         for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
             terms, weights = rows.indices[start:end], rows.data[start:end]
@@ -273,7 +206,6 @@ class SparseForm(Form):
             yield {self.using: bag} if len(terms) else {}, {"terms": terms, "weights": weights}
 
     def rows(self, vectors: Sequence[Any], width: int) -> csr_array:
-        """As :class:`Form` says."""
         bags = [(vector or {}).get(self.using) for vector in vectors]
         terms = [bag.indices if bag else [] for bag in bags]
         weights = np.array([value for bag in bags if bag for value in bag.values], dtype=np.float32)
@@ -282,19 +214,20 @@ class SparseForm(Form):
         return canonical_rows(csr_array((weights, columns, starts), shape=(len(bags), width)))
 
     def parameters(self, options: Mapping[str, OptionValue], *, exact: bool) -> Any:
-        """As :class:`Form` says."""
         return models().SearchParams(exact=exact)
 
     def write(self, folder: Path, rows: csr_array) -> None:
-        """As :class:`Form` says."""
         SparseRows(rows).write(folder)
 
     def read(self, folder: Path, items: int, width: int) -> csr_array:
-        """As :class:`Form` says."""
         return SparseRows.read(folder, items, width).csr()
 
 
 _SCROLL = 1024
+
+
+Form = DenseForm | SparseForm
+"""How a kind of vectors looks to Qdrant."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.granularity.declaration import COMPATS, Feature, Unmeasured, choose_features
-from diptych.analysis.granularity.lexicon import Lexicon
-from diptych.analysis.granularity.per_image import divided, gathered, intervals, resampled_sums
-from diptych.analysis.granularity.result import Example, FeatureSummary, Granularity
+from diptych.analysis.granularity.declaration import COMPATS, Feature, Lexicon, Unmeasured, choose_features
+from diptych.analysis.granularity.result import (
+    Example,
+    FeatureSummary,
+    Granularity,
+    divided,
+    gathered,
+    intervals,
+    resampled_sums,
+)
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError

@@ -22,6 +22,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
 from diptych.data.string_table import StringTable, write_strings
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 from diptych.metrics.corrections import LEVEL
 
 
@@ -225,3 +226,83 @@ class GranularityComparison(Artifact, kind="granularity_comparison", recreate="d
     paired: int
     differences: tuple[FeatureDifference, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PerImage:
+    """Sums over the captions of each image; a caption without a value counts nowhere.
+
+    Attributes:
+        counts: (images, features) how many captions have a value.
+        sums: (images, features) of values.
+        squares: (images, features) of squared values.
+    """
+
+    counts: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+
+    @property
+    def means(self) -> np.ndarray:
+        """(features,) over captions; NaN where no caption has a value."""
+        return divided(self.sums.sum(axis=0), self.counts.sum(axis=0))
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """(features,) standard deviation over captions (n − 1); NaN of fewer than two."""
+        totals = (one.sum(axis=0) for one in (self.counts, self.sums, self.squares))
+        found: np.ndarray = np.sqrt(variances(*totals))
+        return found
+
+
+def gathered(values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
+    """Gather values per image.
+
+    Args:
+        values: (captions, features); NaN where a caption has none.
+        image: (captions,) the number of each caption's image.
+    """
+    shape = images, values.shape[1]
+    counts, sums, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for column in range(shape[1]):
+        given = np.asarray(values[:, column], dtype=np.float64)
+        known = ~np.isnan(given)
+        of, plain = image[known], given[known]
+        counts[:, column] = np.bincount(of, minlength=images)
+        sums[:, column] = np.bincount(of, weights=plain, minlength=images)
+        squares[:, column] = np.bincount(of, weights=plain**2, minlength=images)
+    return PerImage(counts, sums, squares)
+
+
+def resampled_sums(tables: Sequence[np.ndarray], bootstrap: Bootstrap, draws: int = 0) -> list[np.ndarray]:
+    """Sums over images of tables that hold a row per image, in every resample; the same images for all tables.
+
+    Args:
+        tables: each (images, columns).
+
+    Returns:
+        Per table (samples, columns).
+    """
+    images = len(tables[0])
+    whole = np.concatenate(tables, axis=1)
+    parts = [weights @ whole for weights in drawn_clusters(bootstrap, draws, images, images)]
+    drawn = np.concatenate(parts) if parts else np.empty((0, whole.shape[1]))
+    return np.split(drawn, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1)
+
+
+def intervals(samples: np.ndarray, confidence: float) -> list[tuple[float, float] | None]:
+    """The percentile interval of each column of (samples, columns); None without resamples."""
+    return [interval(samples[:, column], confidence) for column in range(samples.shape[1])]
+
+
+def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Means; NaN of nothing."""
+    nothing = np.full(np.shape(sums), np.nan)
+    found: np.ndarray = np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0)
+    return found
+
+
+def variances(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Sample variances (n − 1) from sums; NaN of fewer than two values."""
+    centred = squares - sums * divided(sums, counts)
+    return np.where(counts > 1, np.maximum(centred, 0) / np.maximum(counts - 1, 1), np.nan)

@@ -34,8 +34,6 @@ from diptych.index.qdrant_connection import (
 from diptych.index.qdrant_points import (
     OWN,
     DenseForm,
-    DescribedEmbeddings,
-    DescribedSparseEmbeddings,
     Form,
     Record,
     SparseForm,
@@ -46,6 +44,7 @@ from diptych.index.qdrant_points import (
     read_items,
     read_payload,
     upload,
+    with_records,
 )
 from diptych.index.storage import Header, load_ids
 from diptych.index.vectors import check_ids, count_rows
@@ -148,55 +147,26 @@ def check_fields(connection: Connection, where: Where) -> None:
             )
 
 
-def find(
-    connection: Connection,
-    form: Form,
-    queries: Any,
-    k: int,
-    *,
-    parameters: Any,
-    condition: Any,
-    batch: int,
-) -> Hits:
-    """The ``k`` best items for each query, equal scores by insertion.
-
-    Args:
-        queries: (q, width) checked vectors; one without terms finds nothing and is not sent.
-    """
-    request = models().QueryRequest
-    said = {
-        "using": form.using,
-        "limit": k,
-        "with_payload": [f"{OWN}.id", f"{OWN}.order"],
-        "params": parameters if connection.remote else None,
-        "filter": condition,
-    }
-    vectors = [vector for vector, _ in form.vectors(queries)]
-    if form.using is not None:
-        vectors = [vector.get(form.using) for vector in vectors]
-    wanted = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
-    answers: list[list[tuple[float, int, str]]] = [[] for _ in range(queries.shape[0])]
-    for start in range(0, len(wanted), batch):
-        part = wanted[start : start + batch]
-        requests = [request(query=query, **said) for _, query in part]
-        found = connection.ask("query_batch_points", requests=requests)
-        for (row, _), answer in zip(part, found, strict=True):
-            answers[row] = sorted(_hit(point, connection.place) for point in answer.points)
-    scores = np.full((len(answers), max(map(len, answers))), -np.inf, dtype=np.float32)
-    for row, answer in enumerate(answers):
-        scores[row, : len(answer)] = [-lower for lower, _, _ in answer]
-    return Hits([[name for _, _, name in answer] for answer in answers], scores, k)
-
-
 def _hit(point: Any, place: str) -> tuple[float, int, str]:
     """What hits are sorted by: best score first, equal ones by insertion."""
     own = read_payload(point.payload, place)
     return -float(point.score), int(own["order"]), str(own["id"])
 
 
-class QdrantHooks(Index):
-    """Attributes:
-    form: how the engine's vectors look to Qdrant.
+class QdrantIndex(Index):
+    """Items in a collection of a Qdrant server, or of the client's stand-in inside this process.
+
+    Scores are the server's: float32 inner products. Equal ones are ordered by insertion; which of
+    several equal items come last among k is the server's choice. What was deleted the server clears
+    away by itself. Other programs may search the collection meanwhile, and after they changed it
+    :meth:`refresh` counts anew. A saved index holds where its collection is and not its items.
+
+    The stand-in compares every item with every query in Python, and its makers say that it is not for
+    production: it serves for tests and for trying things out. Saved, its items are written as NumPy
+    files and uploaded anew when they are opened, for the client's own files hold pickles.
+
+    Attributes:
+        form: how the engine's vectors look to Qdrant.
     """
 
     form: ClassVar[Form]
@@ -294,16 +264,29 @@ class QdrantHooks(Index):
         *,
         exact: bool = False,
     ) -> Hits:
-        parameters = self.form.parameters(options, exact=exact)
-        return find(
-            self._connection,
-            self.form,
-            queries,
-            k,
-            parameters=parameters,
-            condition=condition,
-            batch=self._batch,
-        )
+        form, remote = self.form, self._connection.remote
+        request = {
+            "using": form.using,
+            "limit": k,
+            "with_payload": [f"{OWN}.id", f"{OWN}.order"],
+            "params": form.parameters(options, exact=exact) if remote else None,
+            "filter": condition,
+        }
+        vectors = [vector for vector, _ in form.vectors(queries)]
+        if form.using is not None:  # a query without terms finds nothing and is not sent
+            vectors = [vector.get(form.using) for vector in vectors]
+        wanted = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
+        answers: list[list[tuple[float, int, str]]] = [[] for _ in vectors]
+        for start in range(0, len(wanted), self._batch):
+            part = wanted[start : start + self._batch]
+            requests = [models().QueryRequest(query=query, **request) for _, query in part]
+            found = self._connection.ask("query_batch_points", requests=requests)
+            for (row, _), answer in zip(part, found, strict=True):
+                answers[row] = sorted(_hit(point, self._connection.place) for point in answer.points)
+        scores = np.full((len(answers), max(map(len, answers))), -np.inf, dtype=np.float32)
+        for row, answer in enumerate(answers):
+            scores[row, : len(answer)] = [-lower for lower, _, _ in answer]
+        return Hits([[name for _, _, name in answer] for answer in answers], scores, k)
 
     def _write(self, folder: Path) -> None:
         if self._connection.remote:
@@ -360,20 +343,6 @@ class QdrantHooks(Index):
         records = [item.record for item in items]
         return type(self).build(embeddings, sample=sample, records=records, **chosen)
 
-
-class QdrantIndex(QdrantHooks):
-    """Items in a collection of a Qdrant server, or of the client's stand-in inside this process.
-
-    Scores are the server's: float32 inner products. Equal ones are ordered by insertion; which of
-    several equal items come last among k is the server's choice. What was deleted the server clears
-    away by itself. Other programs may search the collection meanwhile, and after they changed it
-    :meth:`refresh` counts anew. A saved index holds where its collection is and not its items.
-
-    The stand-in compares every item with every query in Python, and its makers say that it is not for
-    production: it serves for tests and for trying things out. Saved, its items are written as NumPy
-    files and uploaded anew when they are opened, for the client's own files hold pickles.
-    """
-
     @classmethod
     def build(
         cls,
@@ -385,9 +354,7 @@ class QdrantIndex(QdrantHooks):
     ) -> Self:
         """As the contract says. On a server a build that was stopped is taken up by the same call."""
         if records is not None:
-            sparse = isinstance(embeddings, SparseEmbeddings)
-            described = DescribedSparseEmbeddings if sparse else DescribedEmbeddings
-            embeddings = described.of(embeddings, records)
+            embeddings = with_records(embeddings, records)
         return super().build(embeddings, sample=sample, **options)
 
     @property

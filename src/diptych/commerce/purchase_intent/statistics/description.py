@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,15 @@ class Description:
             f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
         )
 
-    def save(self, folder: Path | str) -> None:
-        """Write it; an older description there is replaced when the new one is whole."""
+    def save(self, folder: Path | str, page: Callable[[Path], object] | None = None) -> None:
+        """Write it; an older description there is replaced when the new one is whole.
+
+        Args:
+            page: writes what belongs to the folder besides; it gets the folder before that has its name.
+        """
         with atomic_folder(folder, MARKER) as inside:
+            if page is not None:
+                page(inside)
             (inside / TABLES).mkdir()
             for name, rows in self.tables.items():
                 columns = list(STATISTICS.get(name).columns)
