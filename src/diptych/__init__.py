@@ -28,7 +28,7 @@ _HOMES = {
     "audit_run": "diptych.training.auditing",
     "compare": "diptych.evaluation",
     "evaluate": "diptych.evaluation",
-    "evaluate_encoder": "diptych.evaluation.testing",
+    "evaluate_encoder": "diptych.evaluation.evaluate_encoder",
     "explore_rows": "diptych.evaluation",
     "explore_scores": "diptych.evaluation",
     "fit": "diptych.training.fit",
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import Embeddings
     from diptych.evaluation import compare, evaluate, explore_rows, explore_scores
+    from diptych.evaluation.evaluate_encoder import evaluate_encoder
     from diptych.evaluation.stress import stress
-    from diptych.evaluation.testing import evaluate_encoder
     from diptych.index import Index, open_index
     from diptych.metrics import GroundTruth
     from diptych.objectives import OBJECTIVES, infonce, siglip, smoothap, triplet

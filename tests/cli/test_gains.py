@@ -14,7 +14,7 @@ from commands import Command
 from diptych.cli.evaluate import coefficient, gains_beside
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
-from diptych.evaluation.relevance_rows import relevance_of
+from diptych.evaluation.evaluate_encoder import relevance_of
 from diptych.metrics.correlation import Coefficient
 
 GAINS = ("--measure", "R@1", "--measure", "DCG_CM@10", "--measure", "nDCG_CM@10", "--measure", "nDCG@10")

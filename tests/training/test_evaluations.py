@@ -17,7 +17,7 @@ from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result, evaluate_scores
-from diptych.evaluation.testing import evaluate_encoded, ground_truth_of, positives_of
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of, positives_of
 from diptych.metrics import GroundTruth, read_qrels
 from diptych.training.evaluations import evaluation_folder, evaluations_of
 from diptych.training.validation import Validation

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 def check_uses_relevance(name: str, measures: Sequence[str]) -> None:
     """See before the work that a relevance model changes a number."""
-    from diptych.metrics.gain_measure import GainMeasure
-    from diptych.metrics.measuring import resolve
+    from diptych.metrics.measuring import GainMeasure, resolve
 
     plain, _ = resolve(measures)
     if not any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain):
@@ -58,7 +57,7 @@ def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tup
 def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
     """The relevance model called ``name``."""
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.evaluation.relevance_rows import relevance_of
+    from diptych.evaluation.evaluate_encoder import relevance_of
 
     if all((Path(name) / file).is_file() for file in ("about.json", "caption_image.npy")):
         return relevance_of(encoded, EncodedCollection.open(name))
@@ -81,19 +80,26 @@ def show_agreement(found: HumanAgreement) -> None:
 
 
 def _correlations(title: str, what: str, rows: Sequence[Agreement]) -> None:
+    from diptych.metrics.correlation import LEAST_HITS
+
     columns = (what, "over", "n", "τ_b", "τ_c", "Spearman", "Pearson")
     table = [
         (one.what, one.over, f"{one.n:,}", *(coefficient(value) for value in one.coefficients.values()))
         for one in rows
     ]
-    print_table(title, columns, table, numbers=columns[2:], caption="–: one of the two is constant")
+    caption = "–: one of the two is constant"
+    if any(value.few for one in rows for value in one.coefficients.values()):
+        caption += f"; (–): no interval, of fewer than {LEAST_HITS} images with a hit"
+    print_table(title, columns, table, numbers=columns[2:], caption=caption)
 
 
 def coefficient(one: Coefficient) -> str:
     """As a cell of a table: with its interval, where there is one; a dash for what is not defined."""
     if one.value is None:
         return "–"
-    ends = "" if one.low is None or one.high is None else f" ({one.low:.3f}–{one.high:.3f})"
+    ends = " (–)" if one.few else ""
+    if one.low is not None and one.high is not None:
+        ends = f" ({one.low:.3f}–{one.high:.3f})"
     return f"{one.value:.3f}{ends}".replace("-", "−")
 
 
@@ -241,10 +247,9 @@ def evaluate(
       [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
     from diptych.data.judgements import read_judgements
-    from diptych.evaluation.gain_galleries import check_no_gains
-    from diptych.evaluation.judging import judge_encoded
-    from diptych.evaluation.reranked_testing import evaluate_encoded_reranked
-    from diptych.evaluation.testing import evaluate_encoded, positives_of
+    from diptych.evaluation.evaluate import check_no_gains
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
+    from diptych.evaluation.judgements import judge_encoded
     from diptych.metrics import DEFAULT_MEASURES
     from diptych.metrics.measuring import resolve
 
@@ -282,7 +287,7 @@ def evaluate(
             if stage is not None and candidates is not None:
                 same |= {"k": stage.k, "unranked": stage.unranked, "ties": ties}
                 again = stage.target(target)
-                result = evaluate_encoded_reranked(encoded, candidates, again, wanted, **same)
+                result = evaluate_encoded(encoded, again, wanted, reranked=candidates, **same)
                 found.append((stage.title, again, result))
     for title, target, result in found:
         show_result(result, samples, title)

@@ -54,7 +54,7 @@ def report(
             target = write_categories_report(run, target)
         _say(target)
         return
-    from diptych.evaluation.testing import evaluate_encoded
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
     from diptych.report import content_of_run, write_report
     from diptych.training.run import Run
 

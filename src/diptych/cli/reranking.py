@@ -18,11 +18,11 @@ class SecondStage:
     """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.evaluate_reranked import check_one_gallery
-        from diptych.metrics.candidate_ranks import check_unranked
+        from diptych.evaluation.partitioning import one_gallery
+        from diptych.evaluation.reranking import check_unranked
 
         check_unranked(unranked)
-        check_one_gallery(protocol)
+        one_gallery(protocol)
         self.k, self.unranked = k, unranked
         self._encoder: DualEncoder | None = None
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.evaluation.gain_galleries import OWN_GAINS
+from diptych.evaluation.protocol import OWN_GAINS
 from diptych.evaluation.result import Result
-from diptych.metrics.positives import DIRECTIONS
+from diptych.metrics.ground_truth import DIRECTIONS
 
 _ABOUT = ("dataset", "split", "data", "positives")
 _FIELDS = {

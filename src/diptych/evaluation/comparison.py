@@ -9,7 +9,7 @@ from diptych.core.errors import UnknownNameError
 from diptych.evaluation.result import BOTH
 from diptych.evaluation.seeds import Spread
 from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.corrections import LEVEL, Correction, correction_text
+from diptych.metrics.paired import LEVEL, Correction, correction_text
 
 Test = Literal["randomisation", "t"]
 TESTS: tuple[Test, ...] = get_args(Test)

@@ -21,8 +21,7 @@ import numpy as np
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.drops import Asked, Paired, asked_of
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.metrics.corrections import LEVEL, corrected, correction_named
-from diptych.metrics.paired import randomisation_tests, shares_of
+from diptych.metrics.paired import LEVEL, corrected, correction_named, shares_of, sign_flip_tests
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """Of the greatest of a query's values: what lies below is rounding of four values added and subtracted."""
@@ -121,7 +120,7 @@ def drop_differences(
         [shares_of(one.differences, home, len(known)).parts for one, home in zip(both, homes, strict=True)],
         axis=1,
     )
-    p = [float(value) for value in randomisation_tests(parts, flips, seed)]
+    p = [float(value) for value in sign_flip_tests(parts, flips, seed)]
     absolute, relative = _resampled(how, both, homes, len(known))
     found = []
     for place, (one, p_corrected) in enumerate(zip(both, corrected(p, correct), strict=True)):

@@ -16,8 +16,14 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.metrics.corrections import LEVEL, corrected, correction_named, correction_text
-from diptych.metrics.paired import randomisation_tests, shares_of
+from diptych.metrics.paired import (
+    LEVEL,
+    corrected,
+    correction_named,
+    correction_text,
+    shares_of,
+    sign_flip_tests,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +125,7 @@ def drops(
         [shares_of(one.differences, home, len(known)).parts for one, home in zip(asked, homes, strict=True)],
         axis=1,
     )
-    p = [float(value) for value in randomisation_tests(parts, flips, seed)]
+    p = [float(value) for value in sign_flip_tests(parts, flips, seed)]
     absolute, relative = _resampled(how, asked, homes, len(known))
     found = []
     for place, (one, p_corrected) in enumerate(zip(asked, corrected(p, correct), strict=True)):

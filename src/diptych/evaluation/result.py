@@ -12,8 +12,8 @@ import numpy as np
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, read_json, write_json
 from diptych.evaluation.protocol import Protocol, Reranking
+from diptych.metrics.ground_truth import DIRECTIONS
 from diptych.metrics.measuring import measure
-from diptych.metrics.positives import DIRECTIONS
 
 BOTH = "both"  # where a sum over both directions is kept
 _FORMAT = 1

@@ -21,12 +21,17 @@ from diptych.evaluation.result import BOTH, Result
 from diptych.evaluation.seeds import Spread
 from diptych.metrics.aggregates import MEAN, Aggregate
 from diptych.metrics.bootstrap import Bootstrap, clusters, interval, resample
-from diptych.metrics.corrections import LEVEL, corrected, correction_named
-from diptych.metrics.gain_measure import GainMeasure
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.measuring import Measure, resolve
-from diptych.metrics.paired import Shares, randomisation_tests, shares_of, t_test
-from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.metrics.measuring import GainMeasure, Measure, resolve
+from diptych.metrics.paired import (
+    LEVEL,
+    Shares,
+    corrected,
+    correction_named,
+    shares_of,
+    sign_flip_tests,
+    t_test,
+)
 
 
 class PairedRuns:
@@ -154,7 +159,7 @@ class PairedRuns:
         randomised: dict[tuple[str, Cell], float] = {}
         if tested:
             columns = [np.concatenate([one.parts for one in given]) / len(given) for _, given in tested]
-            p = randomisation_tests(np.stack(columns, axis=1), flips, self.how.seed)
+            p = sign_flip_tests(np.stack(columns, axis=1), flips, self.how.seed)
             randomised = {key: float(value) for (key, _), value in zip(tested, p, strict=True)}
         found = []
         for run in others:

@@ -11,7 +11,7 @@ from diptych.data.collection import Collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
 from diptych.evaluation import Score as Measured
-from diptych.evaluation.testing import ground_truth_of
+from diptych.evaluation.evaluate_encoder import ground_truth_of
 from diptych.metrics import GainMeasure, Measure, measure, similarity
 from diptych.report.content import Curves, Headline, ReportContent, Score, TableRow
 from diptych.report.retrievals import Query, Retrieval, Retrieved

@@ -92,7 +92,7 @@ def _zero_shot(subject: Subject, start: Start) -> Result:
     """The test split, without shortcuts, by the encoder that training began with."""
     from diptych.core.fingerprint import fingerprint
     from diptych.encoders.encode import encode_collection
-    from diptych.evaluation.testing import evaluate_encoded
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
     split = subject.run.recipe.data.test
     encoder = start.open()

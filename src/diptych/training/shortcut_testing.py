@@ -21,7 +21,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import BOTH, Result
-from diptych.evaluation.testing import evaluate_encoded
+from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.metrics import DEFAULT_MEASURES, measure
 from diptych.training.recipe import Recipe
 

@@ -26,8 +26,7 @@ from diptych.analysis.granularity.per_image import (
 from diptych.analysis.granularity.result import Granularity
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.corrections import corrected, correction_named, correction_text
-from diptych.metrics.paired import randomisation_tests, shares_of
+from diptych.metrics.paired import corrected, correction_named, correction_text, shares_of, sign_flip_tests
 
 Pairing = Literal["auto", "images", "none"]
 
@@ -230,7 +229,7 @@ def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]
         divided(table.sums - mean * table.counts, total) for table, total in zip(tables, totals, strict=True)
     )
     parts = after - before
-    p = randomisation_tests(np.nan_to_num(parts), flips, seed)
+    p = sign_flip_tests(np.nan_to_num(parts), flips, seed)
     return [float(one) if there else None for one, there in zip(p, known, strict=True)]
 
 

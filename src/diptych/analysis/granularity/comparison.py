@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from diptych.metrics.corrections import LEVEL
+from diptych.metrics.paired import LEVEL
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from diptych.commerce.catalogue.relevance import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
-from diptych.metrics.positives import Direction
+from diptych.metrics.ground_truth import Direction
 from diptych.metrics.topk import top_k
 
 if TYPE_CHECKING:

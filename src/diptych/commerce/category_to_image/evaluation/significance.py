@@ -10,8 +10,14 @@ import numpy as np
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.evaluation.comparison import Difference
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.metrics.corrections import corrected, correction_named, correction_text
-from diptych.metrics.paired import randomisation_tests, shares_of, t_test
+from diptych.metrics.paired import (
+    corrected,
+    correction_named,
+    correction_text,
+    shares_of,
+    sign_flip_tests,
+    t_test,
+)
 
 
 def compare_models(
@@ -49,7 +55,7 @@ def compare_models(
     pairs = [(model, name) for model in values if model != baseline for name in measures]
     gaps = {pair: mean[pair] - mean[baseline, pair[1]] for pair in pairs}
     each = np.stack([gaps[pair] for pair in pairs], axis=1) / q
-    p = randomisation_tests(each, flips, how.seed)
+    p = sign_flip_tests(each, flips, how.seed)
     samples = [
         weights @ each * (q / weights.sum(axis=1, keepdims=True)) for weights in drawn_clusters(how, 0, q, q)
     ]
