@@ -111,7 +111,7 @@ def test_a_relevance_model_of_other_data_is_refused(
     (other / "about.json").write_text(json.dumps({**said, "data": "0123456789abcdef"}))
     done = diptych("evaluate", embedded, *GAINS, "--relevance", other, "--out", tmp_path / "o")
     assert done.code == 1
-    assert "other pictures or captions of the same ids: of data 0123456789abcdef" in done.err
+    assert "other images or captions of the same ids: of data 0123456789abcdef" in done.err
     idle = diptych("evaluate", embedded, "--measure", "R@1", "--relevance", embedded)
     assert idle.code == 2
     assert "none of R@1 asks how relevant an item is" in idle.err

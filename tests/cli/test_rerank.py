@@ -116,7 +116,7 @@ def test_published_recalls_are_those_of_the_matrix(evaluated: tuple[Path, str, s
     out, _, _ = evaluated
     encoded = EncodedCollection.open(out / "embeddings")
     reranked = Reranked.open(out / "embeddings" / "reranked")
-    result = evaluate_encoded(encoded, reranked, k=2, unranked="published", samples=0)
+    result = evaluate_encoded(encoded, reranked=reranked, k=2, unranked="published", samples=0)
     matrix = reranked.first(2).matrix("t2i")
     order = np.argsort(matrix, axis=1, kind="stable")[:, ::-1]
     hits = order == np.asarray(encoded.caption_image)[:, None]
