@@ -26,12 +26,13 @@ from diptych.cli.options import (
     options_by_name,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, Origin, encoder_of
+from diptych.cli.sources import DataChoice, encoder_of
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
+    from diptych.encoders.origin import Origin
     from diptych.evaluation.stress import StressResult, StressRow
     from diptych.training.run import Run
 
@@ -184,6 +185,7 @@ def stress(
     from diptych.analysis.perturbations import choose_perturbations
     from diptych.core.files import write_json
     from diptych.data.language.open import open_language
+    from diptych.encoders.origin import Origin
     from diptych.evaluation.stress import stress as stressed
     from diptych.report.stress import write_stress_page
 
@@ -240,6 +242,7 @@ def stressed_collection(
 
     from diptych.data.caption_choice import check_caption_choice
     from diptych.encoders.family import rooted
+    from diptych.encoders.origin import Origin
 
     check_caption_choice(choice.captions)
     origin = Origin(rooted(model), choice.section(run), None, choice.captions)

@@ -11,12 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from diptych.core.alone import lock_folder
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_NAME_BYTES = 100
 
 
 def cache_root() -> Path:
@@ -208,3 +213,17 @@ def read_json(path: Path | str) -> Any:
         raise StorageError(f"{path} does not exist", "check the folder's name, or make it again") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise StorageError(f"{path} is not JSON: {error}", "it is damaged: make it again") from None
+
+
+def safe_name(text: str) -> str:
+    """Return ``text`` as the name of a file or folder; what is not of [A-Za-z0-9._-] is percent-encoded.
+
+    A name that is safe already stays as it is. None is empty, ``.`` or ``..``, nor longer than 100 bytes; of a
+    longer one the beginning is kept, with a fingerprint of the whole.
+    """
+    name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    if not name.strip("."):
+        name = name.replace(".", "%2E") or "%"
+    if len(name) > _NAME_BYTES:
+        name = f"{name[: _NAME_BYTES - 17]}-{fingerprint(text)}"
+    return name

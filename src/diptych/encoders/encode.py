@@ -91,6 +91,17 @@ def encode_collection(
     return EncodedCollection.open(folder)
 
 
+def stored_collection(
+    encoder: DualEncoder, collection: Collection, folder: Path | str, split: str | None = None
+) -> EncodedCollection | None:
+    """Open the embeddings in ``folder`` where :func:`encode_collection` would use them as they are."""
+    folder = Path(folder)
+    if not (folder / "about.json").is_file() or encoder.takes != collection.holds:
+        return None
+    about = _about(encoder, collection, split, lambda: False)
+    return EncodedCollection.open(folder) if _is_there(folder, about) else None
+
+
 def _is_there(folder: Path, about: dict[str, Any]) -> bool:
     """Whether the folder is finished, of this encoder and data, and whole."""
     try:

@@ -15,7 +15,7 @@ from diptych.studies.verdict import Measured
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.evaluation import Result
-    from diptych.training.shortcut_testing import BothConditions
+    from diptych.evaluation.shortcuts import BothConditions
 
 WITH_RSUM, VALIDATION = "with rsum", "validation rsum"
 CHANCE, ZERO_SHOT = "chance rsum", "zero-shot rsum"
@@ -69,19 +69,19 @@ class ShortcutRetrieval:
         )
 
     def _both(self, subject: Subject, encoder: DualEncoder, split: str) -> BothConditions:
-        from diptych.training.shortcut_testing import evaluate_both
+        from diptych.evaluation.shortcuts import evaluate_both
+        from diptych.training.evaluations import begun_with, shortcuts_to_evaluate
 
         run = subject.run
         return evaluate_both(
             encoder,
             subject.collection,
-            run.recipe,
             split,
             run.folder / "embeddings",
             run.folder / "evaluation",
             _MEASURES,
             encoded=encoded_split(subject, split),
-            begun_with=run.folder / "shortcuts.json",
+            shortcuts=shortcuts_to_evaluate(run.recipe, subject.collection, begun_with(run)),
             samples=0,
             trec=False,
             about={"seed": run.recipe.seed},
