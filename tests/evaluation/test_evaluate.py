@@ -160,7 +160,8 @@ def test_coco_protocols() -> None:
     result = evaluate(images, texts, truth, ("R@1",), protocol="coco-1k")
     assert result.score("R@1", "i2t").chance == pytest.approx(5 / 5000)
     assert result.protocol_line().startswith(
-        "coco-1k: 5,000 images, 25,000 texts (5 per image, 1 per text); similarity cosine; mean of 5 galleries; any-of-k for R@1"
+        "coco-1k: 5,000 images, 25,000 texts (5 per image, 1 per text); similarity cosine; "
+        "mean of 5 galleries; any-of-k for R@1"
     )
     five = next(partition("coco-5k").folds(truth))
     assert (five.ground_truth.n_images, five.ground_truth.n_texts) == (5000, 25_000)

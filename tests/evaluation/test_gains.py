@@ -187,7 +187,9 @@ def test_agrees_with_every_order_written_out(data: st.DataObject) -> None:
         clipped = np.clip(ranked[query], 0, 1)
         drawn = [
             slow_discounted(
-                ranked[query][None], lambda _, row, some=some: 1.0 if row in some else clipped[row], k
+                ranked[query][None],
+                lambda _, row, some=some, clipped=clipped: 1.0 if row in some else clipped[row],
+                k,
             )
             for some in sets
         ]

@@ -10,7 +10,7 @@ from diptych.cli.console import next_step, print_table, say
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.evaluation.drop_differences import DropDifference, OwnDrop
+    from diptych.evaluation.drops import DropDifference, OwnDrop
     from diptych.evaluation.stress import BesideRow, StressComparison
 
 _MARKER = "stress.json"

@@ -1,12 +1,11 @@
 """An encoder, or its embeddings, on a collection: results, comparisons, protocols, stress."""
 
-from diptych.evaluation.comparison import Comparison, Difference
+from diptych.evaluation.comparison import Comparison, Difference, Spread, spread_over_seeds
 from diptych.evaluation.evaluate import evaluate, evaluate_scores
 from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
 from diptych.evaluation.protocol import Protocol, Reranking
 from diptych.evaluation.reranking import UNRANKED_RULES, RerankedScores
 from diptych.evaluation.result import BOTH, Result, Score, TableRow
-from diptych.evaluation.seeds import Spread, spread_over_seeds
 from diptych.evaluation.significance import compare
 from diptych.evaluation.variants import explore_rows, explore_scores
 

@@ -16,7 +16,7 @@ from diptych.report.heat import heat_figure
 from diptych.report.palette import DARK, LIGHT
 
 if TYPE_CHECKING:
-    from diptych.evaluation.drop_differences import DropDifference
+    from diptych.evaluation.drops import DropDifference
 
 _DIRECTIONS = {"t2i": "captions ask for pictures", "i2t": "pictures ask for captions"}
 _LABELS = 72  # characters that all columns of a heat map have together

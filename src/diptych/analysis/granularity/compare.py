@@ -24,9 +24,16 @@ from diptych.analysis.granularity.per_image import (
     variances,
 )
 from diptych.analysis.granularity.result import Granularity
-from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, UnknownNameError
 from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.paired import corrected, correction_named, correction_text, shares_of, sign_flip_tests
+from diptych.metrics.paired import (
+    check_flips,
+    corrected,
+    correction_named,
+    correction_text,
+    shares_of,
+    sign_flip_tests,
+)
 
 Pairing = Literal["auto", "images", "none"]
 
@@ -280,8 +287,7 @@ def compare_granularity(
     Args:
         second: the other.
     """
-    if flips < 1:
-        raise UsageError(f"flips are {flips}, at least 1 is needed")
+    check_flips(flips)
     correct, how = correction_named(correction), bootstrap or Bootstrap()
     _check_alike(first, second)
     sides, paired, notes = sides_of(first, second, pairing)

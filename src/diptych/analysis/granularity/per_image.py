@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
+from diptych.metrics.bootstrap import Bootstrap, interval
+from diptych.metrics.bootstrap import resampled_sums as bootstrap_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +70,7 @@ def resampled_sums(tables: Sequence[np.ndarray], bootstrap: Bootstrap, draws: in
     Returns:
         Per table (samples, columns).
     """
-    images = len(tables[0])
-    whole = np.concatenate(tables, axis=1)
-    parts = [weights @ whole for weights in drawn_clusters(bootstrap, draws, images, images)]
-    drawn = np.concatenate(parts) if parts else np.empty((0, whole.shape[1]))
+    drawn = bootstrap_sums(np.concatenate(tables, axis=1), bootstrap, draws)
     return np.split(drawn, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1)
 
 

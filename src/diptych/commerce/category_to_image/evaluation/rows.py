@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.evaluation.seeds import Spread
+from diptych.evaluation.comparison import Spread
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
 
