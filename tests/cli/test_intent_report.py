@@ -9,7 +9,7 @@ from commands import Command
 from events import write_log
 from intent_rows import cells_of
 
-from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
+from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.core.files import write_json
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from diptych.cli import progress as module
 from diptych.cli.progress import progress
-from diptych.core.progress import task
+from diptych.core.context import task
 
 
 @pytest.fixture

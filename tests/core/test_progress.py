@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from diptych.core.progress import Task, report_to, task, track
+from diptych.core.context import Task, report_to, task, track
 
 
 class Recorder:

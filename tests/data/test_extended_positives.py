@@ -17,7 +17,7 @@ from diptych.data.extended_positives import (
     match,
     read_extended_positives,
 )
-from diptych.data.extended_positives.cxc import THRESHOLDS, read_ratings
+from diptych.data.extended_positives.formats import THRESHOLDS, read_ratings
 
 IMAGES = [f"COCO_val2014_{number:012d}.jpg" for number in (11, 22, 33)]
 CAPTIONS = ["101", "102", "201", "202", "301"]

@@ -8,9 +8,12 @@ import pytest
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.judgements import JUDGEMENTS, MatchedJudgements, match_judgements, read_judgements
-from diptych.data.judgements.cxc import read_cxc_judgements
-from diptych.data.judgements.flickr8k import read_flickr8k_crowd, read_flickr8k_expert
-from diptych.data.judgements.table import read_judgement_table
+from diptych.data.judgements.formats import (
+    read_cxc_judgements,
+    read_flickr8k_crowd,
+    read_flickr8k_expert,
+    read_judgement_table,
+)
 
 IMAGES = ["a.webp", "b.webp", "c.webp"]
 CAPTIONS = ["10", "11", "20", "21", "30"]

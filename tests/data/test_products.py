@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.data.product_pictures import find_pictures
+from diptych.data.product_gathering import find_pictures
 from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
 from diptych.data.readers import read_collection
 

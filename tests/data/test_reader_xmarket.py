@@ -14,10 +14,9 @@ from miniatures import picture
 
 from diptych.core.errors import DataError, UsageError
 from diptych.data.checking import check_dataset
-from diptych.data.literals import MAX_LITERAL, parse_line
 from diptych.data.products import attributes_of, paths_of
 from diptych.data.readers import read_collection
-from diptych.data.xmarket_records import largest_picture
+from diptych.data.readers.xmarket import MAX_LITERAL, largest_picture, parse_line
 
 LAMP: dict[str, Any] = {
     "asin": "B00LAMP001",

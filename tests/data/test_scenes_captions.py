@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.core.errors import UsageError
-from diptych.data.scenes import words
+from diptych.data.scenes import facts as words
 from diptych.data.scenes.captions import plan_topics, write_caption, write_captions
 from diptych.data.scenes.facts import FACT_VALUES, SHARED, TOPICS, described
 from diptych.data.scenes.world import generator, world_of

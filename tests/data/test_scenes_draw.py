@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diptych.data.scenes.backgrounds import PAINTERS, paint_background
-from diptych.data.scenes.draw import contours, draw_object, draw_world
+from diptych.data.scenes.draw import PAINTERS, contours, draw_object, draw_world, paint_background
 from diptych.data.scenes.facts import BACKGROUNDS, COLOURS, MATERIALS, SHAPES
 from diptych.data.scenes.world import SceneObject, World, generator, world_of
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNameError, UsageError
+from diptych.core.context import report_to
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import report_to
 from diptych.data.readers.karpathy import read_karpathy
-from diptych.data.scenes import VERSION, described, make_scenes, processes, read_scenes, scenes
+from diptych.data.scenes import VERSION, described, make_scenes, read_scenes, scenes
 from diptych.data.scenes import make as chunks_module
 from diptych.data.scenes import make as make_module
-from diptych.data.scenes.make import Chunk, make_chunk, make_chunks
+from diptych.data.scenes.make import Chunk, make_chunk
 
 
 def every_byte(folder: Path) -> dict[str, bytes]:
@@ -116,40 +116,14 @@ def test_what_is_interrupted_does_not_look_whole(tmp_path: Path, monkeypatch: py
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_full_disk_is_said_to_be_full(
-    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_said_to_be_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(chunk: Chunk) -> list[dict[str, object]]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(chunks_module, "make_chunk", full)
-    program = (
-        "import errno, os\n"
-        "from diptych.data.scenes import chunks\n"
-        "def full(chunk): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))\n"
-        "chunks.make_chunk = full\n"
-        "chunks.serve()\n"
-    )
-    monkeypatch.setattr(chunks_module, "_PROGRAM", program)
     with pytest.raises(StorageError, match=r"No space left.*free some space"):
-        make_scenes(tmp_path / "one", 70, 0, 0, size=32, workers=workers)
+        make_scenes(tmp_path / "one", 70, 0, 0, size=32, workers=1)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_process_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks_module, "_PROGRAM", "import os; os._exit(7)")
-    chunk = Chunk(0, 1, 32, "train", 0, 1, 0, str(tmp_path))
-    with pytest.raises(DiptychError, match=r"exit code 7.*workers=1"):
-        list(make_chunks([chunk, chunk], workers=2))
-
-
-def test_a_process_that_died_before_it_was_asked_is_an_error(tmp_path: Path) -> None:
-    process = processes.start("raise SystemExit(3)")
-    process.wait()
-    with pytest.raises(DiptychError, match="exit code 3"):
-        processes.ask(process, Chunk(0, 1, 32, "train", 0, 1, 0, str(tmp_path)))
-    processes.stop(process)
 
 
 def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, StorageError
 from diptych.data import string_table
-from diptych.data.positioned import NumberTable, read_at
-from diptych.data.string_table import StringTable, write_strings
+from diptych.data.string_table import NumberTable, StringTable, read_at, write_strings
 
 
 @given(

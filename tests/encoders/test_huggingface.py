@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from diptych.core.context import report_to
 from diptych.core.errors import (
     CaptionError,
     DiptychError,
@@ -24,7 +25,6 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.progress import report_to
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.huggingface import HuggingFaceEncoder
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from fake_matching import FakeMatching
 
+from diptych.core.context import report_to
 from diptych.core.errors import ImageError, MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.progress import report_to
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders import rerank as module

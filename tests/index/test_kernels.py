@@ -119,7 +119,7 @@ def test_rows_that_cannot_matter_are_left_and_nothing_else(make_bags):
 
 LAZY = """
 import sys
-from diptych.core.progress import report_to
+from diptych.core.context import report_to
 import diptych.index.engines.inverted
 from diptych.index.kernels import load_kernels
 assert "numba" not in sys.modules, "compiled at import"

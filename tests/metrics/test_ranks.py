@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from ranking import ranks_from_rows, ranks_from_scores
 from slow_ranking import exact_scores
 
+from diptych.core.context import report_to
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.core.progress import report_to
 from diptych.metrics import DIRECTIONS, GroundTruth, Ranks
 from diptych.metrics import ranks as module
 from diptych.metrics.tiles import TileCounter

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tiny_catalogue import DRESSES, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.texts import category_texts
+from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.picking import Picks, pick_rows
 from diptych.data.taxonomy import CategoryTree
 from diptych.report.categories_tree import pages_of, write_tree_sheet

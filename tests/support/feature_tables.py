@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.columns import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.commerce.purchase_intent.features.storage import (
     PAGE_TIMES,
     PAGE_TYPES,
@@ -14,6 +13,7 @@ from diptych.commerce.purchase_intent.features.storage import (
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.core.fingerprint import fingerprint
 from diptych.data.logs.schema import SECOND
 

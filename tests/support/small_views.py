@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.columns import COLUMNS, NOTHING, text_array
-from diptych.commerce.purchase_intent.features.view import SessionsView, encode_pages
+from diptych.commerce.purchase_intent.features.view import (
+    COLUMNS,
+    NOTHING,
+    SessionsView,
+    encode_pages,
+    text_array,
+)
 from diptych.data.logs.schema import SECOND
 
 __all__ = ["small_view"]

@@ -25,7 +25,8 @@ from diptych.cli.progress import progress
 from diptych.cli.reranking import SecondStage
 from diptych.cli.sources import DataChoice, encode_part, encoded_of, encoder_of, is_own_data, run_of
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, safe_name
+from diptych.core.files import safe_name
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
@@ -62,7 +63,7 @@ def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folde
     from diptych.encoders.origin import Origin
     from diptych.evaluation.evaluate_encoder import relevance_of
 
-    if all((Path(name) / file).is_file() for file in ("about.json", "caption_image.npy")):
+    if EncodedCollection.is_at(name):
         return relevance_of(encoded, EncodedCollection.open(name))
     encoder, _ = encoder_of(name)
     home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")
@@ -307,7 +308,7 @@ def evaluate(
             show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
     is_order = encoded.similarity != "cosine"
-    next_step(f"diptych report {source}" if is_run else f"diptych {'info' if is_order else 'index'} {folder}")
+    next_step(["diptych", *(["report", source] if is_run else ["info" if is_order else "index", folder])])
 
 
 def _base(source: str, encoded: EncodedCollection, origin: Origin) -> Path:
@@ -358,7 +359,7 @@ def _both_conditions(
     from dataclasses import replace
 
     from diptych.evaluation.shortcuts import evaluate_both
-    from diptych.training.evaluations import begun_with, shortcuts_to_evaluate
+    from diptych.training.evaluations import shortcuts_to_evaluate
 
     if origin.split is None or not (Path(source) / "run.json").is_file():
         return None
@@ -373,7 +374,7 @@ def _both_conditions(
         home / "embeddings",
         home / "evaluation",
         measures,
-        shortcuts=shortcuts_to_evaluate(run.recipe, collection, begun_with(run)),
+        shortcuts=shortcuts_to_evaluate(run.recipe, collection, run.begun_with.get("shortcuts")),
         name=name,
         without=without,
         **options,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from diptych.cli.console import console, is_main_process
-from diptych.core.progress import Reporter, Task, report_to
+from diptych.core.context import Reporter, Task, report_to
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,7 +71,7 @@ def report(
 
 def _say(target: Path) -> None:
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
-    next_step(shlex.join(["open", str(target)]))
+    next_step(["open", str(target)])
 
 
 def _stress_page(folder: Path, target: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,9 +77,7 @@ def resources(
     given = {"--wordnet": wordnet, "--nltk-data": nltk_data}
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
     next_step(
-        "diptych resources --check"
-        if found.missing
-        else shlex.join(["diptych", "perturb", "DATASET", *words])
+        ["diptych", "resources", "--check"] if found.missing else ["diptych", "perturb", "DATASET", *words]
     )
     if check and (found.tagger is None or found.wordnet is None):
         raise typer.Exit(1)
@@ -88,7 +85,7 @@ def resources(
 
 def _tagged(tagger: Tagger) -> str:
     """A sentence with its tags."""
-    from diptych.data.language.words import words_of
+    from diptych.data.language.contract import words_of
 
     words = [word.text for word in words_of(_SENTENCE, marks=True)]
     return " ".join(f"{word}/{tag}" for word, tag in zip(words, tagger.tag([words])[0], strict=True))

@@ -55,7 +55,6 @@ class Work:
     processes: int = 1
     accelerator: str = "auto"
     fabric: Any = None
-    should_stop: Callable[[], bool] = lambda: False
 
     @property
     def device(self) -> str | None:
@@ -106,7 +105,7 @@ def encoded_of(
 
     With ``reuse`` those that lie in the run are used although they would go to ``out``.
     """
-    from diptych.data.caption_choice import check_caption_choice
+    from diptych.data.captions import check_caption_choice
     from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
     from diptych.encoders.origin import Origin
@@ -184,7 +183,6 @@ def encode_part(
         processes=work.processes,
         accelerator=work.accelerator,
         fabric=work.fabric,
-        should_stop=work.should_stop,
     )
     if work.fabric is None or work.fabric.is_global_zero:
         write_json(out / "origin.json", origin.to_dict())

@@ -1,66 +1,82 @@
-"""Files that are either wholly there or not there: temporary name, flush, rename."""
+"""Files and folders that are either wholly there or not there: temporary name, fsync, rename, fsync of the parent."""
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from diptych.core.alone import lock_folder
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     import numpy as np
 
+_NAME_BYTES = 100
+
+_TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
+"""What safetensors writes to before it renames."""
+
 
 _NAME_BYTES = 100
 
 
 def cache_root() -> Path:
-    """Where things that can be computed again are kept: ``$DIPTYCH_CACHE`` or ``~/.cache/diptych``."""
+    """Return the folder of what can be computed again: ``$DIPTYCH_CACHE`` or ``~/.cache/diptych``."""
     given = os.environ.get("DIPTYCH_CACHE")
     if given:
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "diptych"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "diptych"
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _storage_error(target: Path, error: OSError) -> StorageError:
+def storage_error(target: Path, error: OSError) -> StorageError:
+    """Return the error of a failed write, with what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        fix = "free some space and resume; what was there before is whole"
+        fix = "free some space and resume; the old version is intact"
     else:
         fix = "check the folder's permissions"
     return StorageError(f"cannot write {target}: {error.strerror or error}", fix)
 
 
+def sync(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EACCES):  # some drives cannot flush folders
+            raise
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def atomic_path(target: Path | str) -> Iterator[Path]:
-    """Give a temporary path to write to; it takes the target's name only when the block succeeds."""
+    """Yield a temporary path to write; it takes the target's name only when the block succeeds.
+
+    Raises:
+        StorageError: the write failed (disk full, no permission); the old file is untouched.
+    """
     target = Path(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        _sync(temporary)
-        temporary.replace(target)
+        sync(temporary)
+        os.replace(temporary, target)
+        sync(target.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise _storage_error(target, error) from error
+        raise storage_error(target, error) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -68,10 +84,19 @@ def atomic_path(target: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Path]:
-    """Give a temporary folder to fill; it takes the target's place only when the block succeeds.
+    """Yield a temporary folder to fill; it takes the target's place only when the block succeeds.
 
-    An existing target is moved aside first and removed last, so that at every moment one whole
-    version exists under the target's name or under ``.NAME.old``.
+    An existing target is moved aside first and removed last, so that at every moment one complete
+    version exists under the target's name or under ``.NAME.old``; :func:`recover_folder` restores it.
+
+    Args:
+        target: the folder.
+        marker: a file that every folder of this kind holds; a folder with other contents and without
+            the marker is not replaced.
+
+    Raises:
+        UsageError: the folder holds other things.
+        StorageError: the write failed; the old folder is untouched.
     """
     target = Path(target)
     if marker is not None:
@@ -81,24 +106,26 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
         recover_folder(target)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
     except OSError as error:
-        raise _storage_error(target, error) from error
+        raise storage_error(target, error) from error
     try:
-        with _in_use(temporary):
+        with _marked_in_use(temporary):
             yield temporary
             temporary.chmod(0o755)
             replace_folder(temporary, target)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise _storage_error(target, error) from error
+        raise storage_error(target, error) from error
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
 @contextmanager
-def _in_use(folder: Path) -> Iterator[None]:
-    """Mark a folder as somebody's who is alive: the system takes the mark off when the process ends, however."""
-    handle = lock_folder(folder)
+def _marked_in_use(folder: Path) -> Iterator[None]:
+    """Lock a temporary folder, so that no other process takes it for one that a kill left."""
+    from diptych.core.locking import try_lock
+
+    handle = try_lock(folder)
     try:
         yield
     finally:
@@ -106,75 +133,90 @@ def _in_use(folder: Path) -> Iterator[None]:
             os.close(handle)
 
 
-@contextmanager
-def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Let one process at a time into the block, where the system can say so; for folders of the cache.
-
-    Without it two that make the same folder would take each other's half of it for what a kill left.
-    """
-    try:
-        import fcntl
-    except ImportError:  # no such locks on Windows: both write, the last stays
-        yield
-        return
-    lock = folder.with_name(f".{folder.name}.lock")
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = open(lock, "w")  # noqa: SIM115
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {lock}: {error.strerror}", "name another cache folder with DIPTYCH_CACHE"
-        ) from None
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        for left in folder.parent.glob(f".{folder.name}.*.tmp"):  # of a process that was killed
-            shutil.rmtree(left, ignore_errors=True)
-        yield
-
-
 def check_replaceable(target: Path | str, marker: str) -> None:
-    """See that a folder is not there, is empty, or holds ``marker``, as every folder of its kind does."""
+    """Raise UsageError unless a folder is missing, is empty, or holds ``marker`` as its kind does."""
     target = Path(target)
     if target.exists() and not (target / marker).exists():
-        strange = not target.is_dir() or any(target.iterdir())
-        if strange:
+        foreign = not target.is_dir() or any(not _is_leftover(entry) for entry in target.iterdir())
+        if foreign:
             raise UsageError(f"{target} holds other things (no {marker})", "give a new or empty folder")
 
 
-def replace_folder(source: Path | str, target: Path | str) -> None:
-    """Give a complete folder the name ``target``; an older one of that name is removed last.
+def _is_leftover(path: Path) -> bool:
+    """Return whether a kill inside this module left the path."""
+    return path.name.startswith(".") and (path.name.endswith(".tmp") or bool(_TENSORS.fullmatch(path.name)))
 
-    Killed in between, :func:`recover_folder` puts the older one back.
-    """
+
+def replace_folder(source: Path | str, target: Path | str) -> None:
+    """Give a complete folder the name ``target``; an older one of that name is removed last."""
     source, target = Path(source), Path(target)
     old = target.with_name(f".{target.name}.old")
-    for file in source.rglob("*"):
-        if file.is_file():
-            _sync(file)
+    for path in sorted(source.rglob("*"), reverse=True):
+        if path.is_file() or path.is_dir():
+            sync(path)
+    sync(source)
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
-        target.rename(old)
-    source.rename(target)
+        os.rename(target, old)
+    os.rename(source, target)
+    sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
 def recover_folder(target: Path | str) -> None:
-    """Put right what a kill inside :func:`atomic_folder` can leave: the old version under ``.NAME.old``,
-    half-written ones under ``.NAME.*.tmp``. Those that another process is filling at this moment stay."""
+    """Repair what a kill inside :func:`atomic_folder` can leave beside ``target``: restore the old version
+    where the new one has not taken its name, remove half-written ones that no process is filling."""
     target = Path(target)
     old = target.with_name(f".{target.name}.old")
-    if old.exists() and not target.exists():
-        old.rename(target)
-    for leftover in target.parent.glob(f".{target.name}.*.tmp"):
-        try:
-            with _in_use(leftover):
-                shutil.rmtree(leftover, ignore_errors=True)
-        except BlockingIOError:
-            continue
+    if old.exists():
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, target)
+            sync(target.parent)
+    for leftover in target.parent.glob(f".{_escaped(target.name)}.*.tmp"):
+        _remove_unused(leftover)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left half-written in a folder, at any depth (``.NAME.*.tmp``, ``.tmpXXXXXX``)."""
+    for leftover in list(folder.rglob(".*tmp*")):
+        if _is_leftover(leftover):
+            _remove_unused(leftover)
+
+
+def _remove_unused(leftover: Path) -> None:
+    if leftover.is_symlink() or not leftover.is_dir():
+        leftover.unlink(missing_ok=True)
+        return
+    try:
+        with _marked_in_use(leftover):
+            shutil.rmtree(leftover, ignore_errors=True)
+    except BlockingIOError:
+        pass  # another process is filling it
+
+
+def _escaped(name: str) -> str:
+    """Escape a name for ``glob``."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def safe_name(text: str) -> str:
+    """Return ``text`` as the name of a file or folder; what is not of [A-Za-z0-9._-] is percent-encoded.
+
+    A name that is safe already stays as it is. None is empty, ``.`` or ``..``, nor longer than 100 bytes; of a
+    longer one the beginning is kept, with a fingerprint of the whole.
+    """
+    name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    if not name.strip("."):
+        name = name.replace(".", "%2E") or "%"
+    if len(name) > _NAME_BYTES:
+        name = f"{name[: _NAME_BYTES - 17]}-{fingerprint(text)}"
+    return name
 
 
 def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    """A new .npy file of that type and shape, memory-mapped for writing, with its space reserved.
+    """Create a .npy file, memory-mapped for writing, with its space reserved.
 
     Without the reservation a disk that fills up would kill the process in the middle of a write.
     """
@@ -190,8 +232,8 @@ def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.nda
 
 def write_bytes(target: Path | str, content: bytes) -> None:
     """Write ``content`` atomically."""
-    with atomic_path(target) as temporary:
-        temporary.write_bytes(content)
+    with atomic_path(target) as temporary, open(temporary, "wb") as handle:
+        handle.write(content)
 
 
 def write_text(target: Path | str, content: str) -> None:
@@ -199,31 +241,33 @@ def write_text(target: Path | str, content: str) -> None:
     write_bytes(target, content.encode())
 
 
+def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table atomically, row by row; a text that a spreadsheet would run as a formula gets a ``'`` before it."""
+    with (
+        atomic_path(target) as temporary,
+        open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
+    ):
+        table = csv.writer(handle, lineterminator="\n")
+        table.writerow([_inert(name) for name in columns])
+        for row in rows:
+            table.writerow([_inert(cell) for cell in row])
+
+
+def _inert(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    cell = cell.replace(
+        "\r", "\n"
+    )  # the csv module leaves a \r outside quotes, where readers begin a new row
+    if not cell.startswith(("=", "+", "-", "@", "\t", "\n")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
 def write_json(target: Path | str, value: Any) -> None:
     """Write ``value`` atomically as indented JSON; NaN is refused, for JSON has none."""
     write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_json(path: Path | str) -> Any:
-    """Read a JSON file."""
-    path = Path(path)
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", "check the folder's name, or make it again") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} is not JSON: {error}", "it is damaged: make it again") from None
-
-
-def safe_name(text: str) -> str:
-    """Return ``text`` as the name of a file or folder; what is not of [A-Za-z0-9._-] is percent-encoded.
-
-    A name that is safe already stays as it is. None is empty, ``.`` or ``..``, nor longer than 100 bytes; of a
-    longer one the beginning is kept, with a fingerprint of the whole.
-    """
-    name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
-    if not name.strip("."):
-        name = name.replace(".", "%2E") or "%"
-    if len(name) > _NAME_BYTES:
-        name = f"{name[: _NAME_BYTES - 17]}-{fingerprint(text)}"
-    return name

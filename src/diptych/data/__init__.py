@@ -1,7 +1,7 @@
 """Collections: images, captions, and which describes which."""
 
 from diptych.data.batches import Batch, BatchPlan
-from diptych.data.caption_choice import choose_captions
+from diptych.data.captions import choose_captions
 from diptych.data.checking import Check, check_dataset
 from diptych.data.collection import Collection, ImageSource
 from diptych.data.known import KNOWN, KnownDataset

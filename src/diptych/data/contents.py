@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diptych.core.progress import track
+from diptych.core.context import track
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 

@@ -2,48 +2,95 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from diptych.core.errors import DataError
+from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import read_lines
 
 MAX_LINE_BYTES = 1 << 22
 """Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory."""
 
 
-def numbered_lines(
-    path: Path, encoding: str = "utf-8", limit: int = MAX_LINE_BYTES
-) -> Iterator[tuple[int, str]]:
-    """Line numbers, from 1, and lines without their end; ``.gz`` is unpacked as it is read.
+DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
+"""What may stand between fields, and how an option names it."""
 
-    Args:
-        encoding: of its text; a byte order mark is not part of the first line.
-        limit: the most bytes of a line.
-    """
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
-            while content := handle.readline(limit + 1):
-                number += 1
-                if len(content) > limit:
-                    raise DataError(
-                        f"{path}, line {number} is longer than {limit:,} bytes",
-                        "this is not the file it should be: fetch it again",
-                    )
-                if number == 1:
-                    content = content.removeprefix(b"\xef\xbb\xbf")
-                yield number, content.rstrip(b"\r\n").decode(encoding)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {number} is not {encoding}: {error}", "save it as UTF-8") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is damaged after line {number}: {error}", "fetch it again") from None
-    except LookupError:
-        raise DataError(f"there is no encoding {encoding!r}", "e.g. utf-8 or latin-1") from None
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", "check the path given with --data") from None
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror or error}", "check its permissions"
-        ) from None
+
+def plain_column(name: str) -> str:
+    """A column's name as it is compared: ``g:Image Link`` is ``image_link``."""
+    return "_".join(name.strip().lower().removeprefix("g:").replace("_", " ").replace("-", " ").split())
+
+
+class DelimitedTable:
+    """Stream a table from a text file, plain or gzipped, UTF-8 with or without a byte order mark."""
+
+    def __init__(
+        self, file: Path, encoding: str = "utf-8", delimiter: str | None = None, quotes: bool = True
+    ) -> None:
+        self.file = file
+        self._encoding, self._quotes = encoding, quotes
+        header = next((line for _, line in read_lines(file, encoding, error=DataError) if line.strip()), None)
+        if header is None:
+            raise DataError(f"{file} is empty", "a header with the names of columns is expected")
+        if delimiter is None:
+            self._delimiter = max(DELIMITERS.values(), key=header.count)
+        else:
+            self._delimiter = DELIMITERS.get(delimiter, delimiter)
+            if self._delimiter not in DELIMITERS.values():
+                raise UsageError(f"delimiter is {delimiter!r}", f"one of {', '.join(DELIMITERS)}")
+        named = next(self._records(), None)
+        if named is None:
+            raise DataError(f"{file} names no columns", "a header with the names of columns is expected")
+        self.columns: tuple[str, ...] = tuple(name.strip() for name in named[1])
+
+    def where(self, line: int) -> str:
+        """How errors call a row that begins in ``line``."""
+        return f"{self.file.name}, line {line}"
+
+    def places(self, known: Sequence[str]) -> list[int]:
+        """The columns with one of these names, in the order of the names; a name may stand there several times."""
+        plain = [plain_column(name) for name in self.columns]
+        return [place for name in known for place, own in enumerate(plain) if own == plain_column(name)]
+
+    def place(self, given: str | None, known: Sequence[str], what: str, option: str) -> int:
+        """The column that was named, else the first of the known names that there is."""
+        found = self.places([given] if given is not None else known)
+        if found:
+            return found[0]
+        raise UsageError(
+            f"{self.file} has no column of the {what}" + (f" {given!r}" if given is not None else ""),
+            f"its columns: {', '.join(self.columns)}; name one with {option}",
+        )
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The line in which a row begins, and its fields, which may be more or fewer than there are columns."""
+        records = self._records()
+        next(records)
+        yield from records
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        line = before = 0
+
+        def lines() -> Iterator[str]:
+            nonlocal line
+            for number, text in read_lines(self.file, self._encoding, error=DataError):
+                line = number
+                yield f"{text}\n"
+
+        reader = csv.reader(
+            lines(),
+            delimiter=self._delimiter,
+            quoting=csv.QUOTE_MINIMAL if self._quotes else csv.QUOTE_NONE,
+        )
+        try:
+            for fields in reader:
+                begins, before = before + 1, line
+                if any(field.strip() for field in fields):
+                    yield begins, fields
+        except csv.Error as error:
+            raise DataError(
+                f"{self.where(before + 1)}: the row is no table's: {error}",
+                "a field that begins with a double quote goes on to the next one: correct it, or say that quotes are "
+                "characters as any other with quotes=false",
+            ) from None

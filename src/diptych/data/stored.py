@@ -16,11 +16,12 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_folder, cache_root, one_at_a_time, read_json, write_json
+from diptych.core.files import atomic_folder, cache_root, write_json
+from diptych.core.locking import taking_turns
+from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.columns import Labels
-from diptych.data.positioned import NumberTable
-from diptych.data.string_table import StringTable, StringWriter
+from diptych.data.string_table import NumberTable, StringTable, StringWriter
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: 
     found = _opened(folder, texts)
     if found is not None:  # also from a cache that this process may not write to
         return found
-    with one_at_a_time(folder):
+    with taking_turns(folder):
         found = _opened(folder, texts)  # somebody may have written it meanwhile
         if found is not None:
             return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -42,7 +42,7 @@ class Origin:
 
     def collection(self) -> Collection:
         """Read the collection that was embedded."""
-        from diptych.data.caption_choice import choose_captions
+        from diptych.data.captions import choose_captions
 
         collection = read_data(self.data)
         part = collection if self.split is None else collection.split(self.split)

@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from diptych.core.context import task, track
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.progress import task, track
 from diptych.data.loading import batched
 from diptych.data.overlay import OverlaidPicture
 from diptych.encoders.inputs import as_picture, check_texts
-from diptych.encoders.pretrained_parts import PretrainedParts
+from diptych.encoders.pretrained_towers import PretrainedParts
 from diptych.encoders.rows import unit_rows
 from diptych.metrics.products import EPSILON
 

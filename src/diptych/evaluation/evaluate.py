@@ -53,9 +53,14 @@ class Ranker(Protocol):
         protocol: the second stage; None where there is one stage alone.
     """
 
-    similarity: str
-    usual_ties: str
-    protocol: Reranking | None
+    @property
+    def similarity(self) -> str: ...
+
+    @property
+    def usual_ties(self) -> str: ...
+
+    @property
+    def protocol(self) -> Reranking | None: ...
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return the ranks of both directions, of every positive or of each query's best alone."""

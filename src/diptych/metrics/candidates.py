@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
-from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.core.files import atomic_folder, recover_folder, write_json
+from diptych.core.reading import read_json
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 
 MARKER = "reranked.json"

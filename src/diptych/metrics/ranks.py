@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import task
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.sources import ScoreSource
 from diptych.metrics.tiles import Counter, TileCounter

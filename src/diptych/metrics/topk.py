@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
 from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import check_rows
 from diptych.metrics.sources import DirectedScores, RowProducts, ScoreSource

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
+from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.progress import task
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.pretrained import pick_device
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows

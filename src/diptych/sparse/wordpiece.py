@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from diptych.core.progress import track
+from diptych.core.context import track
 
 CONTINUATION = "##"
 

@@ -9,7 +9,6 @@ from typing import Any
 from diptych.analysis.information import Audit
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation import Result
@@ -78,12 +77,6 @@ def evaluations_of(path: Path | str, name: str | None = None) -> list[Result]:
     return [Result.open(folder) for folder in found]
 
 
-def begun_with(run: Run) -> Mapping[str, Any] | None:
-    """Return the shortcuts that a run was begun with; None where it does not say."""
-    file = run.folder / "shortcuts.json"
-    return read_json(file) if file.is_file() else None
-
-
 def shortcuts_to_evaluate(
     recipe: Recipe, collection: Collection, begun_with: Mapping[str, Any] | None = None
 ) -> Shortcuts | None:
@@ -143,7 +136,7 @@ def audit_run(
     shortcuts = None
     if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
         shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
-        check_digits(shortcuts, begun_with(run))
+        check_digits(shortcuts, run.begun_with.get("shortcuts"))
     return audit_encoder(
         DualEncoder.load(run.best),
         whole,

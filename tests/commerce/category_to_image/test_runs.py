@@ -8,7 +8,7 @@ import pytest
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.texts import category_texts
+from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.runs import CategoryRun

@@ -11,11 +11,11 @@ from statistics_oracle import check_rows
 
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.logs import Cleaning
 from diptych.data.logs.ingest import ingest
 from diptych.data.scenes.shop_log import DEFAULT, make_shop_log
-from diptych.data.scenes.shop_log.columns import COUNTRIES, DEVICES, MOST_EVENTS
+from diptych.data.scenes.shop_log.chance import COUNTRIES, DEVICES, MOST_EVENTS
 
 
 def described(folder: Path, confidence: float = 0.95, **world: Any) -> tuple[Description, Mapping[str, Any]]:

@@ -10,9 +10,14 @@ import pytest
 
 from diptych.core.errors import DataError
 from diptych.data.downloads import read_wanted
-from diptych.data.downloads.addresses import host_of, is_public, origin_of, proper_address
-from diptych.data.downloads.fetching import retry_after
-from diptych.data.downloads.trouble import Trouble
+from diptych.data.downloads.fetching import (
+    Trouble,
+    host_of,
+    is_public,
+    origin_of,
+    proper_address,
+    retry_after,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from tiny_tagger import CLASSES, TAGDICT, WEIGHTS, write_tagger
 
 from diptych.core.errors import MissingExtraError, StorageError, UsageError
-from diptych.data.language import nltk_folder, words_of
-from diptych.data.language.nltk_folder import data_folders, find_resource
-from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
+from diptych.data.language import nltk_tagger as nltk_folder
+from diptych.data.language import words_of
+from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper, data_folders, find_resource
 
 
 def tokens(text: str) -> list[str]:

@@ -129,7 +129,7 @@ def test_what_was_named_must_be_there(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_without_nltk(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nltk.data", None)
-    monkeypatch.setattr("diptych.data.language.nltk_folder.find_spec", lambda name: None)
+    monkeypatch.setattr("diptych.data.language.nltk_tagger.find_spec", lambda name: None)
     assert open_language().missing.startswith(
         "pip install 'diptych[language]', then python -m nltk.downloader"
     )

@@ -12,14 +12,16 @@ from diptych.core.errors import DataError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, is_word, words_of
 from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
 from diptych.data.language.tagged import tag_captions
-from diptych.data.scenes import words
+from diptych.data.scenes import facts as words
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.facts import TOPICS
 from diptych.data.scenes.world import world_of
 
 ALL_WORDS = [
     phrase
-    for table in (value for name, value in vars(words).items() if name.isupper())
+    for table in (
+        value for name, value in vars(words).items() if name.endswith(("_WORDS", "_PHRASES", "_INVERSE"))
+    )
     for phrases in table.values()
     for phrase in phrases
 ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import DATABASE_FILES, read_database
-from diptych.data.language.wordnet_records import Entry, Records, Synset
-from diptych.data.language.wordnet_tables import WordNetTables
+from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
 
 
 def net_of(*entries: Entry) -> TableWordNet:

@@ -14,7 +14,7 @@ from tiny_wordnet import SYNSETS, in_all_forms, write_database, write_json, writ
 
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.data.language import PartOfSpeech
-from diptych.data.language.open_wordnet import open_wordnet
+from diptych.data.language.open import open_wordnet
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import wordnet_files
 from diptych.data.language.wordnet_tables import WordNetTables

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from imported import dropped_of, events_of, import_text
 
+from diptych.core.context import Task, report_to
 from diptych.core.errors import DiptychError, StorageError, UsageError
-from diptych.core.files import read_json
-from diptych.core.progress import Task, report_to
+from diptych.core.reading import read_json
 from diptych.data.logs import Cleaning, Log, ingest
-from diptych.data.logs.bucket import arrow_schema
 from diptych.data.logs.database import open_database
 from diptych.data.logs.schema import COLUMNS, column_types
+from diptych.data.logs.stage import arrow_schema
 
 CONTENT = "time,client,visitor,action\n" + "".join(
     f"2019-10-{1 + n % 28:02d}T{n % 24:02d}:00:00Z,c{n * 7919 % 97},{n % 5 or ''},{('page', 'add', 'buy')[n % 3]}\n"

@@ -10,9 +10,8 @@ import pytest
 from imported import dropped_of, events_of, import_text
 
 from diptych.data.logs import Cleaning
-from diptych.data.logs.bucket import BucketCounts
-from diptych.data.logs.counts import LogCounts
 from diptych.data.logs.ingest import log_notes
+from diptych.data.logs.stage import BucketCounts, LogCounts
 
 FIRST = date(2019, 10, 1)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.data.taxonomy import CategoryTree
-from diptych.data.taxonomy.shape import Level, shape_of
+from diptych.data.taxonomy.tree import Level, shape_of
 
 
 def test_a_small_tree() -> None:

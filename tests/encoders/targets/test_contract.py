@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from diptych.core.context import report_to
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
-from diptych.core.progress import report_to
 from diptych.encoders.targets import TARGETS, TargetModel, TargetOptions, make_target_model, open_target_model
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPerturbation, options_of
+from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
 from diptych.data.language import Language
 
 SAME = "the result is the caption itself"
@@ -184,7 +184,7 @@ def perturb_caption(
     if not isinstance(perturbation, TextPerturbation):
         raise UsageError(f"{name} changes pictures, not captions", "see perturbed_pictures")
     if language is None and perturbation.needs:
-        from diptych.data.language.places import WORDNET_VARIABLE
+        from diptych.data.language.open import WORDNET_VARIABLE
 
         language = _language_at_hand(os.environ.get("NLTK_DATA"), os.environ.get(WORDNET_VARIABLE))
     return perturb_captions(

@@ -16,10 +16,10 @@ import numpy as np
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import PicturePerturbation, options_of
+from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import track
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 from diptych.data.overlay import OverlaySource

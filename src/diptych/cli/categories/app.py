@@ -30,6 +30,7 @@ from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
 from diptych.cli.progress import progress
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def fill(
     """
     import numpy as np
 
-    from diptych.commerce.category_to_image.filling.writing import check_ending, write_filled
+    from diptych.commerce.category_to_image.filling.fill import check_ending, write_filled
     from diptych.commerce.category_to_image.runs import CategoryRun
 
     opened = CategoryRun.open(run)
@@ -150,7 +151,7 @@ def fill(
         f"{len(part) - left:,} products in {target}"
         + (f", {left:,} that agree with their own category left out" if left else "")
     )
-    next_step(shlex.join(["head", "-3", str(target)]))
+    next_step(["head", "-3", str(target)])
 
 
 def _calibrating(own: Catalogue, named: str | None) -> str:
@@ -173,7 +174,7 @@ def _filler(
     run: CategoryRun, catalogue: Catalogue, kind: str, temperature: float, threshold: float, alternatives: int
 ) -> Filler:
     """What suggests categories of the catalogue's tree."""
-    from diptych.commerce.catalogue.texts import category_texts
+    from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.filling import Filler, candidate_nodes
 
     nodes = candidate_nodes(catalogue, kind)  # type: ignore[arg-type]
@@ -304,7 +305,7 @@ def download(
       [bold]diptych categories download pictures.csv --out images --contact me@example.org --retry-failed[/bold]
     """
     from diptych.data.downloads import DownloadOptions, download_pictures
-    from diptych.data.downloads.wanted import is_list
+    from diptych.data.downloads.options import is_list
 
     options = DownloadOptions(
         contact=contact,
@@ -315,10 +316,10 @@ def download(
         attempts=attempts,
         max_bytes=max_bytes,
     )
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         wanted = _wanted(data, reader, reader_option)
         done = download_pictures(
-            wanted, out, options, limit=limit, retry_failed=retry_failed, should_stop=should_stop
+            wanted, out, options, limit=limit, retry_failed=retry_failed, should_stop=stopping
         )
     _print(done)
     if done.left:
@@ -326,8 +327,8 @@ def download(
     elif done.failures:
         next_step(_again("to try the failed ones again", data, out, contact, "--retry-failed"))
     else:
-        dataset = "DATA" if reader is None and not reader_option and is_list(data) else shlex.quote(str(data))
-        next_step(f"diptych categories train {dataset} --images {shlex.quote(str(out))} --out runs/shop")
+        dataset = "DATA" if reader is None and not reader_option and is_list(data) else data
+        next_step(["diptych", "categories", "train", dataset, "--images", out, "--out", "runs/shop"])
 
 
 def _again(why: str, data: Path, out: Path, contact: str, *more: str) -> str:
@@ -338,7 +339,7 @@ def _again(why: str, data: Path, out: Path, contact: str, *more: str) -> str:
 def _wanted(data: Path, reader: str | None, reader_option: list[str] | None) -> list[Wanted]:
     from diptych.data import read_collection
     from diptych.data.downloads import read_wanted, wanted_of
-    from diptych.data.downloads.wanted import is_list
+    from diptych.data.downloads.options import is_list
 
     if reader is None and not reader_option and is_list(data):
         return read_wanted(data)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.evaluated import evaluated_models, evaluated_run
+from diptych.cli.categories.report import evaluated_models, evaluated_run
 from diptych.cli.categories.sources import (
     AttributeForm,
     ProductsData,
@@ -20,12 +19,13 @@ from diptych.cli.categories.sources import (
     UnknownPaths,
     catalogue_from,
 )
-from diptych.cli.categories.training_options import image_options, training_options
+from diptych.cli.categories.train import image_options, training_options
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def evaluate(
     fitting = model or published or options or image_option or query != "name" or seeds != 3 or jobs != 1
     if run is not None and (fitting or (image_encoder, text_encoder) != ("grid", "lsa")):
         raise UsageError("a run is measured as it is", "leave out what says how models are made or trained")
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         catalogue, source = catalogue_from(
             data,
             images=images,
@@ -255,7 +255,7 @@ def evaluate(
             "judged_seed": judged_seed,
             "bootstrap": Bootstrap(samples),
             "about": {"source": source.to_dict(), "encoders asked for": asked if run is None else []},
-            "should_stop": should_stop,
+            "should_stop": stopping,
         }
         if run is not None:
             found, test = evaluated_run(run, catalogue, out, **common)
@@ -277,7 +277,7 @@ def evaluate(
         page = write_categories_page(out / "report.html", found, test)
     show_evaluation(found)
     say(f"every value in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(shlex.join(["open", str(page)]))
+    next_step(["open", str(page)])
 
 
 _NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seeds"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,9 +69,8 @@ def pick(
 
       [bold]diptych categories pick runs/shop --among members --distinct content --distinct title[/bold]
     """
-    from diptych.commerce.catalogue.texts import category_texts
-    from diptych.commerce.category_to_image.picking import pick_rows
-    from diptych.commerce.category_to_image.picking.picks import PICKS
+    from diptych.commerce.catalogue.catalogue import category_texts
+    from diptych.commerce.category_to_image.picking import PICKS, pick_rows
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.core.files import check_replaceable
     from diptych.report.categories_tree import remove_tree_sheet, write_tree_sheet
@@ -127,7 +125,7 @@ def pick(
     if len(unreadable) > 5:
         say(f"and {len(unreadable) - 5:,} more pictures that cannot be read")
     say(f"{len(picks.products):,} pictures for {len(picks):,} categories in {file}")
-    next_step(shlex.join(["open", str(target / "tree.html")] if sheet else ["less", str(file)]))
+    next_step(["open", str(target / "tree.html")] if sheet else ["less", str(file)])
 
 
 def _show(picks: Picks, split: str | None) -> None:

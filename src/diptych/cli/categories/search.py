@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,7 @@ def search_products(
 
     Where the query is a category of the products' tree, by name or path, what is found is right or wrong.
     """
-    from diptych.commerce.catalogue.texts import category_texts
+    from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.encoders.origin import check_still_there
     from diptych.report import write_contact_sheet
@@ -85,7 +84,7 @@ def search_products(
             f"the run was trained on {seen:,} of these {len(retrieved):,}: what is right among them flatters it"
         )
     if sheet is None:
-        next_step(shlex.join(["diptych", "search", str(folder), query, "--category", "--sheet", "found.png"]))
+        next_step(["diptych", "search", str(folder), query, "--category", "--sheet", "found.png"])
         return
     for name in write_contact_sheet(sheet, query, retrieved):
         say(f"the picture of {name} cannot be read")

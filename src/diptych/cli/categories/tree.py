@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,7 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
     from diptych.data.taxonomy import Taxonomy
-    from diptych.data.taxonomy.shape import TreeShape
+    from diptych.data.taxonomy.tree import TreeShape
 
 _SHOWN = 10
 _HALF = 0.5
@@ -65,7 +64,7 @@ def tree(
     """
     from diptych.core.files import write_json
     from diptych.data.taxonomy import recognised_format
-    from diptych.data.taxonomy.shape import shape_of
+    from diptych.data.taxonomy.tree import shape_of
 
     about_products = bool(reader or reader_option or taxonomy or images)
     if about_products and (format or option):
@@ -111,9 +110,9 @@ def tree(
         write_json(out, {**written, "shape": shape.to_dict(), "categories": nodes})
         say(f"written to {out}")
     if catalogue is None:
-        next_step(f"diptych categories train DATA --taxonomy {shlex.quote(str(source))} --out runs/shop")
+        next_step(["diptych", "categories", "train", "DATA", "--taxonomy", source, "--out", "runs/shop"])
     else:
-        next_step(shlex.join(["diptych", "categories", "train", str(source), "--out", "runs/shop"]))
+        next_step(["diptych", "categories", "train", str(source), "--out", "runs/shop"])
 
 
 def _is_products(source: Path) -> bool:
@@ -132,7 +131,7 @@ def _taxonomy(source: Path, format: str | None, option: list[str] | None) -> Tax
 
 
 def _counted(catalogue: Catalogue) -> dict[str, Any]:
-    from diptych.commerce.catalogue.counts import products_per_category
+    from diptych.commerce.catalogue.judging import products_per_category
 
     itself, below = products_per_category(catalogue)
     return {"products": itself, "products_with_those_below": below}

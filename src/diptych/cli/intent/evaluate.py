@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.progress import progress
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -212,13 +213,18 @@ def evaluate(
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.intent_evaluation import write_evaluation_page
 
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         table = open_features(features)
         how = Bootstrap(samples, seed=seed)
+        page = out / "report.html"
+
+        def write_page(finished: Evaluation) -> None:
+            write_evaluation_page(page, finished)
+
         if scorer is not None:
             if model or set_ or folds:
                 raise UsageError("a scorer is measured as it is", "leave out --model, --set and --folds")
-            found = _of_scorer(table, scorer, out, _split(setting), step or None, how)
+            found = _of_scorer(table, scorer, out, _split(setting), step or None, how, write_page)
         else:
             found = _of_models(
                 table,
@@ -236,14 +242,14 @@ def evaluate(
                 seed=seed,
                 jobs=jobs,
                 bootstrap=how,
-                should_stop=should_stop,
+                page=write_page,
+                should_stop=stopping,
             )
-        page = write_evaluation_page(out / "report.html", found)
     show_evaluation(found)
     say(
         f"every prediction and number in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed"
     )
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _of_models(features: FeatureTable, out: Path, **said: Any) -> Evaluation:
@@ -259,6 +265,7 @@ def _of_scorer(
     settings: list[str] | None,
     steps: list[int] | None,
     how: Bootstrap,
+    page: Callable[[Evaluation], object],
 ) -> Evaluation:
     from diptych.commerce.purchase_intent.evaluation import GivenScores, evaluate_scores
     from diptych.commerce.purchase_intent.scoring import Scorer
@@ -277,6 +284,7 @@ def _of_scorer(
         trained_on=trained.about["fingerprint"],
         feature_set=options["feature_set"] if options["feature_set"] in features.sets else None,
         bootstrap=how,
+        page=page,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -173,7 +172,7 @@ def ingest(
         )
     _show(log)
     say(f"written to {out}")
-    next_step(shlex.join(["diptych", "intent", "describe", str(out)]))
+    next_step(["diptych", "intent", "describe", str(out)])
 
 
 def _split(option: str, given: list[str] | None) -> tuple[str, ...]:
@@ -201,7 +200,7 @@ def _mapping(columns: list[str] | None, file: Path | None, time_format: str | No
 
 
 def _show(log: Log) -> None:
-    from diptych.data.logs.words import printable
+    from diptych.data.logs.schema import printable
 
     about = log.about
     rows = [
@@ -232,7 +231,7 @@ def _first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _named(named: Mapping[str, Any]) -> str:
-    from diptych.data.logs.words import printable
+    from diptych.data.logs.schema import printable
 
     shown = [f"{printable(name)} {count:,}" for name, count in list(named.items())[:_NAMED]]
     return ", ".join(shown) + (", …" if len(named) > _NAMED else "")

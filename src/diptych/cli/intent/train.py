@@ -11,6 +11,7 @@ import typer
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.progress import progress
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def train(
         samples=samples,
         seed=seed,
     )
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         history = None if keep_history is None else _sessions(table, keep_history)
         scorer = fit(
             table,
@@ -116,7 +117,7 @@ def train(
             steps=step or None,
             history=history,
             audit=found,
-            should_stop=should_stop,
+            should_stop=stopping,
         )
     _show(scorer)
     example = scorer.folder / "example.json"

@@ -1,11 +1,9 @@
 """The catalogue of a shop: products, their category tree, and which product is relevant to which category."""
 
-from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.judging import judge
+from diptych.commerce.catalogue.catalogue import Catalogue, CategoryText, category_texts
+from diptych.commerce.catalogue.judging import Judged, Relevance, judge
 from diptych.commerce.catalogue.making import AttributeForm, catalogue_of
-from diptych.commerce.catalogue.relevance import Judged, Relevance
 from diptych.commerce.catalogue.settings import SETTINGS, Setting, targets_of
-from diptych.commerce.catalogue.texts import CategoryText, category_texts
 
 __all__ = [
     "SETTINGS",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from diptych.core.errors import DataError, UnknownNameError
+from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.taxonomy import CategoryTree
@@ -136,3 +137,15 @@ class Catalogue:
             if count:
                 parts.append(f"{count:,} {what}")
         return f"{', '.join(parts)}; {self.tree.describe()}"
+
+
+CategoryText = Literal["name", "path"]
+"""``name``: the category's own name, as published; ``path``: all names from the root on, which tells apart the
+categories of one name."""
+
+
+def category_texts(tree: CategoryTree, nodes: Iterable[int], form: CategoryText = "name") -> list[str]:
+    """The text of each node: ``"Dresses"`` or ``"Women > Clothing > Dresses"``."""
+    if form not in ("name", "path"):
+        raise UsageError(f"a category's text cannot be its {form!r}", "one of name, path")
+    return [tree.text(int(node)) if form == "path" else tree.paths[int(node)][-1] for node in nodes]

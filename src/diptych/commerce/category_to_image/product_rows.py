@@ -11,8 +11,8 @@ import numpy as np
 
 from diptych.commerce.category_to_image.features.rows import ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.core.context import track
 from diptych.core.errors import UsageError
-from diptych.core.progress import track
 from diptych.encoders.embeddings import Embeddings
 
 if TYPE_CHECKING:

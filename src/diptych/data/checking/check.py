@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
-from diptych.data.checking.findings import Check, Problem, Some, SplitCheck
-from diptych.data.checking.inspection import inspected
+from diptych.data.checking.inspection import Check, Problem, Some, SplitCheck, inspected
 from diptych.data.collection import Collection
 from diptych.data.known import KNOWN, Form, KnownDataset, Size, known_by_name
 from diptych.data.readers import READERS, read_collection

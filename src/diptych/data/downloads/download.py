@@ -14,18 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from diptych.core.alone import alone_in
+from diptych.core.context import task
 from diptych.core.errors import ImageError, Interrupted
 from diptych.core.files import check_replaceable, write_bytes
-from diptych.core.progress import task
-from diptych.data.downloads.addresses import host_of, proper_address
-from diptych.data.downloads.fetching import Fetched, Fetcher
-from diptych.data.downloads.journal import JOURNAL, Journal
-from diptych.data.downloads.options import DownloadOptions
+from diptych.core.locking import exclusive_folder
+from diptych.data.downloads.fetching import Fetched, Fetcher, Stopped, Trouble, Turns, host_of, proper_address
+from diptych.data.downloads.options import JOURNAL, DownloadOptions, Journal, Wanted, checked
 from diptych.data.downloads.robots import Robots
-from diptych.data.downloads.trouble import Stopped, Trouble
-from diptych.data.downloads.turns import Turns
-from diptych.data.downloads.wanted import Wanted, checked
 from diptych.data.images import decode_image
 from diptych.data.products import picture_name
 
@@ -221,7 +216,7 @@ def download_pictures(
         fetcher = Fetcher(options, turns)
         stack.callback(fetcher.close)
         check_replaceable(folder, JOURNAL)  # before anything in it is touched
-        stack.enter_context(alone_in(folder))
+        stack.enter_context(exclusive_folder(folder))
         journal = stack.enter_context(Journal(folder))
         open_ = [one for one in asked if not _settled(journal.get(one.id), one, folder, retry_failed)]
         jobs = _jobs(open_)[:limit]

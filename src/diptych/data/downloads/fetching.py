@@ -2,21 +2,151 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
+
+import httpcore
 
 from diptych.core.extras import require
-from diptych.data.downloads.addresses import host_of, proper_address
 from diptych.data.downloads.options import DownloadOptions
-from diptych.data.downloads.trouble import Trouble
-from diptych.data.downloads.turns import Turns
 
-if TYPE_CHECKING:
-    import httpcore
+
+class Trouble(Exception):
+    """A picture did not come; caught and written down, never a person's to see.
+
+    Args:
+        after: seconds that the host asks to wait.
+
+    Attributes:
+        host: where it happened, which after a redirect is not where it began.
+    """
+
+    host: str | None = None
+
+    def __init__(
+        self,
+        kind: str,
+        reason: str,
+        *,
+        again: bool = False,
+        after: float | None = None,
+        of_host: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.kind, self.reason, self.again, self.after, self.of_host = kind, reason, again, after, of_host
+
+
+class Stopped(Exception):
+    """Asked to stop."""
+
+
+_KEPT = "/%:=&?~+!$,;'@()*[]|"
+_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
+"""IPv4 addresses as networks of IPv6 alone write them (RFC 6052)."""
+
+
+def proper_address(address: str) -> str:
+    """An address as it is asked for: http or https, a host, in ASCII, without a fragment."""
+    shown = address if len(address) <= 200 else address[:200] + "…"
+    try:
+        parts = urlsplit(address.strip())
+        host, port = parts.hostname, parts.port
+        if parts.scheme.lower() not in ("http", "https") or not host:
+            raise Trouble("address", f"{shown!r} is no http or https address")
+        if parts.username is not None or parts.password is not None:
+            raise Trouble("address", f"the address on {host} holds a user name")
+        name = f"[{host}]" if ":" in host else host.encode("idna").decode("ascii")
+        path, query = quote(parts.path, safe=_KEPT) or "/", quote(parts.query, safe=_KEPT)
+    except ValueError as error:  # UnicodeError is one
+        raise Trouble("address", f"{shown!r} is no address: {error}") from None
+    place = name if port is None else f"{name}:{port}"
+    return urlunsplit((parts.scheme.lower(), place, path, query, ""))
+
+
+def origin_of(address: str) -> str:
+    """Scheme, host and port: what a robots.txt is for."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def host_of(address: str) -> str:
+    """The host and port that a turn is waited for."""
+    return urlsplit(address).netloc
+
+
+def is_public(number: str) -> bool:
+    """Whether an IP address is one of the public internet: not private, loopback, link-local or multicast."""
+    address = ipaddress.ip_address(number.split("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if inner is None and address in _TRANSLATED:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            address = inner
+        elif address.is_reserved or address.is_site_local:  # ::127.0.0.1 is of the reserved ones
+            return False
+    return address.is_global and not address.is_multicast
+
+
+class Turns:
+    """One request per turn; all threads wait for a host's turns together, however they came to the host.
+
+    Args:
+        rate: turns per second and host.
+    """
+
+    def __init__(self, rate: float, connections: int, stop: threading.Event) -> None:
+        self._between, self._connections, self._stop = 1.0 / rate, connections, stop
+        self._lock = threading.Lock()
+        self._next: dict[str, float] = {}
+        self._slower: dict[str, float] = {}
+        self._open: dict[str, threading.Semaphore] = {}
+
+    def check(self) -> None:
+        """Go on, unless asked to stop."""
+        if self._stop.is_set():
+            raise Stopped
+
+    def slow_down(self, host: str, seconds: float) -> None:
+        """At least so many seconds between two turns of a host (robots.txt may say so)."""
+        with self._lock:
+            self._slower[host] = max(seconds, self._slower.get(host, 0.0))
+
+    def pause(self, host: str, seconds: float) -> None:
+        """No turn of this host for so long."""
+        with self._lock:
+            self._next[host] = max(self._next.get(host, 0.0), time.monotonic() + seconds)
+
+    def next_at(self, host: str) -> float:
+        """When the host's next turn is, by ``time.monotonic``."""
+        with self._lock:
+            return self._next.get(host, 0.0)
+
+    @contextmanager
+    def turn(self, host: str) -> Iterator[None]:
+        """Wait for a turn and have it while the block runs."""
+        with self._lock:
+            free = self._open.setdefault(host, threading.Semaphore(self._connections))
+        while not free.acquire(timeout=0.2):
+            self.check()
+        try:
+            with self._lock:
+                now = time.monotonic()
+                at = max(now, self._next.get(host, 0.0))
+                self._next[host] = at + max(self._between, self._slower.get(host, 0.0))
+            if self._stop.wait(max(0.0, at - now)):
+                raise Stopped
+            yield
+        finally:
+            free.release()
+
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -42,8 +172,6 @@ class Fetcher:
     def __init__(self, options: DownloadOptions, turns: Turns) -> None:
         require("httpcore", "downloads", "downloading pictures")
         import httpcore
-
-        from diptych.data.downloads.network import CheckedNetwork
 
         self._options, self._turns = options, turns
         self._pool = httpcore.ConnectionPool(
@@ -163,3 +291,40 @@ def retry_after(given: str) -> float | None:
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+class CheckedNetwork(httpcore.SyncBackend):
+    """The ordinary network without private and loopback addresses.
+
+    A name in a file of somebody else may lead to a machine behind the firewall, and may do so only at its second
+    look-up; so what was checked is what is connected to.
+    """
+
+    def __init__(self, allow_private: bool = False) -> None:
+        super().__init__()
+        self._allow_private = allow_private
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address of ``host`` that answers."""
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(f"{host} has no address: {error}") from None
+        numbers = list(dict.fromkeys(str(one[4][0]) for one in found))
+        for number in numbers if not self._allow_private else ():
+            if not is_public(number):
+                raise Trouble("private", f"{host} leads to {number}, which is not on the public internet")
+        failed: Exception = httpcore.ConnectError(f"{host} has no address")
+        for number in numbers[:4]:
+            try:
+                return super().connect_tcp(number, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failed = error
+        raise failed

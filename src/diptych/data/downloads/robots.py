@@ -7,11 +7,8 @@ import re
 import threading
 from urllib.parse import quote, urlsplit
 
-from diptych.data.downloads.addresses import host_of, origin_of
-from diptych.data.downloads.fetching import Fetcher
+from diptych.data.downloads.fetching import Fetcher, Trouble, Turns, host_of, origin_of
 from diptych.data.downloads.options import AGENT
-from diptych.data.downloads.trouble import Trouble
-from diptych.data.downloads.turns import Turns
 
 # What a robots.txt says to one program (RFC 9309).
 #

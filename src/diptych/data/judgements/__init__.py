@@ -1,8 +1,7 @@
 """How relevant people found captions to pictures; one file per format."""
 
-from diptych.data.judgements.choose import read_judgements
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged, JudgementReader
-from diptych.data.judgements.match import MatchedJudgements, match_judgements
+from diptych.data.judgements.match import MatchedJudgements, match_judgements, read_judgements
 
 __all__ = [
     "JUDGEMENTS",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from diptych.core.errors import DataError
-from diptych.data.judgements.declaration import Judged
+from diptych.core.errors import DataError, UsageError
+from diptych.data.judgements.declaration import JUDGEMENTS, Judged
 from diptych.data.rows_by_id import RowsById, caption_name, image_name
 
 _COUNTED = re.compile(r"(?P<image>.+)#(?P<number>[0-9]+)")
@@ -139,3 +140,18 @@ def match_judgements(
         repeated=int(found.sum()) - len(pairs),
         by_place=len(captions.by_place),
     )
+
+
+def read_judgements(source: str) -> Judged:
+    """Read how relevant people found captions to pictures."""
+    name, colon, path = source.partition(":")
+    if not colon or not path:
+        known = ", ".join(JUDGEMENTS.names())
+        raise UsageError(
+            f"judgements {source!r} are not FORMAT:PATH",
+            f"for example flickr8k-expert:ExpertAnnotations.txt; formats: {known}",
+        )
+    reader = JUDGEMENTS.get(name)
+    if not Path(path).exists():
+        raise DataError(f"{path} does not exist", f"check the path given with --judgements {name}:…")
+    return reader.read(Path(path))

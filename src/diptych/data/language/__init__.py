@@ -6,9 +6,11 @@ from diptych.data.language.contract import (
     Language,
     PartOfSpeech,
     Tagger,
+    Word,
     WordNet,
+    is_word,
+    words_of,
 )
-from diptych.data.language.words import Word, is_word, words_of
 
 __all__ = [
     "ADJECTIVE_TAGS",

@@ -2,16 +2,101 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from diptych.core.errors import UnknownNameError
+from diptych.core.errors import StorageError, UnknownNameError
+from diptych.core.files import atomic_folder, cache_root
+from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import taking_turns
 from diptych.data.collection import Collection
 from diptych.data.language.contract import Language
-from diptych.data.language.nltk_folder import how_to_get
-from diptych.data.language.nltk_tagger import NltkTagger
-from diptych.data.language.open_wordnet import PAGE, open_wordnet
-from diptych.data.language.places import WORDNET_VARIABLE, Places
+from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, data_folders, find_resource, how_to_get
+from diptych.data.language.table_wordnet import TableWordNet
+from diptych.data.language.wordnet_files import WORDNET, WordNetFiles, wordnet_files
+from diptych.data.language.wordnet_tables import WordNetTables
+
+PAGE = "https://en-word.net"
+"""Where Open English WordNet is to be had."""
+
+# A change of the tables' layout, or of how the files are read, makes them anew.
+_VERSION = 2
+
+logger = logging.getLogger(__name__)
+
+
+def open_wordnet(path: Path | str) -> TableWordNet:
+    """Open a WordNet in one of the forms of :mod:`diptych.data.language.wordnet_files`."""
+    files = wordnet_files(path)
+    key = fingerprint(_VERSION, files.fingerprint())
+    return TableWordNet(_tables(files, key), key)
+
+
+def _tables(files: WordNetFiles, key: str) -> WordNetTables:
+    folder = cache_root() / "wordnet" / key
+    found = _opened(folder)
+    if found is not None:  # also from a cache that this process may not write to
+        return found
+    with taking_turns(folder):
+        found = _opened(folder)  # another process may have been quicker
+        if found is None:
+            found = WordNetTables.of(files.read())
+            with atomic_folder(folder) as temporary:
+                found.save(temporary)
+    return found
+
+
+def _opened(folder: Path) -> WordNetTables | None:
+    """What is there; None where nothing is, or it is damaged."""
+    if not folder.is_dir():
+        return None
+    try:
+        return WordNetTables.open(folder)
+    except StorageError as error:
+        logger.warning("%s is damaged and made again: %s", folder, error)
+        return None
+
+
+WORDNET_VARIABLE = "DIPTYCH_WORDNET"
+"""The environment variable that names a WordNet's folder or file."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a language's parts are, or were said to be.
+
+    Attributes:
+        folders: of NLTK data that were looked in.
+        tagger: a folder of NLTK data with a tagger in it, or the one that was named; None where none was found.
+        wordnet: a folder or file of a WordNet, found or named; None where none was found.
+        wordnet_by: who said so.
+    """
+
+    folders: tuple[Path, ...]
+    tagger: Path | None
+    wordnet: Path | None
+    wordnet_by: str
+
+    @classmethod
+    def find(cls, wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Self:
+        """Look."""
+        folders = tuple(data_folders() if nltk_data is None else [Path(nltk_data)])
+        tagger = find_resource(folders, TAGGER)
+        data = None if tagger is None else tagger.parent.parent
+        net = find_resource(folders, WORDNET)
+        if nltk_data is not None and data is None and net is None:
+            data = Path(nltk_data)  # that nothing at all is there is for whoever opens it to say
+        variable = os.environ.get(WORDNET_VARIABLE)
+        if wordnet is not None:
+            return cls(folders, data, Path(wordnet), "named")
+        if variable:
+            return cls(folders, data, Path(variable), WORDNET_VARIABLE)
+        return cls(folders, data, net, "NLTK's data")
+
 
 LANGUAGES: Mapping[str, str] = {
     "auto": "the scenes language for generated scenes, NLTK's tagger and a WordNet for everything else",

@@ -10,11 +10,8 @@ from typing import Literal
 
 from diptych.core.errors import DiptychError, UsageError
 from diptych.data.language.contract import Tagger, WordNet
-from diptych.data.language.nltk_folder import DOWNLOAD, EXTRA, how_to_get
-from diptych.data.language.nltk_tagger import NltkTagger
-from diptych.data.language.open import other_wordnets
-from diptych.data.language.open_wordnet import open_wordnet
-from diptych.data.language.places import Places
+from diptych.data.language.nltk_tagger import DOWNLOAD, EXTRA, NltkTagger, how_to_get
+from diptych.data.language.open import Places, open_wordnet, other_wordnets
 from diptych.data.language.wordnet_files import wordnet_files
 
 

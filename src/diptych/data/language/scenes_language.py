@@ -1,7 +1,7 @@
 """The language of generated scenes, built in: every word of their captions, what part of speech it is and means.
 
 It lets everything that reads captions run, and be checked, on any machine without a download. It is made of
-:mod:`diptych.data.scenes.words`: words for the same value are synonyms, and shapes, colours, sizes and materials
+:mod:`diptych.data.scenes.facts`: words for the same value are synonyms, and shapes, colours, sizes and materials
 lie in a small hierarchy, so that a circle is a round shape, a shape, a thing. Words that captions use beside
 those have a place in it too: a meadow is grass, and the sea is water.
 
@@ -17,12 +17,10 @@ from itertools import zip_longest
 
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.language.contract import PartOfSpeech
+from diptych.data.language.contract import PartOfSpeech, is_word
 from diptych.data.language.table_wordnet import TableWordNet
-from diptych.data.language.wordnet_records import Entry, Records, Synset
-from diptych.data.language.wordnet_tables import WordNetTables
-from diptych.data.language.words import is_word
-from diptych.data.scenes.words import COLOUR_WORDS, COUNT_WORDS, MATERIAL_WORDS, SHAPE_WORDS, SIZE_WORDS
+from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
+from diptych.data.scenes.facts import COLOUR_WORDS, COUNT_WORDS, MATERIAL_WORDS, SHAPE_WORDS, SIZE_WORDS
 
 Words = Mapping[str, Sequence[str]]
 

@@ -2,18 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Self, get_args
-from zipfile import BadZipFile
+from typing import NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError
+from diptych.core.reading import file_errors, read_arrays
 from diptych.data.language.contract import PartOfSpeech
-from diptych.data.language.wordnet_records import Records
 from diptych.data.string_table import StringTable, write_strings
+
+T = TypeVar("T")
+
+_BLOCK = 4096
+
+PARTS: Mapping[str, PartOfSpeech] = {
+    "n": "noun",
+    "v": "verb",
+    "a": "adjective",
+    "s": "adjective",
+    "r": "adverb",
+}
+"""WordNet's letters; ``s`` is a satellite: an adjective that clusters around another one."""
+
+ABOVE = ("hypernym", "instance_hypernym")
+"""What leads upwards: an instance (Paris) counts as a kind of what it is an instance of (capital)."""
+
+
+class Synset(NamedTuple):
+    """Words of one meaning, and what it is a kind (or an instance) of."""
+
+    name: str
+    part: PartOfSpeech
+    lemmas: Sequence[str]
+    hypernyms: Sequence[str] = ()
+
+
+class Entry(NamedTuple):
+    """A lemma of one part of speech, its synsets with the usual sense first, and its irregular forms.
+
+    A lemma may have several entries, whose synsets and forms come one after another.
+    """
+
+    lemma: str
+    part: PartOfSpeech
+    synsets: Sequence[str]
+    forms: Sequence[str] = ()
+
+
+@dataclass
+class Records:
+    """All of a WordNet.
+
+    Attributes:
+        title: what it calls itself, with its version where it says so.
+        synsets: in the order of its files.
+        entries: in the order of its files.
+    """
+
+    title: str = ""
+    synsets: list[Synset] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+
+def in_blocks(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
+    """Yield the items and say how far it is every few thousand, for there are millions."""
+    iterator = iter(items)
+    with task(description, unit=unit) as bar:
+        while block := list(islice(iterator, _BLOCK)):
+            yield from block
+            bar.advance(len(block))
 
 
 def depths(above: Sequence[Sequence[int]]) -> np.ndarray:
@@ -157,24 +219,22 @@ class WordNetTables:
     def open(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
         texts = {name: StringTable(folder / name)[:] for name in _TEXTS}
-        try:
-            with np.load(folder / _ARRAYS, allow_pickle=False) as file:
-                lists = {name: Ragged(file[name], file[f"{name}_starts"]) for name in _LISTS}
-                made = cls(
-                    title="".join(texts["title"]),
-                    lemmas=texts["lemmas"],
-                    synsets=texts["synsets"],
-                    parts=file["parts"],
-                    senses=lists["senses"],
-                    members=lists["members"],
-                    hypernyms=lists["hypernyms"],
-                    hyponyms=lists["hyponyms"],
-                    depths=file["depths"],
-                    forms=texts["forms"],
-                    form_of=file["form_of"],
-                )
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise StorageError(f"{folder / _ARRAYS} is damaged: {error}", "delete its folder") from None
+        with file_errors(folder / _ARRAYS, fix="delete its folder"):
+            file = read_arrays(folder / _ARRAYS, fix="delete its folder")
+            lists = {name: Ragged(file[name], file[f"{name}_starts"]) for name in _LISTS}
+            made = cls(
+                title="".join(texts["title"]),
+                lemmas=texts["lemmas"],
+                synsets=texts["synsets"],
+                parts=file["parts"],
+                senses=lists["senses"],
+                members=lists["members"],
+                hypernyms=lists["hypernyms"],
+                hyponyms=lists["hyponyms"],
+                depths=file["depths"],
+                forms=texts["forms"],
+                form_of=file["form_of"],
+            )
         sizes = {
             len(made.parts),
             len(made.depths),

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from diptych.data.logs.declaration import Given
-from diptych.data.logs.schema import COLUMNS, UNKNOWN
+from diptych.data.logs.schema import COLUMNS, DEVICE_WORDS, UNKNOWN
 from diptych.data.logs.sql import choose, literal
-from diptych.data.logs.words import DEVICE_WORDS
 
 VISITOR_CLIENT = "visitor:"
 """A visitor without a client is a client of this name and the visitor's."""
 
-_LATER = ("local_day", "local_hour", "local_dow")  # follow from the time, see diptych.data.logs.bucket
+_LATER = ("local_day", "local_hour", "local_dow")  # follow from the time, see diptych.data.logs.stage
 
 STAGED = tuple(column.name for column in COLUMNS if column.name not in _LATER)
 """Columns of the table that a file's rows are first written with."""

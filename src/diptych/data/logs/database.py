@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import Task
 from diptych.core.errors import DataError, DiptychError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.progress import Task
+from diptych.data.logs.schema import MISSING_WORDS
 from diptych.data.logs.sql import literal
-from diptych.data.logs.words import MISSING_WORDS
-from diptych.data.logs.zones import check_zone
+from diptych.data.logs.times import check_zone
 
 _POLL = 0.1  # seconds
 _WHOLE = 100.0  # per cent

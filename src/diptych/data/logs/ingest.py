@@ -10,25 +10,21 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_file
-from diptych.core.progress import track
-from diptych.data.logs.bucket import BucketCounts, write_bucket
 from diptych.data.logs.canonical import MARKS
 from diptych.data.logs.cleaning import Cleaning, Period
-from diptych.data.logs.counts import LogCounts, count_log
 from diptych.data.logs.database import Database, open_database
 from diptych.data.logs.declaration import LOG_FORMATS, LogFormat
 from diptych.data.logs.log import EVENTS, FORMAT, MARKER, Log
 from diptych.data.logs.mapping import ColumnMapping
 from diptych.data.logs.rules import BucketRule, RowRule, asked_rules
-from diptych.data.logs.schema import UNKNOWN
+from diptych.data.logs.schema import UNKNOWN, printable
 from diptych.data.logs.source_files import SourceFile, check_whole, files_in, look_at
-from diptych.data.logs.stage import Staged, stage
-from diptych.data.logs.times import check_time_format
-from diptych.data.logs.words import printable
-from diptych.data.logs.zones import check_zone, moment
+from diptych.data.logs.stage import BucketCounts, LogCounts, Staged, count_log, stage, write_bucket
+from diptych.data.logs.times import check_time_format, check_zone, moment
 
 _RARE_DAY = 1e-4  # share of events at which the first or last days look like clocks that are wrong
 _FAR = 7  # days without events, after which few events are far from the others

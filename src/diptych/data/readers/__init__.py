@@ -1,6 +1,5 @@
 """One file per dataset format; ``read_collection`` picks the one that recognises a path."""
 
-from diptych.data.readers.choose import read_collection
-from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.declaration import READERS, Reader, read_collection
 
 __all__ = ["READERS", "Reader", "read_collection"]

@@ -20,8 +20,8 @@ import numpy as np
 
 from diptych.core.errors import DataError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.assigned import check_shares, split_named
 from diptych.data.caption_tables import CaptionTable, Part, PictureOptions, TableIndexer, folder_state
+from diptych.data.captions import check_shares, split_named
 from diptych.data.collection import Centric, Collection
 from diptych.data.columns import Column
 from diptych.data.images import FolderSource

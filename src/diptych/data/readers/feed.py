@@ -12,14 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
-from diptych.data.assigned import check_shares
+from diptych.data.captions import check_shares
 from diptych.data.collection import Collection
-from diptych.data.delimited import plain_column
 from diptych.data.feed_rows import feed_columns, feed_rows, is_xml, is_xml_feed, paths_in, values_in
-from diptych.data.product_gathering import ProductGathering, short_text
-from diptych.data.product_pictures import check_missing, picture_folder
+from diptych.data.lines import plain_column
+from diptych.data.product_gathering import ProductGathering, check_missing, picture_folder, short_text
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.taxonomy import SEPARATOR, read_taxonomy
 
@@ -50,7 +49,7 @@ def _feeds(folder: Path) -> list[Path]:
 def _file(path: Path) -> Path:
     if path.is_file():
         return path
-    found = _feeds(path)
+    found = _feeds(path) if path.is_dir() else []
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "none"
         raise DataError(f"one product feed expected in {path}, found: {names}", "name it with --data")

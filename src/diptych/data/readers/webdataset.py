@@ -12,16 +12,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
+from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
-from diptych.data.assigned import split_named
+from diptych.data.captions import split_named
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.shards import Indexer, IndexOptions, Shard, ShardRecords, ShardSource, find_shards
-from diptych.data.shards.files import holds_shards, is_pattern
-from diptych.data.shards.source import PLACES
+from diptych.data.shards.source import PLACES, holds_shards, is_pattern
 from diptych.data.stored import StoredWriter, stored
 
 _VERSION = 1

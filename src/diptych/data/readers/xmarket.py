@@ -8,21 +8,179 @@ Source: Bonab et al., Cross-Market Product Recommendation, CIKM 2021.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.progress import track
-from diptych.data.assigned import check_shares
+from diptych.core.reading import read_lines
+from diptych.data.captions import check_shares
 from diptych.data.collection import Collection
-from diptych.data.lines import numbered_lines
-from diptych.data.literals import parse_line
-from diptych.data.product_gathering import ProductGathering, short_text
-from diptych.data.product_pictures import check_missing, picture_folder
+from diptych.data.product_gathering import ProductGathering, check_missing, picture_folder, short_text
+from diptych.data.products import split_path
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.xmarket_records import ATTRIBUTES, attributes_in, largest_picture, path_in
+
+MAX_DEPTH = 32
+"""Lists and dicts within each other; deeper lines are refused."""
+
+MAX_LITERAL = 1 << 20
+"""Characters of a line that is not JSON: a literal takes some hundred times its length while it is read."""
+
+# A text that does not end is taken to the end of the line: what matches nothing would be tried from each of its quotes.
+_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?""")
+_REST = re.compile(
+    r"(?:[\s,:\[\]{}()]|(?<![\w.])-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?![\w.])|\b(?:True|False|None)\b)*"
+)
+_BRACKETS = re.compile(r"[\[\]{}()]")
+
+
+def _check_depth(brackets: str, where: str) -> None:
+    depth = 0
+    for found in _BRACKETS.finditer(brackets):
+        depth += 1 if found[0] in "[{(" else -1
+        if depth > MAX_DEPTH:
+            raise DataError(f"{where} is nested more than {MAX_DEPTH} deep", "fetch the file again")
+
+
+def parse_line(line: str, where: str) -> Any:
+    """The value of a line: JSON, else a literal of Python's.
+
+    A literal is texts, numbers, True, False and None in lists, tuples and dicts; names, calls and sums are refused
+    before anything parses them.
+    """
+    bare = _TEXT.sub("0", line)
+    _check_depth(bare, where)
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        not_json = error
+    except RecursionError:
+        raise DataError(f"{where} is nested too deep", "fetch the file again") from None
+    if len(line) > MAX_LITERAL:
+        raise DataError(
+            f"{where} is not JSON ({not_json}), and with {len(line):,} characters too long for a literal",
+            "fetch the file again",
+        )
+    if not _REST.fullmatch(_TEXT.sub(",", line)):
+        raise DataError(
+            f"{where} is neither JSON ({not_json}) nor a Python literal", "one record per line is expected"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # of escapes that Python does not know: they stay as they are written
+            return ast.literal_eval(line.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        what = type(error).__name__
+        raise DataError(
+            f"{where} is neither JSON ({not_json}) nor a Python literal ({what})",
+            "one record per line is expected",
+        ) from None
+
+
+ATTRIBUTES = {"overview": "overviewFeatures", "details": "productDetails", "features": "features"}
+"""What can be a product's attributes, and the keys of the records."""
+
+_TELLING = (
+    # The rank names the category, and the others say nothing of the product.
+    *("best sellers rank", "amazon best sellers rank", "bestsellers rank", "amazon bestsellers rank"),
+    *("bestseller-rang", "amazon bestseller-rang", "classement des meilleures ventes d'amazon"),
+    *("clasificación en los más vendidos de amazon", "posizione nella classifica bestseller di amazon"),
+    *("amazon 売れ筋ランキング", "売れ筋ランキング"),
+    *("customer reviews", "customer ratings", "average customer review", "durchschnittliche kundenbewertung"),
+    *("kundenrezensionen", "commentaires client", "opiniones de los clientes", "recensioni clienti"),
+    *("asin", "date first available", "date first listed on amazon", "im angebot von amazon.de seit"),
+)
+_CODE = re.compile(r"\bfunction\s*\(|\bvar \w+\s*=|\bP\.when\(")
+_BLOCK = re.compile(r"\{([^{}]*)\}")
+_RANK = re.compile(r"(?:^|\s)(?:#|Nr\. ?|n\. ?|nº ?|n\.º ?)[\d.,]+ (?:in|en) ", re.IGNORECASE)
+
+
+def _pairs(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Name and value of each attribute in a dict, or of each text in a list, all under one name."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            for part in one if isinstance(one, list | tuple) else (one,):
+                yield str(key), part
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield name, one
+    elif value:
+        yield name, value
+
+
+def _is_code(text: str) -> bool:
+    blocks = (found[1] for found in _BLOCK.finditer(text))
+    return any(":" in block or ";" in block for block in blocks) or _CODE.search(text) is not None
+
+
+def attributes_in(record: Mapping[str, Any], wanted: Sequence[str]) -> tuple[dict[str, list[str]], int]:
+    """The attributes of a product, and how many were left out as not of the product.
+
+    Left out are ranks (they name the category that is asked for), reviews, the shop's own id and dates, style sheets
+    and scripts. A value that was there under the same name counts once.
+    """
+    found: dict[str, list[str]] = {}
+    junk = 0
+    for part in wanted:
+        for raw_name, raw in _pairs(record.get(ATTRIBUTES[part]), "feature"):
+            name = short_text(raw_name).strip(" :")
+            if isinstance(raw, Mapping | list | tuple) or _is_code(str(raw)):
+                junk += 1
+                continue
+            value = short_text(raw).strip(" :")
+            if not value or not name:
+                continue
+            if name.lower() in _TELLING or _RANK.search(value):
+                junk += 1
+            elif value not in (values := found.setdefault(name, [])):
+                values.append(value)
+    return found, junk
+
+
+def _area(size: Any) -> float:
+    try:
+        height, width = size
+        return float(height) * float(width)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def largest_picture(given: Any) -> str:
+    """The address of a product's largest picture, ``""`` where there is none."""
+    if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            return ""
+    if isinstance(given, str):
+        given = [given]
+    sizes: dict[str, float] = {}
+    if isinstance(given, Mapping):
+        sizes = {str(address): _area(size) for address, size in given.items()}
+    elif isinstance(given, list | tuple):
+        sizes = {one: 0.0 for one in given if isinstance(one, str)}
+    known = {
+        a.strip(): size for a, size in sizes.items() if a.strip().lower().startswith(("http://", "https://"))
+    }
+    return max(known, key=lambda address: known[address], default="")
+
+
+def path_in(given: Any) -> tuple[str, ...]:
+    """The category path of a product: a list from the root on, or one text with ``>`` or ``›`` between the names."""
+    if isinstance(given, str):
+        return split_path(given.replace(" › ", " > "))
+    if isinstance(given, list | tuple):
+        names = (short_text(name) for name in given if isinstance(name, str))
+        return tuple(name for name in names if name not in ("", "›", ">"))
+    return ()
+
 
 _NAMES = re.compile(r"metadata_([a-z]{2})_([^.]+)\.json(?:\.gz)?")
 _ATTRIBUTES = "overview,details"
@@ -64,7 +222,7 @@ def _chosen(path: Path, market: str | None, categories: str | None) -> list[tupl
 
 
 def _records(file: Path, skip: bool, counts: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in numbered_lines(file):
+    for number, line in read_lines(file, error=DataError):
         if not line.strip():
             continue
         where = f"{file.name}, line {number}"

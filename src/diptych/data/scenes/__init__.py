@@ -10,6 +10,7 @@ this one.
 ``products`` is a third: what the shop sells, with pictures of the same shapes and backgrounds, in a category tree.
 """
 
+from diptych.data.scenes.captions import finer
 from diptych.data.scenes.facts import (
     DESCRIBABLE,
     FACT_VALUES,
@@ -19,10 +20,8 @@ from diptych.data.scenes.facts import (
     Described,
     described,
 )
-from diptych.data.scenes.finer import finer
-from diptych.data.scenes.make import VERSION, make_scenes
+from diptych.data.scenes.make import VERSION, make_scenes, read_scenes, scenes
 from diptych.data.scenes.products import make_product_scenes, product_scenes, read_product_scenes
-from diptych.data.scenes.read import read_scenes, scenes
 from diptych.data.scenes.shop_log import make_shop_log
 
 __all__ = [

@@ -8,12 +8,12 @@ too. Two topics of every scene are left out of all its captions.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from diptych.core.errors import UsageError
-from diptych.data.scenes.facts import SHARED, TOPICS
-from diptych.data.scenes.words import (
+from diptych.core.errors import DataError, UsageError
+from diptych.data.collection import Collection
+from diptych.data.scenes.facts import (
     BACKGROUND_PHRASES,
     COLOUR_WORDS,
     COUNT_WORDS,
@@ -22,7 +22,9 @@ from diptych.data.scenes.words import (
     RELATION_INVERSE,
     RELATION_PHRASES,
     SHAPE_WORDS,
+    SHARED,
     SIZE_WORDS,
+    TOPICS,
 )
 
 _WITHHELD = 2
@@ -79,7 +81,7 @@ def plan_topics(facts: Mapping[str, str], chance: random.Random, k: int) -> list
     return plans
 
 
-def write_caption(facts: Mapping[str, str], states: Collection[str], chance: random.Random) -> str:
+def write_caption(facts: Mapping[str, str], states: Container[str], chance: random.Random) -> str:
     """Write one sentence that states the facts ``states`` and no other."""
     subject = _noun_phrase("main", facts, states, chance)
     places = [
@@ -111,7 +113,7 @@ def write_caption(facts: Mapping[str, str], states: Collection[str], chance: ran
     return sentence[0].upper() + sentence[1:] + "."
 
 
-def _noun_phrase(role: str, facts: Mapping[str, str], states: Collection[str], chance: random.Random) -> str:
+def _noun_phrase(role: str, facts: Mapping[str, str], states: Container[str], chance: random.Random) -> str:
     adjectives = _adjectives(role, facts, states, chance)
     colour = chance.choice(COLOUR_WORDS[facts[f"{role}.colour"]])
     shape = chance.choice(SHAPE_WORDS[facts[f"{role}.shape"]])
@@ -124,7 +126,7 @@ def _noun_phrase(role: str, facts: Mapping[str, str], states: Collection[str], c
 
 
 def _adjectives(
-    role: str, facts: Mapping[str, str], states: Collection[str], chance: random.Random
+    role: str, facts: Mapping[str, str], states: Container[str], chance: random.Random
 ) -> list[str]:
     return [
         chance.choice(words[facts[key]])
@@ -133,7 +135,7 @@ def _adjectives(
     ]
 
 
-def _others(facts: Mapping[str, str], states: Collection[str], chance: random.Random) -> list[str]:
+def _others(facts: Mapping[str, str], states: Container[str], chance: random.Random) -> list[str]:
     """The other objects: by name with their relation, or only as 'something small'."""
     named = [role for role in ("second", "third") if f"{role}.shape" in states]
     parts = []
@@ -162,3 +164,51 @@ def _joined(
         word = chance.choice(words[value])
         clauses.append(f"{word} {phrase}" if before else f"{phrase} {word}")
     return " and ".join(clauses)
+
+
+# Finer captions of the same scenes: every caption states more facts of its picture than before.
+#
+# What Flickr30k-FG is to Flickr30k (Chen et al., 2023), for scenes: same pictures, same ids, same number of
+# captions, and each caption says what it said and further details of its picture besides.
+
+
+def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collection:
+    """The same scenes with captions that state more facts.
+
+    Args:
+        seed: of what is added and how it is worded. A caption is a function of (seed, its id, its facts), so it
+            is the same in the whole collection, in a split and in any order.
+    """
+    if topics < 1:
+        raise UsageError(f"{topics} further topics per caption were asked for", "give topics=1 or more")
+    if collection.records is None or collection.caption_records is None:
+        raise DataError(
+            f"{collection.name} does not say which facts its captions state", "give scenes (diptych scenes)"
+        )
+    captions, records = [], []
+    for row, image in enumerate(collection.caption_image.tolist()):
+        facts = collection.records[image].get("facts")
+        states = collection.caption_records[row].get("states")
+        if facts is None or states is None:
+            raise DataError(
+                f"{collection.name}: caption {collection.caption_ids[row]!r} has no facts",
+                "give scenes (diptych scenes)",
+            )
+        chance = random.Random(f"diptych finer scenes/{seed}/{collection.caption_ids[row]}")
+        stated = (*states, *_added(facts, states, topics, chance))
+        captions.append(write_caption(facts, stated, chance))
+        records.append({**collection.caption_records[row], "states": stated})
+    return replace(
+        collection,
+        name=f"{collection.name}-finer",
+        captions=captions,
+        caption_records=records,
+        notes=(*collection.notes, f"finer captions: up to {topics} further topics each, seed {seed}"),
+    )
+
+
+def _added(facts: Mapping[str, str], states: Container[str], topics: int, chance: random.Random) -> list[str]:
+    """The keys of ``topics`` topics that this scene has and the caption does not state yet."""
+    left = [topic for topic, keys in TOPICS.items() if keys[0] in facts and keys[0] not in states]
+    chosen = chance.sample(left, min(topics, len(left)))
+    return [key for topic in chosen for key in TOPICS[topic]]

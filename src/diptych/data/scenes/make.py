@@ -12,18 +12,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import UsageError
+import numpy as np
+
+from diptych.core.context import task
+from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, cache_root, write_text
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.processes import available_cores, in_processes
+from diptych.core.reading import read_json
+from diptych.data.collection import Centric, Collection
+from diptych.data.images import FolderSource
+from diptych.data.scenes.captions import finer as with_finer_captions
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.made_once import HEADER, Wanted, found, refuse_strange
-from diptych.data.scenes.processes import answer_lines, available_cores, in_order
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
-
-_PROGRAM = "from diptych.data.scenes.make import serve; serve()"
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,7 @@ def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
 
 def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
     """Make chunks, in this process (``workers`` = 1) or in others, and yield their entries in order."""
-    return in_order(make_chunk, chunks, workers, _PROGRAM)
-
-
-def serve() -> None:
-    """What another process runs: a chunk per line of standard input, a line of entries for each."""
-    answer_lines(lambda given: make_chunk(Chunk(**given)))
+    return in_processes(chunks, make_chunk, workers, ordered=True)
 
 
 VERSION = 1
@@ -216,3 +215,73 @@ def _is_whole(folder: Path, wanted: Wanted) -> bool:
     """Whether ``folder`` holds exactly this dataset, with every picture."""
     header = found(folder, wanted)
     return header is not None and all((folder / image["filename"]).is_file() for image in header["images"])
+
+
+def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
+    """Read what :func:`make_scenes` made."""
+    if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
+        raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
+    path = Path(folder) / DATASET_FILE
+    header = read_json(path)
+    if not isinstance(header, dict) or header.get("dataset") != "scenes":
+        raise DataError(f"{path} holds no scenes", "make them with `diptych scenes`")
+    if header.get("version") != VERSION:
+        raise DataError(
+            f"{path} holds scenes of version {header.get('version')}, this version reads {VERSION}",
+            "make them again with `diptych scenes`",
+        )
+    images = header["images"]
+    least, most = header.get("objects", OBJECTS)
+    shown = ""
+    if (least, most) != OBJECTS:
+        numbers = f"{least}" if least == most else f"{least} to {most}"
+        shown = f", {numbers} {'object' if most == 1 else 'objects'} per image"
+    names = [image["filename"] for image in images]
+    sentences = [sentence for image in images for sentence in image["sentences"]]
+    counts = [len(image["sentences"]) for image in images]
+    collection = Collection(
+        name="scenes",
+        image_ids=names,
+        captions=[sentence["raw"] for sentence in sentences],
+        caption_ids=[str(sentence["sentid"]) for sentence in sentences],
+        caption_image=np.repeat(np.arange(len(images), dtype=np.int64), counts),
+        splits=[image["split"] for image in images],
+        source=FolderSource(folder, names),
+        source_rows=np.arange(len(images), dtype=np.int64),
+        records=[{"facts": image["facts"]} for image in images],
+        caption_records=[{"states": tuple(sentence["states"])} for sentence in sentences],
+        notes=(
+            f"scenes version {VERSION}, seed {header['seed']}, {header['size']} pixels, "
+            f"{header['k']} captions per image{shown}",
+        ),
+        centric=_centric(least, most),
+    )
+    return with_finer_captions(collection, finer) if finer else collection
+
+
+def _centric(least: int, most: int) -> Centric | None:
+    """Several objects make a scene; where some pictures have one and some several, nobody can say."""
+    return "object" if most == 1 else "scene" if least > 1 else None
+
+
+def scenes(
+    n_train: int = 4000,
+    n_val: int = 500,
+    n_test: int = 500,
+    *,
+    seed: int = 0,
+    k: int = 5,
+    size: int = 64,
+    objects: int | Sequence[int] = OBJECTS,
+    workers: int | None = None,
+    folder: Path | str | None = None,
+    finer: int = 0,
+) -> Collection:
+    """Make the scenes, or find them in the cache, and read them.
+
+    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no picture.
+    """
+    made = make_scenes(
+        folder, n_train, n_val, n_test, seed=seed, k=k, size=size, objects=objects, workers=workers
+    )
+    return read_scenes(made, finer)

@@ -1,10 +1,8 @@
 """Tar shards of samples, read by position and never unpacked."""
 
-from diptych.data.shards.files import Shard, find_shards
 from diptych.data.shards.indexing import Indexer, IndexOptions
-from diptych.data.shards.members import Member, Members
-from diptych.data.shards.samples import Sample, samples_of
-from diptych.data.shards.source import ShardRecords, ShardSource
+from diptych.data.shards.members import Member, Members, Sample, samples_of
+from diptych.data.shards.source import Shard, ShardRecords, ShardSource, find_shards
 
 __all__ = [
     "IndexOptions",

@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from diptych.core.errors import CaptionError, DataError, UsageError
-from diptych.data.assigned import assigned_split, check_shares
-from diptych.data.captions import checked_caption
+from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.images import MAX_BYTES
-from diptych.data.shards.files import Shard
-from diptych.data.shards.members import Member, Members
-from diptych.data.shards.samples import Sample, samples_of
-from diptych.data.shards.source import MAX_TEXT_BYTES, json_object
+from diptych.data.shards.members import Member, Members, Sample, samples_of
+from diptych.data.shards.source import MAX_TEXT_BYTES, Shard, json_object
 from diptych.data.stored import StoredWriter
 
 

@@ -1,7 +1,12 @@
 """Category trees, and the files in which shops and standards keep them."""
 
-from diptych.data.taxonomy.choose import read_taxonomy, recognised_format
-from diptych.data.taxonomy.declaration import TAXONOMIES, Taxonomy, TaxonomyFormat
+from diptych.data.taxonomy.declaration import (
+    TAXONOMIES,
+    Taxonomy,
+    TaxonomyFormat,
+    read_taxonomy,
+    recognised_format,
+)
 from diptych.data.taxonomy.tree import MAX_LEVELS, SEPARATOR, CategoryTree
 
 __all__ = [

@@ -19,9 +19,9 @@ from diptych.analysis.perturbations import (
 )
 from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.pictures import perturbed_pictures
+from diptych.core.context import Task, report_to, task
 from diptych.core.errors import CaptionError, NumericalError, StorageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import Task, report_to, task
 from diptych.core.version import __version__
 from diptych.data.collection import Collection
 from diptych.data.language import Language

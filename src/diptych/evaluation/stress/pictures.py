@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from diptych.analysis.perturbations.pictures import PerturbedSource
+from diptych.core.context import Task
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import Task
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 from diptych.data.overlay import split_overlay

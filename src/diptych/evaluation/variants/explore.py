@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from diptych.core.context import report_to, task
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.core.progress import report_to, task
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes.k_test import DEPTHS
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs

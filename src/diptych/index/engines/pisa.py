@@ -16,13 +16,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
-from diptych.core.progress import task
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
-from diptych.index.rescored import RescoredIndex
-from diptych.index.silence import silenced
+from diptych.index.rescored import RescoredIndex, silenced
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 

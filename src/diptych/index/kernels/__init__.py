@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from diptych.core.progress import task
+from diptych.core.context import task
 
 __all__ = ["load_kernels"]
 

@@ -21,8 +21,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import csr_array
 
+from diptych.core.context import track
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.core.progress import track
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.metrics.products import unit_rows
 from diptych.sparse.measures.static import CaptionWords

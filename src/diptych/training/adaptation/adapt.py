@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.adapted import LinearlyAdapted, check_adaptable

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
+from diptych.core.context import track
 from diptych.core.errors import DataError
-from diptych.core.progress import track
 from diptych.encoders.linear_maps import LinearMaps
 from diptych.encoders.rows import unit_rows
 from diptych.objectives.infonce import infonce_per_query

@@ -334,8 +334,7 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
 
 
 def test_published_training_is_said_and_has_its_own_options(shop: Shop, folder: Path) -> None:
-    from diptych.commerce.category_to_image.evaluation.cell import CellName
-    from diptych.commerce.category_to_image.evaluation.work import options_for
+    from diptych.commerce.category_to_image.evaluation.work import CellName, options_for
 
     protocol = GridProtocol(
         ("clip-ia",), ("most-general",), (3,), "", "", "", "", "label", "path", True, {}, 0

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from diptych.commerce.category_to_image.evaluation import CATEGORY_MEASURES, measure_ranker
-from diptych.commerce.category_to_image.evaluation.scored import first_of, score_rows
+from diptych.commerce.category_to_image.evaluation.measure import first_of, score_rows
 from diptych.core.errors import DataError
 from diptych.metrics import Bootstrap
 

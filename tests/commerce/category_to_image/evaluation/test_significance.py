@@ -3,9 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.commerce.category_to_image.evaluation.groups import by_level, by_seen, over_seeds
-from diptych.commerce.category_to_image.evaluation.rows import intervals_of
-from diptych.commerce.category_to_image.evaluation.significance import compare_models, comparison_line
+from diptych.commerce.category_to_image.evaluation.rows import (
+    by_level,
+    by_seen,
+    compare_models,
+    comparison_line,
+    intervals_of,
+    over_seeds,
+)
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.metrics import Bootstrap
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from diptych.commerce.category_to_image.features.pictures.grid_descriptor import (
+from diptych.commerce.category_to_image.features.pictures.kinds import (
     GRID_WIDTH,
     MAX_SIDE,
     describe_grid,

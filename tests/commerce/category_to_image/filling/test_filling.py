@@ -22,11 +22,18 @@ from diptych.commerce.category_to_image.filling import (
     candidate_nodes,
     reliability_of,
 )
-from diptych.commerce.category_to_image.filling.candidates import descend, masses_of
-from diptych.commerce.category_to_image.filling.fill import VERDICTS, Filled
-from diptych.commerce.category_to_image.filling.reliability import expected_calibration_error
-from diptych.commerce.category_to_image.filling.scoring import probabilities, score_blocks
-from diptych.commerce.category_to_image.filling.writing import COLUMNS, summary_path, write_filled
+from diptych.commerce.category_to_image.filling.calibration import expected_calibration_error
+from diptych.commerce.category_to_image.filling.fill import (
+    COLUMNS,
+    VERDICTS,
+    Filled,
+    descend,
+    masses_of,
+    probabilities,
+    score_blocks,
+    summary_path,
+    write_filled,
+)
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.data.taxonomy import CategoryTree
 
@@ -115,7 +122,7 @@ def test_soft_max() -> None:
 
 
 def test_blocks_and_sparse_rows_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("diptych.commerce.category_to_image.filling.scoring._SCORES", 6)
+    monkeypatch.setattr("diptych.commerce.category_to_image.filling.fill._SCORES", 6)
     random = np.random.default_rng(0)
     products = random.integers(-3, 4, (7, 4)).astype(np.float32)
     categories = random.integers(-3, 4, (3, 4)).astype(np.float32)

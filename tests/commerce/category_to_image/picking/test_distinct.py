@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.commerce.category_to_image.picking.distinct import DISTINCT, Distinguisher
+from diptych.commerce.category_to_image.picking import DISTINCT, Distinguisher
 from diptych.core.errors import UsageError
 
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.commerce.category_to_image.features import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.rankers import RANKERS, make_ranker
-from diptych.commerce.category_to_image.rankers.kinds import BM25
+from diptych.commerce.category_to_image.rankers import BM25, RANKERS, make_ranker
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.title_words import folded_by
 

@@ -15,7 +15,7 @@ from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.auditing import CHECKS, AuditOptions, Finding, LeakAudit, audit
 from diptych.commerce.purchase_intent.features import FEATURES, Feature, FeatureTable
-from diptych.commerce.purchase_intent.features.plain import Plain
+from diptych.commerce.purchase_intent.features.column_features import Plain
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.core.errors import DataError, UnknownNameError, UsageError

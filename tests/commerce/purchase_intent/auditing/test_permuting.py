@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.auditing.columns import best_column, column_aucs
-from diptych.commerce.purchase_intent.auditing.permuting import mean_interval, permuted_by_person
+from diptych.commerce.purchase_intent.auditing.parts import (
+    best_column,
+    column_aucs,
+    mean_interval,
+    permuted_by_person,
+)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=30), st.integers(0, 5))

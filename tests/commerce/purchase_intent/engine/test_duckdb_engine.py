@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from diptych.commerce.purchase_intent.engine import ENGINES, open_engine
-from diptych.commerce.purchase_intent.engine.sizes import mebibytes
+from diptych.commerce.purchase_intent.engine.contract import mebibytes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
 

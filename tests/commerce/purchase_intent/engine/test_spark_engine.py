@@ -9,7 +9,7 @@ from odd_logs import ODD_QUERIES
 from session_oracle import one_spelling
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.sessions.queries import normalised
+from diptych.commerce.purchase_intent.sessions.sessionise import normalised
 from diptych.core.errors import DataError
 
 

@@ -13,14 +13,12 @@ import pytest
 from feature_tables import small_features
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
-from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
-from diptych.commerce.purchase_intent.evaluation.evaluate import run_in_processes
-from diptych.commerce.purchase_intent.evaluation.plan import make_folds
+from diptych.commerce.purchase_intent.evaluation.evaluate import run_grid
+from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldScores, Unit, make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.features.fitted import fit_features
 from diptych.commerce.purchase_intent.features.storage import MARKER as FEATURES_MARKER
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.core.alone import alone_in
 from diptych.core.errors import (
     DataError,
     Interrupted,
@@ -29,8 +27,9 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.core.files import read_json, write_json
-from diptych.core.progress import task
+from diptych.core.files import write_json
+from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 from diptych.metrics.bootstrap import Bootstrap
 
 HOW = Bootstrap(40)
@@ -226,7 +225,10 @@ def test_stopped_and_gone_on_with(features: FeatureTable, evaluation: Evaluation
 
 def test_killed_at_the_very_beginning_it_begins(features: FeatureTable, tmp_path: Path) -> None:
     (tmp_path / ".evaluation.json.17.tmp").write_text("{")
-    with alone_in(tmp_path / "other"), pytest.raises(StorageError, match="another process is at work"):
+    with (
+        exclusive_folder(tmp_path / "other"),
+        pytest.raises(StorageError, match="another process is working"),
+    ):
         evaluate(features, tmp_path / "other", **SMALL)
     (tmp_path / "other").rmdir()
     evaluate(features, tmp_path, **SMALL)
@@ -249,9 +251,9 @@ def test_a_process_of_its_own_gives_the_same_bytes(
     (folder / "results.json").unlink()
     work = Work(features, make_folds(features, "random", 2, 0), evaluation.protocol, folder)
     units = [Unit("anonymous", "extended", 5, fold) for fold in range(2)]
-    with task("") as bar:
-        finished = run_in_processes(work, units, 1, bar, lambda: any(place.glob("fold-*.npz")))
-    assert finished == len(list(place.glob("fold-*.npz"))) > 0
+    with pytest.raises(Interrupted, match="every model that was fitted is kept"):
+        run_grid(work, units, 2, lambda: any(place.glob("fold-*.npz")))
+    assert list(place.glob("fold-*.npz"))
     evaluate(features, folder, **GRID)
     assert bytes_of(folder) == bytes_of(evaluation.folder)
 

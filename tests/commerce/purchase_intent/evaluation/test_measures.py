@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diptych.commerce.purchase_intent.evaluation.calibration import reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
     always_buy_f1,
     average_precision,
@@ -20,7 +21,6 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     precision_at_recall,
     roc_auc,
 )
-from diptych.commerce.purchase_intent.evaluation.reliability import reliability
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
 LABELS = np.array([True, False, True, False, False])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.evaluation.measures import average_precision
-from diptych.commerce.purchase_intent.evaluation.resampling import Persons
+from diptych.commerce.purchase_intent.evaluation.measures import Persons, average_precision
 from diptych.core.errors import UsageError
 from diptych.metrics import bootstrap as drawing
 from diptych.metrics.bootstrap import Bootstrap

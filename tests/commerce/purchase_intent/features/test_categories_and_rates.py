@@ -4,7 +4,7 @@ import numpy as np
 from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES
-from diptych.commerce.purchase_intent.features.categories import MOST_CATEGORIES, OneHot
+from diptych.commerce.purchase_intent.features.column_features import MOST_CATEGORIES, OneHot
 
 
 def test_one_column_per_channel_and_none_for_a_new_one() -> None:

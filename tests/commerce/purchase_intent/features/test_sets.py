@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from diptych.commerce.purchase_intent.features import FEATURES
-from diptych.commerce.purchase_intent.features.columns import COLUMNS
-from diptych.commerce.purchase_intent.features.sets import TABLE_6_7, features_of, optional_features
+from diptych.commerce.purchase_intent.features.table import TABLE_6_7, features_of, optional_features
+from diptych.commerce.purchase_intent.features.view import COLUMNS
 from diptych.core.errors import UnknownNameError, UsageError
 
 PRINTED = [  # label, dynamic, baseline

@@ -12,8 +12,7 @@ from feature_tables import small_features
 from intent_logs import random_events
 
 from diptych.commerce.purchase_intent.features import FeatureOptions, FeatureTable, make_features
-from diptych.commerce.purchase_intent.features.leak import shift_test
-from diptych.commerce.purchase_intent.features.leak.shift import _sample
+from diptych.commerce.purchase_intent.features.leak import _sample, shift_test
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.core.errors import MismatchError, UsageError
@@ -100,7 +99,7 @@ def test_a_log_with_no_session_to_look_at(tmp_path: Path) -> None:
 
 
 def test_visitors_with_too_many_events_are_counted(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    from diptych.commerce.purchase_intent.features.leak import shift
+    from diptych.commerce.purchase_intent.features import leak as shift
 
     monkeypatch.setattr(shift, "_MOST_EVENTS", 3)
     found = shift_test(log, sample=5, steps=(0,))

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 from diptych.commerce.purchase_intent.features import FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.whole import make_whole_features, recognise_session_table
-from diptych.commerce.purchase_intent.features.whole.formats import UCI_SHOPPERS
+from diptych.commerce.purchase_intent.features.whole import (
+    UCI_SHOPPERS,
+    make_whole_features,
+    recognise_session_table,
+)
 from diptych.core.errors import DataError, UnknownNameError
 
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "session_logs" / "uci_online_shoppers_intention.csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.scoring.calibrating import Calibration, fit_calibration
+from diptych.commerce.purchase_intent.scoring.cell import Calibration, fit_calibration
 from diptych.core.errors import DataError, UnknownNameError
 
 

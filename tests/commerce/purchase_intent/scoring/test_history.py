@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from diptych.commerce.purchase_intent.features.columns import EARLIER_DEVICES, HISTORY_COLUMNS
-from diptych.commerce.purchase_intent.scoring.history import DAY_US, history_columns
+from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS
+from diptych.commerce.purchase_intent.scoring.events import DAY_US, history_columns
 from diptych.core.errors import DataError
 
 START = 100 * DAY_US

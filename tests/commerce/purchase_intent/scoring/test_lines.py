@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring.lines import RunningSessions, score_events, score_sessions
+from diptych.commerce.purchase_intent.scoring.table_scores import (
+    RunningSessions,
+    score_events,
+    score_sessions,
+)
 from diptych.core.errors import UsageError
 
 START = 20 * 86_400

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.commerce.purchase_intent.scoring.events import read_event
-from diptych.commerce.purchase_intent.scoring.running import RunningSession, SessionSoFar
+from diptych.commerce.purchase_intent.scoring.request import RunningSession, SessionSoFar
 from diptych.core.errors import DataError
 
 GAP_US = 30 * 60 * 1_000_000

@@ -12,7 +12,7 @@ from events import canonical, write_log
 from feature_oracle import Session, sessions_of
 
 from diptych.commerce.purchase_intent.features import FeatureTable, make_features
-from diptych.commerce.purchase_intent.features.columns import EARLIER_DEVICES, HISTORY_COLUMNS
+from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.history_table import HistoryTable, keep_history
 from diptych.commerce.purchase_intent.sessions import sessionise

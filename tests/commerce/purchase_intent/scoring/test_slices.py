@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.scoring.slices import slices_of
+from diptych.commerce.purchase_intent.scoring.fitting import slices_of
 from diptych.commerce.purchase_intent.splits import SplitInput
 from diptych.core.errors import UnknownNameError, UsageError
 

@@ -16,9 +16,9 @@ from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
-from diptych.core.alone import alone_in
 from diptych.core.errors import DataError, Interrupted, StorageError, UnknownNameError, UsageError
-from diptych.core.files import read_json
+from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -181,7 +181,10 @@ def test_killed_after_the_last_rename_or_before_the_first_it_goes_on(
 
 def test_one_process_at_a_time(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
     said: dict[str, Any] = {"options": options, "steps": [1], "settings": ["anonymous"]}
-    with alone_in(tmp_path / "s.unfinished"), pytest.raises(StorageError, match="another process is at work"):
+    with (
+        exclusive_folder(tmp_path / "s.unfinished"),
+        pytest.raises(StorageError, match="another process is working"),
+    ):
         train(features, tmp_path / "s", **said)
     assert not (tmp_path / "s").exists()
     train(features, tmp_path / "s", **said)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from diptych.commerce.purchase_intent.features import FEATURES
-from diptych.commerce.purchase_intent.features.columns import text_array
-from diptych.commerce.purchase_intent.features.view import SessionsView
-from diptych.commerce.purchase_intent.scoring.words import reason_of, typical_value, value_in_words
+from diptych.commerce.purchase_intent.features.view import SessionsView, text_array
+from diptych.commerce.purchase_intent.scoring.score import reason_of, typical_value, value_in_words
 
 NAN = math.nan
 

@@ -8,7 +8,7 @@ from odd_logs import ODD_QUERIES
 from session_oracle import one_spelling
 
 from diptych.commerce.purchase_intent.engine import open_engine
-from diptych.commerce.purchase_intent.sessions.queries import normalised
+from diptych.commerce.purchase_intent.sessions.sessionise import normalised
 
 NEWER = {
     0x1C89,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.commerce.purchase_intent.statistics.links import LINKS, link
+from diptych.commerce.purchase_intent.statistics.intervals import LINKS, link
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from diptych.commerce.purchase_intent.statistics.conversion import standardise
+from diptych.commerce.purchase_intent.statistics.intervals import standardise
 
 
 def test_the_worked_example_of_the_thesis() -> None:

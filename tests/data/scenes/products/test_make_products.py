@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -160,17 +162,12 @@ def test_what_is_interrupted_does_not_look_whole(tmp_path: Path, monkeypatch: py
 
 
 def test_a_disk_that_is_full_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        chunks_module,
-        "_PROGRAM",
-        "import errno, os\n"
-        "from diptych.data.scenes.products import chunks\n"
-        "def full(chunk): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))\n"
-        "chunks.make_chunk = full\n"
-        "chunks.serve()\n",
-    )
+    def full(chunk: chunks_module.Chunk) -> list[dict[str, object]]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(chunks_module, "make_chunk", full)
     with pytest.raises(StorageError, match=r"No space left.*free some space"):
-        make_product_scenes(tmp_path / "one", 70, size=32, workers=2)
+        make_product_scenes(tmp_path / "one", 70, size=32, workers=1)
     assert not list(tmp_path.iterdir())
 
 

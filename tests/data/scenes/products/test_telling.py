@@ -16,7 +16,7 @@ from diptych.data.scenes import product_scenes
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.products.facets import DEPARTMENTS, SAID
 from diptych.data.scenes.products.make import draw_product
-from diptych.data.scenes.products.telling import BRANDS, spoilt, title_of_product
+from diptych.data.scenes.products.product import BRANDS, spoilt, title_of_product
 from diptych.data.scenes.world import SceneObject, World
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from raw_shop_logs import raw_rows
 
 from diptych.data.scenes.shop_log import make_shop_log
-from diptych.data.scenes.shop_log.calendar import DAY, HOUR, Calendar
+from diptych.data.scenes.shop_log.chance import DAY, HOUR, Calendar
 from diptych.data.scenes.shop_log.raw import stamps
 
 ZONES = ("Europe/Amsterdam", "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")

@@ -10,10 +10,8 @@ import pytest
 
 from diptych.core.errors import UsageError
 from diptych.data.scenes.shop_log import DEFAULT, DeviceSet
-from diptych.data.scenes.shop_log.calendar import Calendar
-from diptych.data.scenes.shop_log.chance import choose, cumulated, geometric
-from diptych.data.scenes.shop_log.queries import query_texts, typed_texts
-from diptych.data.scenes.shop_log.world import NO_DEVICE, World
+from diptych.data.scenes.shop_log.chance import Calendar, choose, cumulated, geometric
+from diptych.data.scenes.shop_log.world import NO_DEVICE, World, query_texts, typed_texts
 
 
 @pytest.mark.parametrize(

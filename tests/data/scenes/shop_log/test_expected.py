@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from diptych.data.scenes.shop_log import DEFAULT, Effects
-from diptych.data.scenes.shop_log.calendar import Calendar
+from diptych.data.scenes.shop_log.chance import Calendar
 from diptych.data.scenes.shop_log.counts import Counts
 from diptych.data.scenes.shop_log.effects import CONFIRMATION, PAGE_TYPES
 from diptych.data.scenes.shop_log.make import expected
+from diptych.data.scenes.shop_log.sessions import Visits, visits_of
 from diptych.data.scenes.shop_log.statistics import bought_before, statistics_of
-from diptych.data.scenes.shop_log.visits import Visits, visits_of
 from diptych.data.scenes.shop_log.world import World
 
 VISITORS = 40_000

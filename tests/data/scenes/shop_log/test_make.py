@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from raw_shop_logs import raw_rows
 
+from diptych.core.context import report_to
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
-from diptych.core.progress import report_to
 from diptych.data.scenes import make_shop_log
 from diptych.data.scenes.shop_log import DEFAULT, MARKER, RAW_COLUMNS
 from diptych.data.scenes.shop_log import make as make_module
-from diptych.data.scenes.shop_log.columns import MOST_EVENTS, event_files
+from diptych.data.scenes.shop_log.chance import MOST_EVENTS, event_files
 
 
 def every_byte(folder: Path) -> dict[str, bytes]:
@@ -65,7 +65,7 @@ def test_a_larger_log_begins_with_the_visitors_of_the_smaller(
 def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make_shop_log(tmp_path / "whole", visitors=50, seed=3, dirt=0.05, format="parquet")
     monkeypatch.setattr(make_module, "_BLOCK", 7)
-    monkeypatch.setattr("diptych.data.scenes.shop_log.writing._ROWS", 100)
+    monkeypatch.setattr("diptych.data.scenes.shop_log.raw._ROWS", 100)
     parts = make_shop_log(tmp_path / "parts", visitors=50, seed=3, dirt=0.05, format="parquet")
     assert (parts / "truth.json").read_bytes() == (whole / "truth.json").read_bytes()
     assert len(list((parts / "events").iterdir())) > 3

@@ -14,9 +14,9 @@ import pytest
 from raw_shop_logs import raw_rows, sessions_of
 
 from diptych.data.scenes.shop_log import DEFAULT, make_shop_log
-from diptych.data.scenes.shop_log.calendar import Calendar
+from diptych.data.scenes.shop_log.chance import Calendar
 from diptych.data.scenes.shop_log.oracle import chance_with_history
-from diptych.data.scenes.shop_log.visits import visits_of
+from diptych.data.scenes.shop_log.sessions import visits_of
 from diptych.data.scenes.shop_log.world import World
 
 PAGES = ("home", "category", "search", "product", "basket", "checkout", "account", "service", "confirmation")

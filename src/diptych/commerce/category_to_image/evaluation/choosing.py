@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.catalogue import SETTINGS, Catalogue
-from diptych.commerce.category_to_image.evaluation.models import TRAINED, modalities_of
-from diptych.commerce.category_to_image.evaluation.work import ready_ranker
+from diptych.commerce.category_to_image.evaluation.work import TRAINED, modalities_of, ready_ranker
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError

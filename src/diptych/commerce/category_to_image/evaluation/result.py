@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue.relevance import Judged
+from diptych.commerce.catalogue.judging import Judged
 from diptych.commerce.category_to_image.errors import (
     ErrorCounts,
     SiblingPair,
@@ -18,22 +18,28 @@ from diptych.commerce.category_to_image.errors import (
     count_errors,
     pooled,
 )
-from diptych.commerce.category_to_image.evaluation.cell import Cell, CellName
-from diptych.commerce.category_to_image.evaluation.folder import (
+from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES, PRODUCT_MEASURES
+from diptych.commerce.category_to_image.evaluation.protocol import (
     FORMAT,
     MARKER,
     RESULTS,
+    GridProtocol,
     read_judged,
     read_tree,
 )
-from diptych.commerce.category_to_image.evaluation.groups import GroupValue, by_level, by_seen, over_seeds
-from diptych.commerce.category_to_image.evaluation.models import modalities_of, printed_name
-from diptych.commerce.category_to_image.evaluation.names import CATEGORY_MEASURES, PRODUCT_MEASURES
-from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
-from diptych.commerce.category_to_image.evaluation.rows import ModelRow, Value, intervals_of
-from diptych.commerce.category_to_image.evaluation.significance import compare_models
+from diptych.commerce.category_to_image.evaluation.rows import (
+    GroupValue,
+    ModelRow,
+    Value,
+    by_level,
+    by_seen,
+    compare_models,
+    intervals_of,
+    over_seeds,
+)
+from diptych.commerce.category_to_image.evaluation.work import Cell, CellName, modalities_of, printed_name
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import read_json
+from diptych.core.reading import opening, read_json
 from diptych.data.taxonomy import CategoryTree
 from diptych.evaluation.comparison import Difference, Spread
 from diptych.evaluation.result import Result
@@ -68,6 +74,7 @@ class OpenedEvaluation:
     tree: CategoryTree
 
     @classmethod
+    @opening("evaluate again")
     def open(cls, folder: Path | str) -> Self:
         """Open what :func:`~.evaluate.evaluate_models` has written."""
         folder = Path(folder)

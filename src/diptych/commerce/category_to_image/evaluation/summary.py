@@ -9,13 +9,11 @@ import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.errors import KINSHIPS, ErrorCounts, choose_examples, kinship
-from diptych.commerce.category_to_image.evaluation.folder import FORMAT, RESULTS
-from diptych.commerce.category_to_image.evaluation.groups import GroupValue
-from diptych.commerce.category_to_image.evaluation.names import CATEGORY_MEASURES
-from diptych.commerce.category_to_image.evaluation.rows import ModelRow, Value
-from diptych.commerce.category_to_image.evaluation.significance import comparison_line
+from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES
+from diptych.commerce.category_to_image.evaluation.protocol import FORMAT, RESULTS
+from diptych.commerce.category_to_image.evaluation.rows import GroupValue, ModelRow, Value, comparison_line
+from diptych.core.context import track
 from diptych.core.files import write_json
-from diptych.core.progress import track
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:

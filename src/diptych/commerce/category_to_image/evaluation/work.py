@@ -2,26 +2,143 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue, Judged
-from diptych.commerce.category_to_image.evaluation.cell import FIRST, Cell, CellName
-from diptych.commerce.category_to_image.evaluation.measure import measure_ranker
-from diptych.commerce.category_to_image.evaluation.models import modalities_of
-from diptych.commerce.category_to_image.evaluation.names import PRODUCT_MEASURES
+from diptych.commerce.category_to_image.evaluation.measure import (
+    PRODUCT_MEASURES,
+    first_of,
+    measure_ranker,
+    score_rows,
+)
 from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
-from diptych.commerce.category_to_image.evaluation.scored import first_of, score_rows
-from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.features.rows import (
+    MODALITIES,
+    CategoryFeatures,
+    Modality,
+    ProductFeatures,
+)
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.ranker import Ranker
-from diptych.core.errors import Interrupted, UnknownNameError
+from diptych.core.artifact import write_arrays
+from diptych.core.context import stop_when, stopping, task
+from diptych.core.errors import Interrupted, StorageError, UnknownNameError, UsageError
+from diptych.core.processes import in_processes
+from diptych.core.reading import opening, parse_json, read_arrays
+from diptych.evaluation.result import Result
+
+CELLS = "cells"
+FIRST = 10
+"""How many products of each category a cell keeps."""
+
+
+class CellName(NamedTuple):
+    """One point of the grid; ``seed`` is -1 for a model that is not trained."""
+
+    setting: str
+    model: str
+    seed: int
+
+    @property
+    def text(self) -> str:
+        """For progress and messages."""
+        return f"{self.model}, {self.setting}" + ("" if self.seed < 0 else f", seed {self.seed}")
+
+    def file(self, root: Path) -> Path:
+        """Where it is kept."""
+        name = self.model if self.seed < 0 else f"{self.model}-seed-{self.seed}"
+        return root / CELLS / self.setting / f"{name}.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Values per query, and what came first.
+
+    Attributes:
+        result: the numbers; ``per_query`` holds all measures of categories and those of products that a cell keeps.
+        first: (q, ≤ 10) int64 rows of the judged products that each category found first, -1 where fewer were.
+        scores: (q, ≤ 10) float64 theirs.
+        guess: (n,) int64 rows of the judged categories that each product found first, -1 for none.
+        seen: (q,) booleans: the category was trained on.
+        about: the model, what it was trained with, seconds.
+    """
+
+    result: Result
+    first: np.ndarray
+    scores: np.ndarray
+    guess: np.ndarray
+    seen: np.ndarray
+    about: dict[str, Any]
+
+    def save(self, file: Path, product_measures: tuple[str, ...]) -> None:
+        """Write it, wholly or not at all; of products only ``product_measures`` are kept per query."""
+        values = {f"t2i {name}": given for name, given in self.result.per_query["t2i"].items()}
+        values |= {f"i2t {name}": self.result.per_query["i2t"][name] for name in product_measures}
+        write_arrays(
+            file,
+            dict(
+                first=self.first,
+                scores=self.scores,
+                guess=self.guess,
+                seen=self.seen,
+                names=np.array(list(values), dtype=np.str_),
+                json=np.array(
+                    json.dumps({"result": self.result.to_dict(), "about": self.about}, allow_nan=False)
+                ),
+                **{f"values-{number}": given for number, given in enumerate(values.values())},
+            ),
+        )
+
+    @classmethod
+    @opening("remove it, and give the command that made it once more")
+    def open(cls, file: Path) -> Cell:
+        """Read what :meth:`save` wrote."""
+        names, text, first, scores, guess, seen = read_arrays(
+            file, ("names", "json", "first", "scores", "guess", "seen")
+        ).values()
+        values = read_arrays(file, [f"values-{number}" for number in range(len(names))]).values()
+        said = parse_json(str(text), file)
+        # a category belongs to no product: each is resampled by itself
+        home = np.full(said["result"]["protocol"]["n_texts"], -1)
+        result = replace(Result.from_dict(said["result"]), text_image=home)
+        for direction in ("i2t", "t2i"):
+            result.per_query[direction] = {}
+        for name, given in zip(names.tolist(), values, strict=True):
+            direction, measure = name.split(" ", 1)
+            result.per_query[direction][measure] = given
+        return cls(result, first, scores, guess, seen.astype(bool), said["about"])
+
+
+_LETTERS: dict[str, Modality] = {one[0]: one for one in MODALITIES}
+
+TRAINED: tuple[str, ...] = tuple(
+    "clip-" + "".join(one[0] for one in chosen)
+    for size in range(1, len(MODALITIES) + 1)
+    for chosen in combinations(MODALITIES, size)
+)
+"""``clip-i`` … ``clip-ita``: every subset of modalities, fewest first."""
+
+_PRINTED = {"bm25": "BM25", "sentence": "sentence encoder"}
+
+
+def modalities_of(model: str) -> tuple[Modality, ...] | None:
+    """What a trained model represents a product by; None for a name of none."""
+    return tuple(_LETTERS[letter] for letter in model.removeprefix("clip-")) if model in TRAINED else None
+
+
+def printed_name(model: str) -> str:
+    """``CLIP-ITA``, ``BM25``, ``sentence encoder``."""
+    return _PRINTED.get(model, model.upper())
+
 
 Stop = Callable[[], bool]
 
@@ -156,7 +273,6 @@ class Work:
             self.categories,
             options_for(self.protocol, name),
             validation=validation,
-            should_stop=should_stop,
         )
         if should_stop():
             raise Interrupted("stopped: every model that was measured is kept", "the same command goes on")
@@ -174,3 +290,46 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+_STOPPED = ("stopped: every model that was measured is kept", "the same command goes on")
+
+
+def run_grid(work: Work, jobs: int = 1, should_stop: Stop = lambda: False) -> int:
+    """Make every cell that is not there yet, or is corrupt."""
+    if jobs < 1:
+        raise UsageError(f"{jobs} jobs: at least one process is needed")
+    names = list(work.names())
+    todo = [name for name in names if not _there(work, name)]
+    finished = 0
+    with task("models", len(names), "models", len(names) - len(todo)) as bar, stop_when(should_stop):
+        for name in in_processes(todo, _run, jobs, _given, (work,)):
+            if name is not None:
+                bar.advance(1, name.text)
+                finished += 1
+    if finished < len(todo):
+        raise Interrupted(*_STOPPED)
+    return len(todo)
+
+
+def _there(work: Work, name: CellName) -> bool:
+    file = name.file(work.folder)
+    if not file.is_file():
+        return False
+    try:
+        Cell.open(file)
+    except StorageError:
+        return False
+    return True
+
+
+def _given(work: Work) -> Work:
+    return work
+
+
+def _run(work: Work, name: CellName) -> CellName | None:
+    try:
+        work.run(name, stopping)
+    except Interrupted:
+        return None
+    return name

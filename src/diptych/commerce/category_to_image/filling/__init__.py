@@ -1,13 +1,13 @@
 """Categories for products without one, with a confidence for every level of the path."""
 
-from diptych.commerce.category_to_image.filling.calibration import Calibration, calibrate
-from diptych.commerce.category_to_image.filling.candidates import candidate_nodes
-from diptych.commerce.category_to_image.filling.fill import Filled, Filler
-from diptych.commerce.category_to_image.filling.reliability import (
+from diptych.commerce.category_to_image.filling.calibration import (
+    Calibration,
     LevelReliability,
     Reliability,
+    calibrate,
     reliability_of,
 )
+from diptych.commerce.category_to_image.filling.fill import Filled, Filler, candidate_nodes
 
 __all__ = [
     "Calibration",

@@ -2,20 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.category_to_image.filling.candidates import descend, masses_of
-from diptych.commerce.category_to_image.filling.scoring import probabilities, score_blocks
-from diptych.core.errors import MismatchError, UsageError
-from diptych.data.taxonomy import CategoryTree
+from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+from diptych.core.files import atomic_path, write_csv, write_json
+from diptych.data.taxonomy import SEPARATOR, CategoryTree
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+Candidates = Literal["specific", "all"]
+"""``specific``: categories that a product can be sorted into as its most specific one: those without children, and
+those that products of the shop are sorted into; ``all``: every node of the tree."""
+
+
+def candidate_nodes(catalogue: Catalogue, kind: Candidates = "specific") -> np.ndarray:
+    """(c,) int64 nodes, ascending."""
+    if kind not in ("specific", "all"):
+        raise UsageError(f"candidates {kind!r} are none", "specific or all")
+    tree = catalogue.tree
+    if not len(tree):
+        raise DataError(f"{catalogue.name}: the tree has no categories", "give a taxonomy")
+    can = tree.is_leaf.copy() if kind == "specific" else np.ones(len(tree), dtype=bool)
+    can[catalogue.places] = True
+    return np.flatnonzero(can)
+
+
+def masses_of(tree: CategoryTree, candidates: np.ndarray) -> csr_array:
+    """(c, len(tree)) float64: 1 where a candidate is a node or below it; probabilities times it are those of nodes."""
+    from scipy.sparse import csr_array
+
+    lineage = tree.lineage[candidates]
+    row, level = np.nonzero(lineage >= 0)
+    columns = lineage[row, level]
+    return csr_array((np.ones(len(row)), (row, columns)), shape=(len(candidates), len(tree)))
+
+
+def descend(tree: CategoryTree, masses: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """The way down from the roots, at each node to the child that holds most; it ends where the node itself holds more.
+
+    Args:
+        masses: (n, len(tree)) probabilities of each node and all below it.
+        own: (n, len(tree)) probabilities of each node itself, 0 where it is no candidate.
+
+    Returns:
+        (n, deepest) int64 nodes, -1 behind the end. Of equal children the first in the tree.
+    """
+    n, deepest = len(masses), int(tree.depth.max(initial=1))
+    path = np.full((n, deepest), -1, dtype=np.int64)
+    current = np.full(n, -1, dtype=np.int64)
+    going = np.ones(n, dtype=bool)
+    for level in range(1, deepest + 1):
+        here = np.flatnonzero(tree.depth == level)
+        children = tree.parent[here][None, :] == current[going][:, None]
+        held = np.where(children, masses[np.ix_(going, here)], -1.0)
+        best = held.argmax(axis=1)
+        most = held[np.arange(len(best)), best]
+        stays = np.zeros(len(best)) - 1.0
+        below = current[going] >= 0
+        stays[below] = own[np.flatnonzero(going)[below], current[going][below]]
+        goes = (most > stays) & (most >= 0)
+        rows = np.flatnonzero(going)
+        path[rows[goes], level - 1] = here[best[goes]]
+        current[rows[goes]] = here[best[goes]]
+        going[rows[~goes]] = False
+        if not going.any():
+            break
+    return path
+
+
+_SCORES = 1 << 21
+"""Scores held at once."""
+
+
+def score_blocks(
+    products: np.ndarray | csr_array, categories: np.ndarray | csr_array, rows: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows of products, (b, c) float64 scores) one after another: bounded whatever the number of products.
+
+    Args:
+        products: (n, d) float32 rows, dense or sparse, possibly memory-mapped.
+        categories: (c, d) float32 rows of the same kind.
+    """
+    if isinstance(products, np.ndarray) != isinstance(categories, np.ndarray) or (
+        products.shape[1] != categories.shape[1]
+    ):
+        raise MismatchError(
+            f"rows of products of width {products.shape[1]:,} and of categories of {categories.shape[1]:,} "
+            "cannot be compared",
+            "make both with one ranker",
+        )
+    step = max(1, _SCORES // max(1, categories.shape[0]))
+    across = categories.T if isinstance(categories, np.ndarray) else categories.T.tocsr()
+    for begin in range(0, len(rows), step):
+        some = rows[begin : begin + step]
+        product = products[some] @ across
+        scores = np.asarray(
+            product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.float64
+        )
+        bad = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+        if len(bad):
+            raise NumericalError(
+                f"the scores of product row {int(some[bad[0]])} are not finite", "make the rows again"
+            )
+        yield some, scores
+
+
+def probabilities(scores: np.ndarray, temperature: float) -> np.ndarray:
+    """(n, c) float64 soft-max of ``scores / temperature`` along each row."""
+    scaled = scores / temperature
+    scaled -= scaled.max(axis=1, keepdims=True)
+    np.exp(scaled, out=scaled)
+    scaled /= scaled.sum(axis=1, keepdims=True)
+    return scaled
+
 
 Verdict = Literal["whole", "in part", "uncertain", "nothing known", "agrees", "refines", "disagrees"]
 VERDICTS: dict[Verdict, str] = {
@@ -217,3 +325,70 @@ def _verdict(tree: CategoryTree, nodes: list[int], kept: int, own: np.ndarray) -
     if (common == kept).any():
         return "agrees"
     return "refines" if (common == tree.depth[own]).any() else "disagrees"
+
+
+COLUMNS = ("id", "title", "verdict", "category", "confidence", "own", "whole_path", "levels", "alternatives")
+"""Of a table: ``category`` as far as it is sure enough; confidences of levels and of alternatives are in order."""
+
+
+def check_ending(file: Path | str) -> None:
+    """See that suggestions can be written to such a file."""
+    if Path(file).suffix not in (".jsonl", ".csv"):
+        raise UsageError(f"{file} ends in {Path(file).suffix or 'nothing'!r}", "use .jsonl or .csv")
+
+
+def summary_path(file: Path | str) -> Path:
+    """Where the summary of ``file`` is."""
+    return Path(file).with_suffix(".summary.json")
+
+
+def write_filled(
+    filled: Iterable[Filled], file: Path | str, about: dict[str, Any], *, leave_out: tuple[str, ...] = ()
+) -> dict[str, int]:
+    """Write suggestions as they come, and a summary beside them; both whole or not at all."""
+    file = Path(file)
+    check_ending(file)
+    counts: dict[str, int] = dict.fromkeys(VERDICTS, 0)
+
+    def kept() -> Iterator[Filled]:
+        for one in filled:
+            counts[one.verdict] += 1
+            if one.verdict not in leave_out:
+                yield one
+        summary_path(file).unlink(missing_ok=True)  # killed from here on, no summary is of another file
+
+    if file.suffix == ".csv":
+        write_csv(file, COLUMNS, map(_cells, kept()))
+    else:
+        with (
+            atomic_path(file) as temporary,
+            open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
+        ):
+            for one in kept():
+                handle.write(json.dumps(one.to_dict(), ensure_ascii=False) + "\n")
+    counted = {name: count for name, count in counts.items() if count}
+    write_json(
+        summary_path(file),
+        {
+            "format": 1,
+            **about,
+            "products": sum(counts.values()),
+            "counts": counted,
+            "left_out": list(leave_out),
+        },
+    )
+    return counted
+
+
+def _cells(one: Filled) -> list[str]:
+    return [
+        one.id,
+        one.title,
+        one.verdict,
+        SEPARATOR.join(one.path),
+        f"{one.confidence:.6f}",
+        "; ".join(one.own),
+        SEPARATOR.join(name for name, _ in one.levels),
+        " ".join(f"{value:.6f}" for _, value in one.levels),
+        "; ".join(f"{text} ({value:.6f})" for text, value in one.alternatives),
+    ]

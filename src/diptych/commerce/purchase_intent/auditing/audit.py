@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -17,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, AuditOptions, Finding
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
-from diptych.commerce.purchase_intent.scoring.slices import slices_of
+from diptych.commerce.purchase_intent.scoring.fitting import slices_of
+from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_json
-from diptych.core.progress import track
+from diptych.core.files import atomic_folder, write_csv, write_json
+from diptych.core.reading import opening, read_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -72,13 +72,13 @@ class LeakAudit:
     def save(self, folder: Path | str) -> None:
         """Write the folder."""
         with atomic_folder(folder, MARKER) as inside:
-            with open(inside / _TABLE, "w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, [one.name for one in fields(Finding)], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(finding.to_dict() for finding in self.findings)
+            columns = [one.name for one in fields(Finding)]
+            rows = (finding.to_dict() for finding in self.findings)
+            write_csv(inside / _TABLE, columns, ([row[name] for name in columns] for row in rows))
             write_json(inside / MARKER, self.to_dict())
 
     @classmethod
+    @opening("audit again: diptych intent audit")
     def open(cls, folder: Path | str) -> LeakAudit:
         """Read what :meth:`save` wrote."""
         folder = Path(folder)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.scoring.slices import Slices
+from diptych.commerce.purchase_intent.scoring.fitting import Slices
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 

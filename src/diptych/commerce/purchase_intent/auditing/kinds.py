@@ -6,17 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.auditing.columns import best_column, column_aucs
 from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, Check, Finding
-from diptych.commerce.purchase_intent.auditing.parts import Parts, model_steps, parts_of
-from diptych.commerce.purchase_intent.auditing.permuting import mean_interval, permuted_by_person
+from diptych.commerce.purchase_intent.auditing.parts import (
+    Parts,
+    best_column,
+    column_aucs,
+    mean_interval,
+    model_steps,
+    parts_of,
+    permuted_by_person,
+)
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision, roc_auc
 from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.leak import shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import fit_model
+from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.progress import track
 
 # Can later sessions be told from earlier ones? No leak, but why a number may not hold; never an alarm.
 #

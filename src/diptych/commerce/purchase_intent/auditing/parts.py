@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.auditing.declaration import AuditInput
+from diptych.commerce.purchase_intent.evaluation.measures import roc_auc
 from diptych.commerce.purchase_intent.models import FEWEST
 from diptych.core.draws import Draws, draw_uniform
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.declaration import Feature
+
 
 _STEPS = (0, 1, 5, 10)
 
@@ -89,3 +91,66 @@ def _too_few(train: np.ndarray, test: np.ndarray, fewest: int) -> str:
         if min(bought, len(labels) - bought) < least:
             return f"{bought:,} purchases among {len(labels):,} {name} sessions: too few to say anything"
     return ""
+
+
+def column_aucs(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(c,) ROC AUC of every column, in the direction in which it is better, or of whether it has a value.
+
+    Args:
+        matrix: (n, c) with NaN where there is no value.
+        labels: (n,) bool with both kinds.
+    """
+    return np.array([_auc(matrix[:, column], labels) for column in range(matrix.shape[1])])
+
+
+def best_column(names: Sequence[str], aucs: np.ndarray) -> tuple[str, float]:
+    """The name and ROC AUC of the best; an empty name and 0.5 where there is no column."""
+    if not len(aucs):
+        return "", 0.5
+    best = int(np.argmax(aucs))
+    return names[best], float(aucs[best])
+
+
+def _auc(values: np.ndarray, labels: np.ndarray) -> float:
+    missing = np.isnan(values)
+    if not missing.any():
+        return _either_way(values, labels)
+    there = values[~missing]
+    # A missing value is below all others here, and its being missing a column of its own.
+    filled = np.where(missing, there.min() - 1 if len(there) else 0.0, values)
+    return max(_either_way(filled, labels), _either_way(missing.astype(np.float64), labels))
+
+
+def _either_way(values: np.ndarray, labels: np.ndarray) -> float:
+    auc = float(roc_auc(values, labels))
+    return max(auc, 1 - auc)
+
+
+def permuted_by_person(labels: np.ndarray, persons: np.ndarray, seed: Sequence[int]) -> np.ndarray:
+    """Lay the labels of people on other people's sessions.
+
+    The labels of all sessions, person after person in one random order, become those of the sessions in another:
+    as many purchases as before, mostly together where they were one person's, and independent of who it is.
+
+    Args:
+        labels: (n,) bool.
+        persons: (n,) int64.
+
+    Returns:
+        (n,) bool.
+    """
+    people, place = np.unique(persons, return_inverse=True)
+    random = np.random.default_rng(list(seed))
+    taken, laid = (np.argsort(random.permutation(len(people))[place], kind="stable") for _ in range(2))
+    permuted = np.empty_like(labels)
+    permuted[laid] = labels[taken]
+    return permuted
+
+
+def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
+    """Student's interval of the mean of a few independent values."""
+    from scipy import stats
+
+    given = np.asarray(values, dtype=np.float64)
+    half = stats.t.ppf((1 + confidence) / 2, len(given) - 1) * given.std(ddof=1) / np.sqrt(len(given))
+    return float(given.mean() - half), float(given.mean() + half)

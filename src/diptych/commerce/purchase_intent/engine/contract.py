@@ -6,12 +6,15 @@ files into tables, runs expressions and writes what comes out. Nothing else know
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from diptych.core.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -80,3 +83,41 @@ class Engine(Protocol):
         trace: TracebackType | None,
     ) -> None:
         """Close it."""
+
+
+_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def mebibytes(text: str) -> int:
+    """Parse ``"1GB"``, ``"700 MB"``, ``"2GiB"`` as whole MiB, at least 1; a unit always counts 1024."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:I?B)?\s*", text.upper())
+    if found is None or not float(found[1]):
+        raise UsageError(f"the memory limit is {text!r}", "an amount and a unit, e.g. 1GB or 700MB")
+    return max(1, int(float(found[1]) * 1024 ** (_UNITS[found[2]] - 2)))
+
+
+ENGINES = {
+    "duckdb": "DuckDB inside this process; spills to disk beyond its memory limit",
+    "spark": "Apache Spark, on this machine or a cluster; needs Java and the extra spark",
+}
+"""Name → one line of what it is."""
+
+
+def open_engine(
+    name: str = "duckdb",
+    *,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    spill: Path | None = None,
+    master: str | None = None,
+) -> Engine:
+    """Open an engine; close it after use."""
+    if name == "duckdb":
+        from diptych.commerce.purchase_intent.engine.duckdb_engine import DuckDBEngine
+
+        return DuckDBEngine(memory_limit, threads, spill)
+    if name == "spark":
+        from diptych.commerce.purchase_intent.engine.spark_engine import SparkEngine
+
+        return SparkEngine(memory_limit, threads, spill, master)
+    raise UnknownNameError("engine", name, ENGINES)

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from diptych.commerce.purchase_intent.engine.contract import Ordered
-from diptych.commerce.purchase_intent.engine.sizes import mebibytes
+from diptych.commerce.purchase_intent.engine.contract import Ordered, mebibytes
 from diptych.core.errors import DataError, StorageError
 from diptych.core.extras import require
 

@@ -2,54 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.cells import Unit, step_text
-from diptych.commerce.purchase_intent.evaluation.opening import begin, finished
-from diptych.commerce.purchase_intent.evaluation.plan import make_folds, plan_of
-from diptych.commerce.purchase_intent.evaluation.presets import Preset, chosen_models, preset_named
-from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
-from diptych.commerce.purchase_intent.evaluation.result import MARKER, Evaluation
-from diptych.commerce.purchase_intent.evaluation.results import write_results
+from diptych.commerce.purchase_intent.evaluation.measures import Persons
+from diptych.commerce.purchase_intent.evaluation.plan import (
+    FoldImportance,
+    FoldScores,
+    Place,
+    Plan,
+    Preset,
+    Protocol,
+    Unit,
+    chosen_models,
+    make_folds,
+    plan_of,
+    preset_named,
+    step_text,
+)
+from diptych.commerce.purchase_intent.evaluation.result import (
+    FORMAT,
+    MARKER,
+    RESULTS,
+    Evaluation,
+    begin,
+    finished,
+    intervals_of,
+)
+from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, importance_rows, pool, summarise
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, Split
-from diptych.core import crowd
-from diptych.core.errors import Interrupted, UnknownNameError, UsageError
+from diptych.core.context import Task, stop_when, stopping, task
+from diptych.core.errors import (
+    DataError,
+    Interrupted,
+    MismatchError,
+    NumericalError,
+    UnknownNameError,
+    UsageError,
+)
 from diptych.core.extras import require
-from diptych.core.progress import Task, task
-from diptych.core.working import working_in
+from diptych.core.files import write_json
+from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.locking import exclusive_folder
+from diptych.core.processes import in_processes
+from diptych.core.reading import read_json
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 
+_Samples = dict[tuple[Place, str], dict[str, np.ndarray]]
+
+
+Page = Callable[[Evaluation], object]
+"""Writes what belongs to an evaluation's folder besides, before that is finished."""
+
+
+def write_results(
+    folder: Path, features: FeatureTable, plan: Plan, protocol: Protocol, how: Bootstrap, page: Page | None
+) -> Evaluation:
+    """Measure what is kept of every place and model."""
+    persons = Persons.of(features.persons, how)
+    cells: list[dict[str, Any]] = []
+    samples: _Samples = {}
+    with task("measuring", len(plan.places) * len(protocol.models), "cells") as bar:
+        for place in plan.places:
+            for model in protocol.models:
+                pooled = pool(folder, place, plan.folds, model, features.labels)
+                samples[place, model] = pooled.resampled(persons)
+                cells.append(summarise(place, pooled, samples[place, model], persons))
+                bar.advance(1, f"{place.setting} {place.feature_set}: {model}")
+    importance = []
+    if protocol.importance_model:
+        for place in plan.places:
+            parts = [
+                FoldImportance.open(Unit(*place, fold).importance_file(folder)) for fold in range(plan.folds)
+            ]
+            importance += importance_rows(place, parts, protocol.importance_model)
+    results = {
+        "format": FORMAT,
+        "key": protocol.key,
+        "intervals": intervals_of(how),
+        "cells": cells,
+        "gains": _gains(cells, samples, persons),
+        "importance": importance,
+        "left_out": [one._asdict() for one in plan.left_out],
+        "notes": _notes(cells),
+    }
+    if page is not None:  # before the results, by which the folder is finished
+        page(Evaluation(folder, read_json(folder / MARKER), json.loads(json.dumps(results))))
+    write_json(folder / RESULTS, results)
+    return Evaluation.open(folder)
+
+
+def _gains(cells: list[dict[str, Any]], samples: _Samples, persons: Persons) -> list[dict[str, Any]]:
+    """What the extended set has more than the baseline, on the same sessions and the same resamples of persons."""
+    found = []
+    of_baseline = {
+        (cell["setting"], cell["step"], cell["model"]): cell for cell in cells if cell["set"] == "baseline"
+    }
+    for cell in cells:
+        other = of_baseline.get((cell["setting"], cell["step"], cell["model"]))
+        if cell["set"] != "extended" or other is None:
+            continue
+        mine, theirs = (
+            samples[Place(one["setting"], one["set"], one["step"]), one["model"]] for one in (cell, other)
+        )
+        for measure in RESAMPLED:
+            if cell[measure] is None or other[measure] is None:
+                continue
+            low, high = (None, None)
+            if measure in mine and measure in theirs:
+                low, high = persons.interval(mine[measure] - theirs[measure])
+            found.append(
+                {
+                    **{name: cell[name] for name in ("setting", "step", "model")},
+                    "measure": measure,
+                    "baseline": other[measure],
+                    "extended": cell[measure],
+                    "difference": cell[measure] - other[measure],
+                    "low": low,
+                    "high": high,
+                }
+            )
+    return found
+
+
+def _notes(cells: list[dict[str, Any]]) -> list[str]:
+    """What went not as it should, counted over the grid."""
+    notes = []
+    for name, said in (
+        ("constant_folds", "have folds in which the model is a constant"),
+        ("uncalibrated_folds", "have folds whose probabilities could not be calibrated"),
+    ):
+        concerned = [cell for cell in cells if cell[name]]
+        if concerned:
+            reasons = sorted({reason for cell in concerned for reason in cell["remarks"]})
+            notes.append(f"{len(concerned)} of {len(cells)} cells {said}: {'; '.join(reasons[:3])}")
+    unconverged = sum(any("ConvergenceWarning" in one for one in cell["remarks"]) for cell in cells)
+    if unconverged:
+        notes.append(f"{unconverged} of {len(cells)} cells have models that stopped before they converged")
+    return notes
+
+
 # The work of a grid in processes of their own, each of which opens the table itself.
 #
 # A process computes with one thread, so that what it computes does not depend on how many there are.
-
-
-def run_in_processes(
-    work: Work, units: Sequence[Unit], jobs: int, bar: Task, should_stop: Callable[[], bool]
-) -> int:
-    """Run units in ``jobs`` processes; gives how many models were fitted before the end or the stop."""
-    finished = 0
-
-    def done(ended: tuple[Unit, int]) -> None:
-        nonlocal finished
-        unit, count = ended
-        bar.advance(count, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}")
-        finished += count
-
-    given = (work.features.folder, work.folder, work.protocol)
-    kept = "every model that was fitted"
-    crowd.run_in_processes(units, jobs, _begin, given, _run, done, should_stop, kept)
-    return finished
 
 
 def _begin(features: Path, folder: Path, protocol: Protocol) -> Work:
@@ -60,8 +166,8 @@ def _begin(features: Path, folder: Path, protocol: Protocol) -> Work:
     return Work(table, folds, protocol, folder)
 
 
-def _run(work: Work, unit: Unit, should_stop: Callable[[], bool]) -> tuple[Unit, int]:
-    return unit, sum(1 for _ in work.run(unit, should_stop))
+def _run(work: Work, unit: Unit) -> tuple[Unit, int]:
+    return unit, sum(1 for _ in work.run(unit, stopping))
 
 
 Stop = Callable[[], bool]
@@ -73,24 +179,27 @@ def run_grid(work: Work, units: Sequence[Unit], jobs: int, should_stop: Stop) ->
         raise UsageError(f"{jobs} jobs: at least one process is needed")
     missing = {unit: len(work.missing(unit)) for unit in units}
     todo = [unit for unit, count in missing.items() if count]
-    left, total = sum(missing.values()), len(units) * len(work.protocol.models)
-    with task("fitting models", total, "models", total - left) as bar:
+    left, total, finished = sum(missing.values()), len(units) * len(work.protocol.models), 0
+    with task("fitting models", total, "models", total - left) as bar, stop_when(should_stop):
         if jobs == 1 or len(todo) < 2:
-            finished = _run_here(work, todo, bar, should_stop)
+            finished = _run_here(work, todo, bar)
         else:
-            finished = run_in_processes(work, todo, min(jobs, len(todo)), bar, should_stop)
+            given = (work.features.folder, work.folder, work.protocol)
+            for unit, count in in_processes(todo, _run, jobs, _begin, given):
+                bar.advance(count, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}")
+                finished += count
     if finished < left:
         raise Interrupted("stopped: every model that was fitted is kept", "the same command goes on")
     return left
 
 
-def _run_here(work: Work, todo: Sequence[Unit], bar: Task, should_stop: Stop) -> int:
+def _run_here(work: Work, todo: Sequence[Unit], bar: Task) -> int:
     finished = 0
     for unit in todo:
-        for model in work.run(unit, should_stop):
+        for model in work.run(unit, stopping):
             bar.advance(1, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}: {model}")
             finished += 1
-        if should_stop():
+        if stopping():
             break
     return finished
 
@@ -112,6 +221,7 @@ def evaluate(
     seed: int = 0,
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
+    page: Page | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Evaluate models on a table of features, or go on where an earlier call was stopped or killed.
@@ -163,13 +273,15 @@ def evaluate(
     )
     parts = make_folds(features, protocol.split, protocol.folds, protocol.seed)
     plan = plan_of(features, parts, protocol)
-    with working_in(folder, MARKER):
+    with exclusive_folder(folder, MARKER):
         begin(folder, features, protocol, _about(features, parts, protocol))
         there = finished(folder, how)
         if there is not None:
+            if page is not None:
+                page(there)
             return there
         run_grid(Work(features, parts, protocol, folder), list(plan.units()), jobs, should_stop)
-        return write_results(folder, features, plan, protocol, how)
+        return write_results(folder, features, plan, protocol, how, page)
 
 
 def _default_folds(split: Split, preset: Preset) -> int:
@@ -239,5 +351,104 @@ def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) ->
     return {
         "split": {"name": split.name, "description": split.description, "folds": sizes},
         "models": {one.name: {"label": one.label, "description": one.description} for one in models},
+        "notes": notes,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class GivenScores:
+    """Probabilities of one setting and step.
+
+    Attributes:
+        probabilities: (m,) in [0, 1], of the rows of ``features.population(setting, step)``.
+        threshold: from which on a purchase is predicted, where one was chosen on other sessions; NaN for none.
+    """
+
+    probabilities: np.ndarray
+    threshold: float = float("nan")
+
+
+def evaluate_scores(
+    features: FeatureTable,
+    scores: Mapping[tuple[str, int], GivenScores],
+    folder: Path | str,
+    *,
+    model: str,
+    name: str,
+    trained_on: str = "",
+    feature_set: str | None = None,
+    bootstrap: Bootstrap | None = None,
+    page: Page | None = None,
+) -> Evaluation:
+    """Measure given probabilities against what happened; the folder is one of an evaluation."""
+    folder, how = Path(folder), bootstrap or Bootstrap()
+    if not scores:
+        raise DataError(f"{name} gives no scores", "train it on a log with these settings")
+    for (setting, step), given in scores.items():
+        _check(features, setting, step, given)
+    settings = [one for one in features.settings if any(setting == one for setting, _ in scores)]
+    steps = [one for one in features.steps if any(step == one for _, step in scores)]
+    content = fingerprint_arrays(
+        {f"{setting}/{step}": given.probabilities for (setting, step), given in scores.items()}
+        | {
+            f"{setting}/{step}/threshold": np.float64(given.threshold)
+            for (setting, step), given in scores.items()
+        }
+    )
+    protocol = Protocol(
+        features=features.fingerprint,
+        models=(MODELS.get(model).name,),
+        settings=tuple(settings),
+        sets=(feature_set or features.sets[-1],),
+        steps=tuple(steps),
+        split="given",
+        folds=1,
+        balanced=False,
+        inner=True,
+        importance=False,
+        seed=0,
+        scikit_learn="",
+        scorer=f"{name} ({content})",
+    )
+    everything = np.arange(len(features))
+    grid = plan_of(features, [Fold(everything, everything)], protocol)
+    plan = Plan(
+        places=tuple(place for place in grid.places if (place.setting, place.step) in scores),
+        folds=1,
+        left_out=tuple(one for one in grid.left_out if (one.setting, one.step) in scores),
+    )
+    if not plan.places:
+        raise DataError(f"no setting and step that {name} scores has purchases", "score a log that has some")
+    with exclusive_folder(folder, MARKER):
+        begin(folder, features, protocol, _given_about(features, protocol, trained_on))
+        for place in plan.places:
+            given = scores[place.setting, place.step]
+            rows = features.population(place.setting, place.step)
+            FoldScores(
+                rows, given.probabilities, given.probabilities, given.threshold, "none", "probability"
+            ).save(Unit(*place, 0).file(folder, model))
+        return write_results(folder, features, plan, protocol, how, page)
+
+
+def _check(features: FeatureTable, setting: str, step: int, given: GivenScores) -> None:
+    rows = len(features.population(setting, step))
+    p = given.probabilities
+    if p.shape != (rows,):
+        raise MismatchError(f"{setting}, step {step}: {rows:,} sessions and scores of shape {p.shape}")
+    wrong = np.flatnonzero(~((p >= 0) & (p <= 1)))
+    if len(wrong):
+        raise NumericalError(
+            f"{setting}, step {step}: the score of row {int(wrong[0])} is {p[wrong[0]]}, no probability"
+        )
+
+
+def _given_about(features: FeatureTable, protocol: Protocol, trained_on: str) -> dict[str, object]:
+    notes = []
+    if trained_on == features.fingerprint:
+        notes.append("the scorer was trained on these very sessions: these numbers are no test of it")
+    model = MODELS.get(protocol.models[0])
+    return {
+        "split": {"name": "given", "description": "all sessions of the table", "folds": []},
+        "models": {model.name: {"label": model.label, "description": model.description}},
         "notes": notes,
     }

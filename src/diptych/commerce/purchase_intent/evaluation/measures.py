@@ -7,9 +7,86 @@ purchase is likelier; sessions of equal score are never told apart.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.curve import curve_of, divided
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
+
+
+def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """``above`` / ``below``, which is broadcast; NaN where ``below`` is 0."""
+    above, below = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    found: np.ndarray = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """k distinct scores, highest first; counts are weighted and cumulated.
+
+    Attributes:
+        thresholds: (k,) the scores.
+        predicted: (…, k) sessions with at least that score.
+        hits: (…, k) purchases among them.
+    """
+
+    thresholds: np.ndarray
+    predicted: np.ndarray
+    hits: np.ndarray
+
+    @property
+    def precision(self) -> np.ndarray:
+        """(…, k) NaN before the first session."""
+        return divided(self.hits, self.predicted)
+
+    @property
+    def recall(self) -> np.ndarray:
+        """(…, k) NaN where nothing was bought."""
+        return divided(self.hits, self.hits[..., -1:])
+
+    @property
+    def average_precision(self) -> np.ndarray:
+        """(…,) Σ (R_i − R_i−1) P_i over the distinct scores."""
+        gained = np.diff(self.recall, axis=-1, prepend=0.0)
+        found: np.ndarray = np.sum(gained * np.where(gained > 0, self.precision, 0.0), axis=-1)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Sessions in the order of their scores: sorted once, for many weights.
+
+    Attributes:
+        order: (n,) their numbers, highest score first.
+        starts: (k,) the place of the first of every distinct score.
+        thresholds: (k,) the distinct scores.
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    thresholds: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray) -> Ranking:
+        """Of (n,) finite scores, n > 0."""
+        order = np.argsort(-scores, kind="stable")
+        ordered = scores[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        return cls(order, starts, ordered[starts])
+
+    def curve(self, labels: np.ndarray, weights: np.ndarray | None = None) -> Curve:
+        """The curve of (n,) labels."""
+        each = (np.ones(len(self.order)) if weights is None else weights)[..., self.order]
+        predicted = np.add.reduceat(each, self.starts, axis=-1)
+        hits = np.add.reduceat(each * labels[self.order], self.starts, axis=-1)
+        return Curve(self.thresholds, np.cumsum(predicted, axis=-1), np.cumsum(hits, axis=-1))
+
+
+def curve_of(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> Curve:
+    """The curve of (n,) scores and labels, with (…, n) weights."""
+    return Ranking.of(scores).curve(labels, weights)
 
 
 def f1(predicted: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -88,3 +165,49 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
 def _sum(weights: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     found: np.ndarray = weights @ chosen.astype(np.float64)
     return found
+
+
+# Intervals: the percentile bootstrap over persons, the same draws for all cells.
+#
+# Sessions of one person are not independent, so whole persons are drawn with replacement. They are drawn among all
+# persons of the table, whichever cell is measured: the differences of two cells' resamples, be it of two feature
+# sets, two models or two steps, are then resamples of the difference.
+
+
+Measured = Callable[[np.ndarray], np.ndarray]
+"""From (samples, sessions) weights to (samples,) values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Who is drawn.
+
+    Attributes:
+        numbers: (n,) of all sessions of the table: 0, 1, … of its persons.
+        count: how many there are.
+        how: samples, confidence and seed.
+    """
+
+    numbers: np.ndarray
+    count: int
+    how: Bootstrap
+
+    @classmethod
+    def of(cls, persons: np.ndarray, how: Bootstrap) -> Persons:
+        """From (n,) whatever numbers."""
+        known, numbers = np.unique(persons, return_inverse=True)
+        return cls(numbers, len(known), how)
+
+    def resamples(self, rows: np.ndarray, measures: Mapping[str, Measured]) -> dict[str, np.ndarray]:
+        """Per measure, (samples,) values on every resample; NaN where it is not defined."""
+        found: dict[str, list[np.ndarray]] = {name: [] for name in measures}
+        mine = self.numbers[rows]
+        for drawn in drawn_clusters(self.how, 0, self.count, len(self.numbers)):
+            weights = drawn[:, mine]
+            for name, measured in measures.items():
+                found[name].append(measured(weights))
+        return {name: np.concatenate(parts) if parts else np.zeros(0) for name, parts in found.items()}
+
+    def interval(self, samples: np.ndarray) -> tuple[float | None, float | None]:
+        """Ends of the percentile interval; None without resamples."""
+        return interval(samples, self.how.confidence) or (None, None)

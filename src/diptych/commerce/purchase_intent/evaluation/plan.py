@@ -2,19 +2,218 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.cells import Unit
-from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
+from diptych.commerce.purchase_intent.models.declaration import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
-from diptych.core.errors import DataError, UsageError
+from diptych.core.artifact import write_arrays
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import opening, read_arrays
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
+
+
+CELLS = "cells"
+
+
+def step_text(step: int) -> str:
+    """How a step is written in names of files and in tables."""
+    return "whole" if step < 0 else str(step)
+
+
+class Unit(NamedTuple):
+    """One fold of one setting, feature set and step: its features are fitted once, for all models."""
+
+    setting: str
+    feature_set: str
+    step: int
+    fold: int
+
+    def folder(self, root: Path) -> Path:
+        """Where its files are."""
+        return root / CELLS / f"{self.setting}-{self.feature_set}-{step_text(self.step)}"
+
+    def file(self, root: Path, model: str) -> Path:
+        """The scores of a model."""
+        return self.folder(root) / f"fold-{self.fold:02d}-{model}.npz"
+
+    def importance_file(self, root: Path) -> Path:
+        """The importance of features."""
+        return self.folder(root) / f"importance-{self.fold:02d}.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class FoldScores:
+    """Scores of a fold's test part.
+
+    Attributes:
+        rows: (m,) int64 numbers of the sessions in the table, rising.
+        scores: (m,) float64 as the model gives them.
+        calibrated: (m,) float64 probabilities; NaN where they could not be calibrated or nobody asked.
+        threshold: of calibrated probabilities, chosen inside the training part; NaN likewise.
+        weighting: how classes were weighed.
+        output: whether scores are probabilities or decisions.
+        constant: why the model is a constant; empty where it is not.
+        uncalibrated: why there are no probabilities; empty where there are, or nobody asked.
+        warnings: what the fit complained of.
+    """
+
+    rows: np.ndarray
+    scores: np.ndarray
+    calibrated: np.ndarray
+    threshold: float
+    weighting: str
+    output: str
+    constant: str = ""
+    uncalibrated: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def save(self, file: Path) -> None:
+        """Write it, wholly or not at all."""
+        write_arrays(
+            file,
+            dict(
+                rows=self.rows,
+                scores=self.scores,
+                calibrated=self.calibrated,
+                threshold=np.array(self.threshold),
+                weighting=np.array(self.weighting),
+                output=np.array(self.output),
+                constant=np.array(self.constant),
+                uncalibrated=np.array(self.uncalibrated),
+                warnings=np.array(self.warnings, dtype=np.str_),
+            ),
+        )
+
+    @classmethod
+    @opening("remove it, and give the command that made it once more")
+    def open(cls, file: Path) -> FoldScores:
+        """Read what :meth:`save` wrote."""
+        texts = ("weighting", "output", "constant", "uncalibrated")
+        names = ("rows", "scores", "calibrated", "threshold", "warnings", *texts)
+        rows, scores, calibrated, threshold, warnings, *said = read_arrays(file, names).values()
+        weighting, output, constant, uncalibrated = (str(text) for text in said)
+        complaints = tuple(str(one) for one in warnings)
+        return cls(
+            rows, scores, calibrated, float(threshold), weighting, output, constant, uncalibrated, complaints
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FoldImportance:
+    """What features are worth to the model that tells it, in one fold.
+
+    Attributes:
+        features: f names.
+        dynamic: (f,) bool, whether a feature may change while a session runs.
+        impurity: (f,) shares of all decrease of impurity, adding up to 1; NaN where the model has none.
+        drops: (f, repeats) average precision lost when the feature's values of test sessions are permuted.
+    """
+
+    features: tuple[str, ...]
+    dynamic: np.ndarray
+    impurity: np.ndarray
+    drops: np.ndarray
+
+    def save(self, file: Path) -> None:
+        """Write it, wholly or not at all."""
+        names = np.array(self.features, dtype=np.str_)
+        write_arrays(
+            file, dict(features=names, dynamic=self.dynamic, impurity=self.impurity, drops=self.drops)
+        )
+
+    @classmethod
+    @opening("remove it, and give the command that made it once more")
+    def open(cls, file: Path) -> FoldImportance:
+        """Read what :meth:`save` wrote."""
+        features, dynamic, impurity, drops = read_arrays(
+            file, ("features", "dynamic", "impurity", "drops")
+        ).values()
+        return cls(tuple(str(one) for one in features), dynamic, impurity, drops)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is evaluated, and how.
+
+    Attributes:
+        features: fingerprint of the table.
+        models, settings, sets, steps: what the grid is made of.
+        split: name of the way of splitting.
+        folds: how many.
+        balanced: whether classes weigh the same.
+        inner: whether thresholds and probabilities are fitted on an inner part of every training part.
+        importance: whether the importance of features is computed.
+        seed: of splits, models and permutations.
+        scikit_learn: its version.
+        scorer: of given scores, what gave them; nothing is fitted then.
+    """
+
+    features: str
+    models: tuple[str, ...]
+    settings: tuple[str, ...]
+    sets: tuple[str, ...]
+    steps: tuple[int, ...]
+    split: str
+    folds: int
+    balanced: bool
+    inner: bool
+    importance: bool
+    seed: int
+    scikit_learn: str
+    scorer: str = ""
+
+    @property
+    def key(self) -> str:
+        """A short name of all of it."""
+        return fingerprint(self.to_dict())
+
+    @property
+    def importance_model(self) -> str:
+        """Whose importances are computed: the first that has impurities, else the first; empty for none."""
+        if not self.importance:
+            return ""
+        return next((name for name in self.models if MODELS.get(name).has_impurity), self.models[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Protocol:
+        """The inverse of :meth:`to_dict`."""
+        known: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+        }
+        return cls(**known)
+
+    def line(self) -> str:
+        """One line, to be printed with every number."""
+        if self.scorer:
+            return f"scores of {self.scorer} as given, nothing fitted"
+        folds = "one fold" if self.folds == 1 else f"{self.folds} folds"
+        parts = [
+            f"split {self.split}, {folds}",
+            "classes weighed equally where a model can" if self.balanced else "classes not weighed",
+            "threshold and calibration from inside the training part" if self.inner else "nothing calibrated",
+            f"seed {self.seed}",
+            f"scikit-learn {self.scikit_learn}",
+        ]
+        return "; ".join(parts)
+
+    def differences(self, other: Protocol) -> list[str]:
+        """What is not the same, e.g. ``folds 10 and 5``."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        return [f"{name} {mine[name]} and {theirs[name]}" for name in mine if mine[name] != theirs[name]]
 
 
 class Place(NamedTuple):
@@ -113,3 +312,59 @@ def _reason(features: FeatureTable, folds: Sequence[Fold], setting: str, step: i
         if len(inside(fold.test, population)) and not len(inside(fold.train, population)):
             return f"no session to train fold {number} on"
     return ""
+
+
+_ORDER = (
+    "random-forest",
+    "logistic-regression",
+    "k-nearest",
+    "svm",
+    "neural-network",
+    "gradient-boosting",
+    "hist-gradient-boosting",
+)
+"""Models in the order of thesis section 6.5; any other comes after them."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A grid by name; its models are those that declare it.
+
+    Attributes:
+        name: ``paper`` or ``fast``.
+        description: one line.
+        folds: where the split makes equal ones.
+        steps: those of a table of steps; all when None.
+    """
+
+    name: str
+    description: str
+    folds: int
+    steps: tuple[int, ...] | None
+
+    @property
+    def models(self) -> list[str]:
+        """Names, in the order of tables."""
+        return chosen_models(one.name for one in MODELS if self.name in one.presets)
+
+
+PRESETS = {
+    one.name: one
+    for one in (
+        Preset("paper", "six models, all steps, 10 folds: thesis section 6.5", 10, None),
+        Preset("fast", "three models, steps 0, 1, 5 and 10, 5 folds", 5, (0, 1, 5, 10)),
+    )
+}
+
+
+def preset_named(name: str) -> Preset:
+    """The preset called ``name``."""
+    if name not in PRESETS:
+        raise UnknownNameError("preset", name, PRESETS)
+    return PRESETS[name]
+
+
+def chosen_models(names: Iterable[str]) -> list[str]:
+    """Each once, in the order of tables."""
+    known = {MODELS.get(name).name for name in names}
+    return sorted(known, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))

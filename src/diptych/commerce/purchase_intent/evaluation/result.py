@@ -11,19 +11,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.plan import Place
-from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
-from diptych.commerce.purchase_intent.evaluation.summary import Pooled, pool
-from diptych.core.arrays import read_arrays
-from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import read_json
+from diptych.commerce.purchase_intent.evaluation.measures import Persons
+from diptych.commerce.purchase_intent.evaluation.plan import Place, Protocol
+from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Pooled, pool
+from diptych.core.artifact import write_arrays
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError
+from diptych.core.files import write_json
+from diptych.core.reading import opening, read_arrays, read_json
+from diptych.core.version import __version__
+from diptych.metrics.bootstrap import Bootstrap
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.features.table import FeatureTable
+
 
 MARKER = "evaluation.json"
 RESULTS = "results.json"
@@ -48,6 +55,7 @@ class Evaluation:
     results: Mapping[str, Any]
 
     @classmethod
+    @opening("evaluate again")
     def open(cls, folder: Path | str) -> Evaluation:
         """Open what an evaluation has written."""
         folder = Path(folder)
@@ -115,7 +123,7 @@ class Evaluation:
 
     def sessions(self) -> tuple[np.ndarray, np.ndarray]:
         """(n,) labels and (n,) persons of all sessions of the table."""
-        labels, persons = read_arrays(self.folder / SESSIONS, ("labels", "persons"))
+        labels, persons = read_arrays(self.folder / SESSIONS, ("labels", "persons")).values()
         return labels, persons
 
     def line(self) -> str:
@@ -133,3 +141,144 @@ class Evaluation:
 
 def _name(cell: Mapping[str, Any]) -> tuple[str, str, int, str]:
     return cell["setting"], cell["set"], cell["step"], cell["model"]
+
+
+CellName = tuple[str, str, int, str]
+"""Setting, feature set, step, model."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference, or another sum, of values of cells.
+
+    Attributes:
+        measure: of what.
+        values: of the cells, in the order given.
+        difference: the sum of the values times their factors.
+        low, high: ends of its interval; None without resamples.
+    """
+
+    measure: str
+    values: tuple[float, ...]
+    difference: float
+    low: float | None
+    high: float | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval lies on one side of 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+def compare(
+    evaluation: Evaluation,
+    first: CellName,
+    second: CellName,
+    *,
+    measure: str = "average_precision",
+    bootstrap: Bootstrap | None = None,
+) -> Difference:
+    """The second cell less the first, on the same sessions: a paired bootstrap over persons.
+
+    Args:
+        evaluation: with both.
+        first: e.g. ``("anonymous", "baseline", 0, "random-forest")``.
+        second: the same with ``"extended"``, or another model.
+        measure: ``average_precision``, ``f1`` or ``best_f1``.
+        bootstrap: how the interval is made.
+
+    Raises:
+        UnknownNameError: no such cell or measure.
+        MismatchError: they were tested on other sessions.
+    """
+    one, other = evaluation.pooled(*first), evaluation.pooled(*second)
+    if not np.array_equal(one.rows, other.rows):
+        raise MismatchError(
+            f"{first} was tested on {len(one.rows):,} sessions, {second} on {len(other.rows):,}, not the same ones",
+            "compare cells of one setting and step, or contrast() their gains",
+        )
+    return _contrast(evaluation, [(-1.0, one), (1.0, other)], measure, bootstrap)
+
+
+def contrast(
+    evaluation: Evaluation,
+    terms: Sequence[tuple[float, CellName]],
+    *,
+    measure: str = "average_precision",
+    bootstrap: Bootstrap | None = None,
+) -> Difference:
+    """A sum of cells' values with factors, e.g. the gain at step 0 less the gain at step 10.
+
+    The same persons are drawn for all cells, so that cells of other steps, whose sessions are partly the same, are
+    paired as far as they are.
+    """
+    return _contrast(
+        evaluation, [(factor, evaluation.pooled(*name)) for factor, name in terms], measure, bootstrap
+    )
+
+
+def _contrast(
+    evaluation: Evaluation, terms: Sequence[tuple[float, Pooled]], measure: str, bootstrap: Bootstrap | None
+) -> Difference:
+    if measure not in RESAMPLED:
+        raise UnknownNameError("measure with an interval", measure, RESAMPLED)
+    persons = Persons.of(evaluation.sessions()[1], bootstrap or Bootstrap())
+    values = tuple(float(pooled.values(measure)) for _, pooled in terms)
+    samples = [factor * pooled.resampled(persons, [measure])[measure] for factor, pooled in terms]
+    low, high = persons.interval(np.sum(samples, axis=0))
+    total = sum(factor * value for (factor, _), value in zip(terms, values, strict=True))
+    return Difference(measure, values, total, low, high)
+
+
+def begin(folder: Path, features: FeatureTable, protocol: Protocol, about: dict[str, Any]) -> None:
+    """Write what is evaluated, unless it is written already."""
+    if (folder / MARKER).is_file():
+        _check_same(folder, protocol)
+    else:
+        write_json(
+            folder / MARKER,
+            {
+                "format": FORMAT,
+                "key": protocol.key,
+                "protocol": protocol.to_dict(),
+                "features": {
+                    "name": features.about["name"],
+                    "line": features.describe(),
+                    "kind": features.about["kind"],
+                    "compat": features.compat,
+                    "fingerprint": features.fingerprint,
+                },
+                "diptych": __version__,
+                **about,
+                "notes": [*features.about.get("notes", ()), *about["notes"]],
+            },
+        )
+    if not (folder / SESSIONS).is_file():
+        write_arrays(folder / SESSIONS, dict(labels=features.labels, persons=features.persons))
+
+
+def _check_same(folder: Path, protocol: Protocol) -> None:
+    about = read_json(folder / MARKER)
+    new = "give another --out, or remove the folder"
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise MismatchError(f"{folder} holds no evaluation of format {FORMAT}", new)
+    there = Protocol.from_dict(about["protocol"])
+    if there != protocol:
+        said = "; ".join(there.differences(protocol))
+        raise MismatchError(f"{folder} holds another evaluation; there and asked for: {said}", new)
+
+
+def finished(folder: Path, how: Bootstrap) -> Evaluation | None:
+    """The evaluation in a folder, if its numbers are there and have intervals of this kind."""
+    if not (folder / RESULTS).is_file():
+        return None
+    try:
+        found = Evaluation.open(folder)
+    except StorageError:
+        return None  # damaged numbers are made again from the predictions
+    return found if found.results.get("intervals") == intervals_of(how) else None
+
+
+def intervals_of(how: Bootstrap) -> dict[str, Any]:
+    """How intervals are made, as ``results.json`` says it."""
+    return {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}

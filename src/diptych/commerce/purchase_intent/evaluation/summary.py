@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
-from diptych.commerce.purchase_intent.evaluation.curve import Ranking
+from diptych.commerce.purchase_intent.evaluation.calibration import reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
+    Persons,
+    Ranking,
     always_buy_f1,
     average_precision,
     brier,
@@ -23,9 +24,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     precision_at_recall,
     roc_auc,
 )
-from diptych.commerce.purchase_intent.evaluation.plan import Place
-from diptych.commerce.purchase_intent.evaluation.reliability import reliability
-from diptych.commerce.purchase_intent.evaluation.resampling import Persons
+from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldScores, Place, Unit
 from diptych.commerce.purchase_intent.models import MODELS
 
 RESAMPLED = ("f1", "best_f1", "average_precision")

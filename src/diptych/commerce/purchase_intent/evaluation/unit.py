@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.calibration import fit_platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.cells import FoldImportance, FoldScores, Unit
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision, best_threshold
-from diptych.commerce.purchase_intent.evaluation.plan import inside, split_input
-from diptych.commerce.purchase_intent.evaluation.protocol import Protocol
+from diptych.commerce.purchase_intent.evaluation.plan import (
+    FoldImportance,
+    FoldScores,
+    Protocol,
+    Unit,
+    inside,
+    split_input,
+)
 from diptych.commerce.purchase_intent.features.declaration import Feature
 from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.models import FittedModel, fit_model

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.columns import COLUMNS, NOTHING
 from diptych.commerce.purchase_intent.features.declaration import FEATURES
 from diptych.commerce.purchase_intent.features.kinds import OTHER_PAGE
 from diptych.commerce.purchase_intent.features.table import FeatureTable
-from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
+from diptych.commerce.purchase_intent.features.view import COLUMNS, NO_PAGE, NOTHING, SessionsView
+from diptych.core.context import track
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_path
-from diptych.core.progress import track
 
 STEPS_FILE = "steps.parquet"
 

@@ -7,13 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.categories import OneHot, numbered
-from diptych.commerce.purchase_intent.features.columns import EARLIER_DEVICES, LAST_DEVICES, NOTHING
+from diptych.commerce.purchase_intent.features.column_features import (
+    OneHot,
+    Plain,
+    SmoothedRate,
+    column_values,
+    numbered,
+)
 from diptych.commerce.purchase_intent.features.declaration import FEATURES, Feature
 from diptych.commerce.purchase_intent.features.markov import ABSENT, MarkovRatio, fit_markov
-from diptych.commerce.purchase_intent.features.plain import Plain, column_values
-from diptych.commerce.purchase_intent.features.rates import SmoothedRate
-from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
+from diptych.commerce.purchase_intent.features.view import (
+    EARLIER_DEVICES,
+    LAST_DEVICES,
+    NO_PAGE,
+    NOTHING,
+    SessionsView,
+)
 from diptych.core.errors import UsageError
 from diptych.data.logs.schema import SECOND
 

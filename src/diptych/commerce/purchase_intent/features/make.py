@@ -10,26 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.columns import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.commerce.purchase_intent.features.declaration import FEATURES
-from diptych.commerce.purchase_intent.features.population import COMPATS, count_populations
 from diptych.commerce.purchase_intent.features.storage import (
+    COMPATS,
     FIXED,
     FORMAT,
     MARKER,
     PAGE_TIMES,
     PAGE_TYPES,
+    count_populations,
     write_marker,
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.features.view import NO_PAGE
+from diptych.commerce.purchase_intent.features.view import (
+    COLUMNS,
+    EARLIER_DEVICES,
+    NO_PAGE,
+    NOTHING,
+    text_array,
+)
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER
+from diptych.core.context import task
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, create_array
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
 from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:
@@ -228,7 +234,7 @@ class FeatureOptions:
 
     Attributes:
         compat: ``published``: as the thesis describes its populations, see
-            :mod:`diptych.commerce.purchase_intent.features.population`.
+            :mod:`diptych.commerce.purchase_intent.features.storage`.
         also: optional features that the extended set shall have.
         types: how many page types, the most frequent, are told apart; all others are one.
     """

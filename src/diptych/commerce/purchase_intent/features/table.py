@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,76 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.damage import damage_said
 from diptych.commerce.purchase_intent.features.column_features import column_feature
-from diptych.commerce.purchase_intent.features.columns import HISTORY_COLUMNS, empty_column
-from diptych.commerce.purchase_intent.features.declaration import Feature
-from diptych.commerce.purchase_intent.features.population import is_identified, is_undecided
-from diptych.commerce.purchase_intent.features.sets import FEATURE_SETS, SETTINGS, features_of
+from diptych.commerce.purchase_intent.features.declaration import FEATURES, Feature
 from diptych.commerce.purchase_intent.features.storage import (
     FIXED,
     MARKER,
     PAGE_TIMES,
     PAGE_TYPES,
+    is_identified,
+    is_undecided,
     open_marker,
     read_columns,
 )
-from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
-from diptych.core.errors import StorageError, UnknownNameError
+from diptych.commerce.purchase_intent.features.view import (
+    HISTORY_COLUMNS,
+    NO_PAGE,
+    SessionsView,
+    empty_column,
+)
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.reading import map_array
+
+SETTINGS = ("anonymous", "identified")
+FEATURE_SETS = ("baseline", "extended")
+
+TABLE_6_7 = (
+    "dwell-mean",
+    "dwell-deviation",
+    "page-sequence-score",
+    "pages",
+    "channel",
+    "start-hour",
+    "week-day",
+    "device",
+    "device-rate",
+    "orders",
+    "days-since-purchase",
+    "sessions",
+    "devices",
+    "device-sequence-score",
+    "switch-probability",
+)
+"""Names in the order of the printed rows."""
+
+
+def optional_features() -> list[Feature]:
+    """Those that are in no set unless they are asked for."""
+    return [feature for feature in FEATURES if not feature.default]
+
+
+def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
+    """The features of one cell."""
+    if setting not in SETTINGS:
+        raise UnknownNameError("setting", setting, SETTINGS)
+    if feature_set not in FEATURE_SETS:
+        raise UnknownNameError("feature set", feature_set, FEATURE_SETS)
+    names = [*TABLE_6_7, *(name for name in FEATURES.names() if name not in TABLE_6_7)]
+    for name in also:
+        if FEATURES.get(name).default:
+            raise UsageError(f"the feature {name} is in the extended set anyway", "leave it out")
+
+    def is_in(feature: Feature) -> bool:
+        if step == 0 and feature.dynamic:
+            return False
+        if setting == "anonymous" and feature.group == "history":
+            return False
+        if feature_set == "baseline":
+            return feature.baseline
+        return feature.default or feature.name in also
+
+    return [feature for feature in map(FEATURES.get, names) if is_in(feature)]
+
 
 WHOLE_SESSION = -1
 """The one step of a table whose rows are whole sessions."""
@@ -96,7 +153,7 @@ class FeatureTable:
 
     @property
     def compat(self) -> str:
-        """``none``, or ``published``: see :mod:`diptych.commerce.purchase_intent.features.population`."""
+        """``none``, or ``published``: see :mod:`diptych.commerce.purchase_intent.features.storage`."""
         return str(self.about["options"].get("compat", "none"))
 
     @property
@@ -168,11 +225,7 @@ def open_features(folder: Path | str) -> FeatureTable:
     folder = Path(folder)
     about = open_marker(folder)
     fixed = dict(read_columns(folder, FIXED))
-    try:
-        types = np.load(folder / PAGE_TYPES, mmap_mode="r", allow_pickle=False)
-        times = np.load(folder / PAGE_TIMES, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise StorageError(f"the pages of {folder} cannot be read: {error}", _AGAIN) from None
+    types, times = map_array(folder / PAGE_TYPES, fix=_AGAIN), map_array(folder / PAGE_TIMES, fix=_AGAIN)
     n = len(fixed["session_id"])
     with damage_said(folder / MARKER, _AGAIN):
         columns = {str(name): str(kind) for name, kind in about["columns"].items()}

@@ -2,20 +2,68 @@
 
 from __future__ import annotations
 
-import zipfile
+import importlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.damage import damage_said
-from diptych.commerce.purchase_intent.models.checking import checked_matrix
 from diptych.commerce.purchase_intent.models.declaration import MODELS, IntentModel, Weighting
-from diptych.commerce.purchase_intent.models.threads import one_thread
-from diptych.core.errors import MismatchError, NumericalError, StorageError
+from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import file_errors, read_json
+
+
+def checked_matrix(X: np.ndarray) -> np.ndarray:
+    """(n, c) float64, NaN where a value is missing."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise DataError(f"features are of shape {X.shape}, a matrix of sessions by columns is needed")
+    infinite = np.flatnonzero(np.isinf(X).any(axis=0))
+    if len(infinite):
+        raise NumericalError(
+            f"column {int(infinite[0])} of the features holds an infinite value",
+            "NaN says that a value is missing",
+        )
+    return X
+
+
+def checked_labels(y: np.ndarray, rows: int) -> np.ndarray:
+    """(n,) bool."""
+    y = np.asarray(y).astype(bool)
+    if y.shape != (rows,):
+        raise DataError(f"{rows:,} sessions have labels of shape {y.shape}")
+    if not rows:
+        raise DataError("no session to train on")
+    return y
+
+
+_COMPUTING = ("scipy.linalg", "sklearn.ensemble")
+"""Modules that load BLAS and OpenMP as the models use them."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep BLAS and OpenMP to one thread inside the block."""
+    with _controller().limit(limits=1):
+        yield
+
+
+@cache
+def _controller() -> Any:
+    """Looks once at which libraries are loaded: that takes as long as a score."""
+    library = require("threadpoolctl", "commerce", "fitting models")
+    for name in _COMPUTING:
+        importlib.import_module(name)
+    return library.ThreadpoolController()
+
 
 # Types that a saved model may hold besides scikit-learn's estimators; a file that asks for another is refused.
 #
@@ -151,10 +199,67 @@ def _read(file: Path) -> Any:
     from skops.io.exceptions import UntrustedTypesFoundException
 
     try:
-        return load(file, trusted=list(TRUSTED))
+        with file_errors(file, fix="train it again", noun="a saved model"):
+            return load(file, trusted=list(TRUSTED))
     except UntrustedTypesFoundException as error:
         raise StorageError(
             f"{file} asks for types that no model of ours needs: {error}", "do not use it"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{file} is no saved model: {error}", "train it again") from None
+
+
+FEWEST = 10
+"""Sessions of either class that a model is fitted on at least; with fewer its score is a constant."""
+
+
+def fit_model(
+    model: IntentModel | str, X: np.ndarray, y: np.ndarray, *, balanced: bool = True, seed: int = 0
+) -> FittedModel:
+    """Fit a classifier: the same rows and seed give the same bits.
+
+    Where there is nothing to learn from (no column at all, as in the baseline set before any page, or fewer than
+    :data:`FEWEST` sessions of a class) the model is a constant, and says so: the share of purchases, or 0.5 where
+    classes are to weigh the same, which predicts a purchase always.
+
+    Args:
+        X: (n, c) float; NaN where a value is missing.
+        y: (n,) bool, whether a session ends in a purchase.
+    """
+    require("sklearn", "commerce", "fitting models")
+    chosen = MODELS.get(model) if isinstance(model, str) else model
+    X, y = checked_matrix(X), checked_labels(y, len(X))
+    weighting = chosen.weighting if balanced else "none"
+    reason = _nothing_to_learn(X, y)
+    if reason:
+        share = 0.5 if balanced and y.any() and not y.all() else float(y.mean())
+        score = share - 0.5 + chosen.threshold  # in the model's own terms
+        return FittedModel(chosen, None, X.shape[1], balanced, seed, "none", constant=score, reason=reason)
+    pipeline = chosen.build(balanced, seed)
+    extra = {}
+    if weighting == "sample_weight":
+        extra[f"{pipeline.steps[-1][0]}__sample_weight"] = _weights(y)
+    with warnings.catch_warnings(record=True) as caught, one_thread():
+        warnings.simplefilter("always")
+        pipeline.fit(X, y.astype(np.int64), **extra)
+    said = tuple(sorted({_first_line(one) for one in caught}))
+    return FittedModel(chosen, pipeline, X.shape[1], balanced, seed, weighting, warnings=said)
+
+
+def _nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:
+    bought = int(y.sum())
+    if not X.shape[1]:
+        return "no feature is known at this step"
+    if min(bought, len(y) - bought) < FEWEST:
+        return f"{bought:,} purchases among {len(y):,} training sessions: at least {FEWEST} of either class are needed"
+    return ""
+
+
+def _weights(y: np.ndarray) -> np.ndarray:
+    """n / (2 n_c), as scikit-learn's ``class_weight="balanced"``."""
+    bought = y.mean()
+    weights: np.ndarray = np.where(y, 0.5 / bought, 0.5 / (1 - bought))
+    return weights
+
+
+def _first_line(caught: warnings.WarningMessage) -> str:
+    lines = str(caught.message).strip().splitlines()
+    return f"{caught.category.__name__}: {lines[0] if lines else ''}"

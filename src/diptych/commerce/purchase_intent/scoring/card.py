@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from diptych.commerce.purchase_intent.models import MODELS
-from diptych.commerce.purchase_intent.scoring.calibrating import CALIBRATIONS
-from diptych.commerce.purchase_intent.scoring.cell import Cell
+from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER
 
 _MEASURED = (

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import log_odds
+from diptych.commerce.purchase_intent.evaluation.calibration import log_odds, reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
+    Persons,
     always_buy_f1,
     average_precision,
     best_threshold,
@@ -17,22 +18,94 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     f1,
     roc_auc,
 )
-from diptych.commerce.purchase_intent.evaluation.reliability import reliability
-from diptych.commerce.purchase_intent.evaluation.resampling import Persons
 from diptych.commerce.purchase_intent.features.declaration import Feature
 from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FEWEST, fit_model
-from diptych.commerce.purchase_intent.scoring.calibrating import fit_calibration
-from diptych.commerce.purchase_intent.scoring.cell import Cell
-from diptych.commerce.purchase_intent.scoring.slices import Slices
-from diptych.commerce.purchase_intent.scoring.words import typical_value
+from diptych.commerce.purchase_intent.scoring.cell import Cell, fit_calibration
+from diptych.commerce.purchase_intent.scoring.score import typical_value
+from diptych.commerce.purchase_intent.splits import SplitInput
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import UsageError
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
+
+
+SPLIT_NAMES = ("time", "grouped")
+
+
+@dataclass(frozen=True)
+class Slices:
+    """(n,) bool masks, disjoint.
+
+    Attributes:
+        fit: the model and its features learn from these.
+        calibration: its probabilities are calibrated, and the threshold chosen, on these.
+        holdout: it is measured on these, and learns nothing from them.
+        split: how they were told apart: ``time`` or ``grouped``.
+        note: what a reader has to know about it.
+        ends: of ``time``: microseconds at which the first two end.
+    """
+
+    fit: np.ndarray
+    calibration: np.ndarray
+    holdout: np.ndarray
+    split: str
+    note: str
+    ends: tuple[int, int] | None = None
+
+    @property
+    def n_left_out(self) -> int:
+        """Sessions in none of them: they run across an end."""
+        return int((~(self.fit | self.calibration | self.holdout)).sum())
+
+
+def slices_of(
+    given: SplitInput, *, split: str = "time", calibration: float = 0.2, holdout: float = 0.2, seed: int = 0
+) -> Slices:
+    """Cut all sessions in three, the same for every setting and step.
+
+    ``time``: the earliest part is fitted on, the next one calibrated on, the last one measured on; a session has
+    to end before its part does. ``grouped``: all sessions of a person are in one part, drawn at random; this is
+    what happens, and is said, where all sessions begin at one time.
+
+    Args:
+        given: labels, persons and times, (n,).
+    """
+    if split not in SPLIT_NAMES:
+        raise UnknownNameError("split of a scorer", split, SPLIT_NAMES)
+    if not (calibration > 0 and holdout > 0 and calibration + holdout < 1):
+        raise UsageError(
+            f"calibration {calibration:g} and holdout {holdout:g} leave nothing to one of three parts",
+            "both above 0, together below 1; e.g. 0.2 and 0.2",
+        )
+    n = len(given.start_us)
+    first, second = round(n * (1 - calibration - holdout)), round(n * (1 - holdout))
+    if split == "time" and n and given.start_us.min() < given.start_us.max():
+        starts = np.sort(given.start_us)
+        end, last = int(starts[first]), int(starts[min(second, n - 1)])
+        return Slices(
+            given.end_us < end,
+            (given.start_us >= end) & (given.end_us < last),
+            given.start_us >= last,
+            "time",
+            "the earliest sessions are fitted on, later ones calibrated on, the last ones measured on",
+            (end, last),
+        )
+    note = "all sessions of a person are in one part, drawn at random"
+    if split == "time":
+        note = f"the sessions have no times to be told apart by, so that {note}"
+    draws = draw_uniform(seed, given.persons)
+    return Slices(
+        draws < 1 - calibration - holdout,
+        (draws >= 1 - calibration - holdout) & (draws < 1 - holdout),
+        draws >= 1 - holdout,
+        "grouped",
+        note,
+    )
+
 
 _WORDS_ROWS = 20_000
 """Training sessions that typical values are taken of, at most."""
@@ -47,7 +120,7 @@ class TrainOptions:
         feature_set: whose features; of a table of whole sessions there is one.
         calibration, holdout: shares of the sessions that it is calibrated and measured on.
         calibrate: ``platt`` or ``isotonic``.
-        split: ``time`` or ``grouped``, see :func:`~diptych.commerce.purchase_intent.scoring.slices.slices_of`.
+        split: ``time`` or ``grouped``, see :func:`~diptych.commerce.purchase_intent.scoring.fitting.slices_of`.
         balanced: whether classes weigh the same while it is fitted.
         background: training sessions whose feature values are kept for effects.
         samples: bootstrap resamples of persons for intervals; 0 for none.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.columns import EARLIER_DEVICES, NOTHING
-from diptych.commerce.purchase_intent.scoring.history import DAY_US
+from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, NOTHING
+from diptych.commerce.purchase_intent.scoring.events import DAY_US
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path
 

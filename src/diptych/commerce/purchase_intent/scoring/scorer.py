@@ -25,25 +25,27 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from diptych.commerce.purchase_intent.damage import damage_said
-from diptych.commerce.purchase_intent.features.columns import (
+from diptych.commerce.purchase_intent.features.table import ALL, SETTINGS
+from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
     HISTORY_COLUMNS,
+    SessionsView,
     empty_column,
+    encode_pages,
     text_array,
 )
-from diptych.commerce.purchase_intent.features.sets import SETTINGS
-from diptych.commerce.purchase_intent.features.table import ALL
-from diptych.commerce.purchase_intent.features.view import SessionsView, encode_pages
 from diptych.commerce.purchase_intent.scoring.cell import Cell
-from diptych.commerce.purchase_intent.scoring.events import shown
-from diptych.commerce.purchase_intent.scoring.history import history_columns
+from diptych.commerce.purchase_intent.scoring.events import history_columns, shown
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, HistoryTable
-from diptych.commerce.purchase_intent.scoring.request import Request, read_request
-from diptych.commerce.purchase_intent.scoring.running import SessionSoFar
+from diptych.commerce.purchase_intent.scoring.request import (
+    Request,
+    SessionSoFar,
+    SessionStream,
+    read_request,
+)
 from diptych.commerce.purchase_intent.scoring.score import Score
-from diptych.commerce.purchase_intent.scoring.stream import SessionStream
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import opening, read_json
 from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:
@@ -225,6 +227,7 @@ class Scorer:
     about: dict[str, Any]
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str) -> Scorer:
         """Open a folder that :func:`~diptych.commerce.purchase_intent.scoring.training.train` has written.
 

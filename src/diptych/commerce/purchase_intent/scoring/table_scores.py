@@ -9,21 +9,26 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.scoring.events import shown
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, holdout_measures
+from diptych.commerce.purchase_intent.scoring.request import SessionStream
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
-from diptych.core.files import atomic_folder, write_json
-from diptych.core.progress import track
+from diptych.core.context import track
+from diptych.core.errors import DataError
+from diptych.core.files import atomic_folder, write_csv, write_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
+
 
 MARKER = "scores.json"
 SCORES = "scores.csv"
@@ -52,12 +57,8 @@ def write_table_scores(
         for setting, step in scorer.places
         if (settings is None or setting in settings) and (steps is None or step in steps)
     ]
-    with (
-        atomic_folder(folder, MARKER) as inside,
-        open(inside / SCORES, "w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_HEAD)
+
+    def lines() -> Iterator[tuple[object, ...]]:
         scored = scorer.score_table(features, settings=settings, steps=steps)
         for found in track(scored, "scoring", len(places), "models"):
             cell, bought = found.cell, features.labels[found.rows]
@@ -65,9 +66,7 @@ def write_table_scores(
             for session, p, is_likely, label in zip(
                 features.session_ids[found.rows], found.p, likely, bought, strict=True
             ):
-                writer.writerow(
-                    (session, cell.setting, cell.step, repr(float(p)), int(is_likely), int(label))
-                )
+                yield session, cell.setting, cell.step, repr(float(p)), int(is_likely), int(label)
             measured = fresh[found.rows]
             measures = holdout_measures(
                 found.p[measured],
@@ -79,6 +78,9 @@ def write_table_scores(
             rows.append(
                 {"setting": cell.setting, "step": cell.step, "scored": len(found.rows), "measures": measures}
             )
+
+    with atomic_folder(folder, MARKER) as inside:
+        write_csv(inside / SCORES, _HEAD, lines())
         about = {
             "format": 1,
             "scorer": scorer.describe(),
@@ -89,3 +91,76 @@ def write_table_scores(
         }
         write_json(inside / MARKER, about)
     return about
+
+
+MOST_RUNNING = 50_000
+"""Clients whose sessions are held at once: those that were last active."""
+
+Answer = dict[str, Any]
+
+
+def score_sessions(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> Iterator[Answer]:
+    """One answer per line, each a session so far; of one that cannot be read the answer is its error."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        answer: Answer = {"line": number}
+        try:
+            session = _read(line)
+            if isinstance(session, dict) and "id" in session:
+                answer["id"] = session["id"]
+            answer |= scorer.score(session, reasons=reasons).to_dict()
+        except DataError as error:
+            answer |= {"error": error.message, "fix": error.fix}
+        yield answer
+
+
+def score_events(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> Iterator[Answer]:
+    """An answer after every event that opens a page, of the session of the event's ``client_id``."""
+    running = RunningSessions(scorer, reasons)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        answer: Answer = {"line": number}
+        try:
+            event = _read(line)
+            client = event.get("client_id") if isinstance(event, dict) else None
+            if not isinstance(client, str | int) or isinstance(client, bool):
+                raise DataError(
+                    f"an event has the client_id {shown(client)}", "every event of a stream names its client"
+                )
+            answer["client_id"] = client
+            score = running.of(str(client)).add(event)
+            if score is None:
+                continue
+            answer |= score.to_dict()
+        except DataError as error:
+            answer |= {"error": error.message, "fix": error.fix}
+        yield answer
+
+
+class RunningSessions:
+    """Streams by client; the one that was asked for longest ago makes room for a new one."""
+
+    def __init__(self, scorer: Scorer, reasons: int = 5, most: int = MOST_RUNNING) -> None:
+        self._scorer, self._reasons, self._most = scorer, reasons, most
+        self._streams: OrderedDict[str, SessionStream] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def of(self, client: str) -> SessionStream:
+        """The stream of a client, which is the last now to make room."""
+        if client not in self._streams:
+            if len(self._streams) >= self._most:
+                self._streams.popitem(last=False)
+            self._streams[client] = self._scorer.stream(reasons=self._reasons)
+        self._streams.move_to_end(client)
+        return self._streams[client]
+
+
+def _read(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON: {error}", "one object per line") from None

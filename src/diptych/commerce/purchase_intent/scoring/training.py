@@ -19,26 +19,30 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
-from diptych.commerce.purchase_intent.scoring.calibrating import CALIBRATIONS
 from diptych.commerce.purchase_intent.scoring.card import model_card
+from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, cell_folder
 from diptych.commerce.purchase_intent.scoring.cell import MARKER as CELL_MARKER
-from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
-from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, fit_cell, why_not
+from diptych.commerce.purchase_intent.scoring.fitting import (
+    Slices,
+    TrainOptions,
+    fit_cell,
+    slices_of,
+    why_not,
+)
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.scorer import FORMAT, MARKER, Scorer
-from diptych.commerce.purchase_intent.scoring.slices import Slices, slices_of
-from diptych.core.alone import alone_in
+from diptych.core.context import task
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import (
     check_replaceable,
-    read_json,
     recover_folder,
     replace_folder,
     write_json,
     write_text,
 )
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 from diptych.data.logs.schema import SECOND, UNKNOWN
 
 if TYPE_CHECKING:
@@ -182,7 +186,7 @@ def train(
         raise DataError(f"nothing can be trained: {setting}, step {step}: {reason}", "import more of the log")
     work = _unfinished(folder)
     try:
-        with alone_in(work):
+        with exclusive_folder(work):
             recover_folder(folder)
             if not _is_trained(folder, plan):  # by a process that has just ended
                 _begin(work, plan)

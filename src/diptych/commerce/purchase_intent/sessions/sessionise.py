@@ -11,20 +11,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
-from diptych.commerce.purchase_intent.sessions.keys import NOT_GIVEN, check_key, key_columns
-from diptych.commerce.purchase_intent.sessions.queries import normalised
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER, PAGES, QUERIES, SESSIONS, SessionOptions
-from diptych.commerce.purchase_intent.sessions.session_tables import FORMAT, MARKER, SessionTables
+from diptych.commerce.purchase_intent.sessions.session_tables import (
+    FORMAT,
+    MARKER,
+    NOT_GIVEN,
+    SessionTables,
+    check_key,
+    key_columns,
+)
+from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, one_at_a_time, write_json
+from diptych.core.files import atomic_folder, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import taking_turns
 from diptych.data.logs.log import Log
 from diptych.data.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, Column
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+
+# One spelling of a query, the same on every engine.
+#
+# Engines' own ways differ. Final sigma is a letter of its own to Spark and Python and none to DuckDB, the dotted
+# capital I becomes one character or two, a regular expression's ``\s`` is another set of blanks in each, and
+# Ibis's ``strip`` cuts the letters f and v on Spark. What is done here was compared on every character of
+# Unicode 14; capitals of
+# alphabets that came later may be left as they are.
+
+
+# What Python's str.split takes for a blank, character by character: escapes are read differently by engines.
+_BLANKS = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
+_ODD = "[^ -~]|^ | $|  "
+
+
+def normalised(text: ir.StringValue) -> ir.StringValue:
+    """Lower case, without blanks at the ends, others made one space; null stays null.
+
+    The capital İ becomes i, and ς, a sigma at the end of a word, σ.
+    """
+    import ibis
+
+    # Most queries are words of ASCII with one space between them, and need no more than lower case.
+    letters = text.replace("İ", "i").lower().replace("ς", "σ")
+    spaced = letters.re_replace(_BLANKS, " ").re_replace("^ | $", "")
+    return ibis.ifelse(text.re_search(_ODD), spaced, text.lower())
 
 
 # Which session an event belongs to: one pass over events in order.
@@ -290,7 +323,7 @@ def sessionise(
     _check(options)
     folder = folder or log.folder / SESSIONS_FOLDER / options.key
     known_as = fingerprint("sessions", FORMAT, log.fingerprint, asdict(options))
-    with one_at_a_time(folder):
+    with taking_turns(folder):
         there = _there(folder)
         if there is not None and there.fingerprint == known_as:
             return there

@@ -6,7 +6,7 @@ computed from them in plain Python, once, so that engines cannot differ in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from diptych.core.registry import Registry
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
 
 Row = dict[str, Any]
 """One row of a result, JSON-able."""
@@ -38,7 +39,7 @@ class DescribeOptions:
             ``journey``, all transitions since the visitor's purchase before.
         confidence: of intervals.
         likely: of links between devices: a switch with at least this probability is likely.
-        near_zero: one below is hardly ever seen; see :mod:`diptych.commerce.purchase_intent.statistics.links`.
+        near_zero: one below is hardly ever seen; see :mod:`diptych.commerce.purchase_intent.statistics.intervals`.
     """
 
     ddof: int = 0
@@ -74,3 +75,30 @@ class Statistic:
 
 STATISTICS: Registry[Statistic] = Registry("statistic", "diptych.commerce.purchase_intent.statistics.kinds")
 """All statistics; each is declared in a file of its own."""
+
+
+ALL = "all"
+"""In the place of a device: all of them together."""
+
+CALLED_ALL = '"all"'
+"""A device type that a log calls so: one of all, which must not be taken for them."""
+
+CLASSES = (True, False)
+"""Purchase sessions, and others: the order of tables."""
+
+INTERVAL: Mapping[str, str] = {
+    "low": "lower end of the interval; null where nothing can be said",
+    "high": "upper end of it",
+}
+
+
+def apart_from_all(table: ir.Table) -> ir.Table:
+    """The same table, in which no device is called as all of them are."""
+    import ibis
+
+    return table.mutate(device=ibis.ifelse(table.device == ALL, CALLED_ALL, table.device))
+
+
+def sorted_with_all(devices: Iterable[str]) -> list[str]:
+    """All together first, then each."""
+    return [ALL, *sorted(set(devices) - {ALL})]

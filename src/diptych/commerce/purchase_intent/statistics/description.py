@@ -10,9 +10,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,8 @@ from typing import Any
 from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_json, write_text
+from diptych.core.files import atomic_folder, write_csv, write_json
+from diptych.core.reading import opening, read_json
 
 MARKER = "description.json"
 TABLES = "tables"
@@ -62,17 +61,26 @@ class Description:
             f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
         )
 
-    def save(self, folder: Path | str) -> None:
-        """Write it; an older description there is replaced when the new one is whole."""
+    def save(self, folder: Path | str, page: Callable[[Path], object] | None = None) -> None:
+        """Write it; an older description there is replaced when the new one is whole.
+
+        Args:
+            page: writes what belongs to the folder besides; it gets the folder before that has its name.
+        """
         with atomic_folder(folder, MARKER) as inside:
+            if page is not None:
+                page(inside)
             (inside / TABLES).mkdir()
             for name, rows in self.tables.items():
-                write_text(inside / TABLES / f"{name}.csv", _csv(name, rows))
+                columns = list(STATISTICS.get(name).columns)
+                cells = ([row.get(column, "") for column in columns] for row in rows)
+                write_csv(inside / TABLES / f"{name}.csv", columns, cells)
             write_json(
                 inside / MARKER, {"format": _FORMAT, "about": dict(self.about), "tables": dict(self.tables)}
             )
 
     @classmethod
+    @opening("describe again: diptych intent describe LOG")
     def open(cls, folder: Path | str) -> Description:
         """Read what was written."""
         folder = Path(folder)
@@ -87,11 +95,3 @@ class Description:
                 f"{folder / MARKER} is not of format {_FORMAT}", "describe again: diptych intent describe LOG"
             )
         return cls(said["about"], said["tables"])
-
-
-def _csv(name: str, rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(STATISTICS.get(name).columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

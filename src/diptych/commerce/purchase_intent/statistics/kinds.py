@@ -6,19 +6,28 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from diptych.commerce.purchase_intent.statistics.classes import ALL, CLASSES, INTERVAL, sorted_with_all
-from diptych.commerce.purchase_intent.statistics.conversion import conversion_by
 from diptych.commerce.purchase_intent.statistics.declaration import (
+    ALL,
+    CLASSES,
+    INTERVAL,
     STATISTICS,
     DescribeOptions,
     Row,
     Statistic,
     Tables,
+    sorted_with_all,
 )
-from diptych.commerce.purchase_intent.statistics.intervals import mean_interval, share, wilson
-from diptych.commerce.purchase_intent.statistics.lengths import by_device_and_class, counted_lengths
-from diptych.commerce.purchase_intent.statistics.links import Link, link
-from diptych.commerce.purchase_intent.statistics.over_time import over_time
+from diptych.commerce.purchase_intent.statistics.intervals import (
+    Link,
+    by_device_and_class,
+    conversion_by,
+    counted_lengths,
+    link,
+    mean_interval,
+    over_time,
+    share,
+    wilson,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

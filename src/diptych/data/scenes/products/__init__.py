@@ -6,10 +6,22 @@ categories, ``product`` draws what is true and what is told, ``telling`` writes 
 way in and out.
 """
 
-from diptych.data.scenes.products.columns import DATASET, MARKER, PRODUCTS, TRUTH, VERSION
-from diptych.data.scenes.products.effects import MODALITIES, Effects, Telling
-from diptych.data.scenes.products.make import N_PRODUCTS, make_product_scenes
-from diptych.data.scenes.products.read import product_scenes, read_product_scenes
+from diptych.data.scenes.products.facets import (
+    DATASET,
+    MARKER,
+    MODALITIES,
+    PRODUCTS,
+    TRUTH,
+    VERSION,
+    Effects,
+    Telling,
+)
+from diptych.data.scenes.products.make import (
+    N_PRODUCTS,
+    make_product_scenes,
+    product_scenes,
+    read_product_scenes,
+)
 
 __all__ = [
     "DATASET",

@@ -14,19 +14,39 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.errors import UsageError
-from diptych.core.files import atomic_folder, cache_root, one_at_a_time, write_json, write_text
+import numpy as np
+
+from diptych.core.context import task
+from diptych.core.errors import DataError, UsageError
+from diptych.core.files import atomic_folder, cache_root, write_json, write_text
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import taking_turns
+from diptych.core.processes import available_cores, in_processes
+from diptych.core.reading import read_json, read_jsonl
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.data.products import plain_text
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import LIGHTS
 from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
-from diptych.data.scenes.processes import answer_lines, available_cores, in_order
-from diptych.data.scenes.products.columns import DATASET, MARKER, PRODUCTS, TRUTH, VERSION
-from diptych.data.scenes.products.effects import Effects
-from diptych.data.scenes.products.facets import DEPARTMENTS
-from diptych.data.scenes.products.product import Product, Shares, generator, product_of
-from diptych.data.scenes.products.telling import attributes_of_product, spoilt, title_of_product
+from diptych.data.scenes.products.facets import (
+    DATASET,
+    DEPARTMENTS,
+    MARKER,
+    PRODUCTS,
+    TRUTH,
+    VERSION,
+    Effects,
+)
+from diptych.data.scenes.products.product import (
+    Product,
+    Shares,
+    attributes_of_product,
+    generator,
+    product_of,
+    spoilt,
+    title_of_product,
+)
 from diptych.data.scenes.products.tree import LEVELS, ShopTree, check_levels, grow
 from diptych.data.scenes.products.truth import Truth
 from diptych.data.scenes.world import SceneObject, World
@@ -58,9 +78,6 @@ def draw_product(told: Mapping[str, str], chance: random.Random, size: int) -> I
     )
     background = DEPARTMENTS[told["department"]].background
     return draw_world(World((item,), background, chance.choice(LIGHTS), "neutral", "none"), chance, size)
-
-
-_PROGRAM = "from diptych.data.scenes.products.make import serve; serve()"
 
 
 @dataclass(frozen=True)
@@ -179,18 +196,7 @@ def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
 
 def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
     """Make chunks, in this process (``workers`` = 1) or in others, and yield their lines in order."""
-    return in_order(make_chunk, chunks, workers, _PROGRAM)
-
-
-def serve() -> None:
-    """What another process runs: a chunk per line of standard input, its lines for each."""
-    known: dict[str, Shop] = {}  # a tree is grown once
-
-    def made(given: dict[str, Any]) -> list[dict[str, Any]]:
-        shop = known.setdefault("shop", Shop.from_dict(given["shop"]))
-        return make_chunk(Chunk(shop, given["start"], given["stop"], given["folder"]))
-
-    answer_lines(made)
+    return in_processes(chunks, make_chunk, workers, ordered=True)
 
 
 N_PRODUCTS = 2000
@@ -281,7 +287,7 @@ def make_product_scenes(
     target = cache_root() / DATASET / wanted.fingerprint
     if _is_whole(target, wanted):
         return target
-    with one_at_a_time(target):
+    with taking_turns(target):
         return _made(target, parameters, wanted, workers)
 
 
@@ -325,3 +331,70 @@ def _write_shop(folder: Path, parameters: _Parameters, wanted: Wanted, workers: 
         "files": {file.relative_to(folder).as_posix(): file.stat().st_size for file in files},
     }
     write_text(folder / MARKER, json.dumps(header, separators=(",", ":")) + "\n")
+
+
+_AGAIN = "make them again with `diptych scenes --products`"
+
+
+def read_product_scenes(folder: Path | str) -> Collection:
+    """Read what :func:`make_product_scenes` made."""
+    folder = Path(folder)
+    header = read_json(folder / MARKER)
+    if not isinstance(header, dict) or header.get("dataset") != DATASET:
+        raise DataError(
+            f"{folder / MARKER} holds no product scenes", "make them with `diptych scenes --products`"
+        )
+    if header.get("version") != VERSION:
+        raise DataError(
+            f"{folder} holds product scenes of version {header.get('version')}, this version reads {VERSION}",
+            _AGAIN,
+        )
+    try:
+        return _collection(folder, header)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{folder} is not as it was made ({type(error).__name__}: {error})", _AGAIN) from None
+
+
+def _collection(folder: Path, header: dict[str, Any]) -> Collection:
+    lines = _lines(folder / PRODUCTS, header["n_products"])
+    pictures = [line["picture"] for line in lines if line["picture"] is not None]
+    pictured = np.array([line["picture"] is not None for line in lines], dtype=bool)
+    titles = [plain_text(line["title"] or "") for line in lines]
+    titled = [row for row, title in enumerate(titles) if title]
+    return Collection(
+        name=DATASET,
+        image_ids=[line["id"] for line in lines],
+        captions=[titles[row] for row in titled],
+        caption_ids=[f"{lines[row]['id']}#title" for row in titled],
+        caption_image=np.asarray(titled, dtype=np.int64),
+        splits=[line["split"] for line in lines],
+        source=FolderSource(folder, pictures),
+        source_rows=np.where(pictured, np.cumsum(pictured) - 1, -1).astype(np.int64),
+        records=[_record(line, title) for line, title in zip(lines, titles, strict=True)],
+        notes=(
+            f"product scenes version {VERSION}, seed {header['seed']}, {header['size']} pixels, "
+            f"{header['levels'][0]} to {header['levels'][1]} levels",
+        ),
+        centric="object",
+    )
+
+
+def _record(line: dict[str, Any], title: str) -> dict[str, Any]:
+    kept = {key: line[key] for key in ("attributes", "category_paths", "belongs", "depends", "facts", "told")}
+    return {"title": title, **kept, "product": line["id"]}
+
+
+def _lines(path: Path, expected: int) -> list[dict[str, Any]]:
+    """"""
+    lines = [value for _, value in read_jsonl(path, DataError, _AGAIN)]
+    if len(lines) != expected:
+        raise DataError(f"{path} holds {len(lines):,} products, {expected:,} expected", _AGAIN)
+    return lines
+
+
+def product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Collection:
+    """Make the products, or find them in the cache, and read them.
+
+    Arguments are as in :func:`make_product_scenes`.
+    """
+    return read_product_scenes(make_product_scenes(folder, n_products, **options))

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.data.scenes.products.effects import MODALITIES, Effects, Telling
-from diptych.data.scenes.products.facets import SAID
+from diptych.data.scenes.products.facets import MODALITIES, SAID, Effects, Telling
 from diptych.data.scenes.products.tree import ShopTree
 
 # How well the best possible observer does: of which category it takes a product to be, and which products it ranks

@@ -7,10 +7,9 @@ visitors); ``events`` are the rows of that, ``dirt`` spoils them, ``raw`` and ``
 the best possible probabilities, and ``columns`` what an importer has to know.
 """
 
-from diptych.data.scenes.shop_log.columns import MARKER, RAW_COLUMNS, TRUTH
-from diptych.data.scenes.shop_log.effects import Chain, DeviceSet, Effects, Pages
+from diptych.data.scenes.shop_log.chance import MARKER, RAW_COLUMNS, TRUTH
+from diptych.data.scenes.shop_log.effects import DEFAULT, Chain, DeviceSet, Effects, Pages
 from diptych.data.scenes.shop_log.make import make_shop_log
-from diptych.data.scenes.shop_log.usual import DEFAULT
 
 __all__ = [
     "DEFAULT",

@@ -10,10 +10,8 @@ from collections import Counter
 import numpy as np
 
 from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.data.scenes.shop_log.paths import NO_QUERY
-from diptych.data.scenes.shop_log.queries import STYLES
-from diptych.data.scenes.shop_log.sessions import NEVER
-from diptych.data.scenes.shop_log.visits import Visits
+from diptych.data.scenes.shop_log.sessions import NEVER, NO_QUERY, Visits
+from diptych.data.scenes.shop_log.world import STYLES
 
 _DEVICES, _CHANNELS = len(THESIS_DEVICES), len(THESIS_CHANNELS)
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.data.logs.schema import SECOND, THESIS_DEVICES
-from diptych.data.scenes.shop_log.chance import Draw, visitor_draw
-from diptych.data.scenes.shop_log.columns import ACTIONS
+from diptych.data.scenes.shop_log.chance import ACTIONS, Draw, Rows, visitor_draw
 from diptych.data.scenes.shop_log.effects import CONFIRMATION, PAGE_TYPES
-from diptych.data.scenes.shop_log.paths import NO_QUERY, QUERY_AHEAD, Paths
-from diptych.data.scenes.shop_log.rows import Rows
-from diptych.data.scenes.shop_log.sessions import RECOGNISED
-from diptych.data.scenes.shop_log.visits import Visits, moment_inside
+from diptych.data.scenes.shop_log.sessions import (
+    NO_QUERY,
+    QUERY_AHEAD,
+    RECOGNISED,
+    Paths,
+    Visits,
+    moment_inside,
+)
 from diptych.data.scenes.shop_log.world import TYPES, World
 
 NOTHING = -1

@@ -16,24 +16,31 @@ from typing import Any
 
 import numpy as np
 
+from diptych.core.context import task
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.files import atomic_folder, cache_root, one_at_a_time, write_json
+from diptych.core.files import atomic_folder, cache_root, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.progress import task
+from diptych.core.locking import taking_turns
 from diptych.data.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
-from diptych.data.scenes.shop_log.calendar import DAY, FIRST_DAY, Calendar
-from diptych.data.scenes.shop_log.columns import DATASET, MARKER, ORACLE, TRUTH, VERSION, event_files
+from diptych.data.scenes.shop_log.chance import (
+    DATASET,
+    DAY,
+    FIRST_DAY,
+    MARKER,
+    ORACLE,
+    TRUTH,
+    VERSION,
+    Calendar,
+    event_files,
+)
 from diptych.data.scenes.shop_log.counts import Counts
-from diptych.data.scenes.shop_log.dirt import RULES, busy_bot, spoil
-from diptych.data.scenes.shop_log.effects import CLASSES, CONFIRMATION, PAGE_TYPES, Effects
+from diptych.data.scenes.shop_log.effects import CLASSES, CONFIRMATION, DEFAULT, PAGE_TYPES, Effects
 from diptych.data.scenes.shop_log.events import events_of
 from diptych.data.scenes.shop_log.oracle import oracle_table
-from diptych.data.scenes.shop_log.people import MONTH
-from diptych.data.scenes.shop_log.raw import raw_table
+from diptych.data.scenes.shop_log.raw import FORMATS, RULES, CsvFile, ParquetFiles, busy_bot, raw_table, spoil
+from diptych.data.scenes.shop_log.sessions import MONTH, visits_of
 from diptych.data.scenes.shop_log.statistics import bought_before, statistics_of
-from diptych.data.scenes.shop_log.usual import DEFAULT
-from diptych.data.scenes.shop_log.visits import visits_of
 from diptych.data.scenes.shop_log.world import (
     FORCED,
     LEAST_DWELL,
@@ -43,7 +50,6 @@ from diptych.data.scenes.shop_log.world import (
     TYPES,
     World,
 )
-from diptych.data.scenes.shop_log.writing import FORMATS, CsvFile, ParquetFiles
 
 # What the planted parameters say in closed form, so that what is measured can be held against it.
 #
@@ -242,7 +248,7 @@ def make_shop_log(
     target = cache_root() / DATASET / parameters.fingerprint()
     if _is_whole(target, parameters.wanted()):
         return target
-    with one_at_a_time(target):
+    with taking_turns(target):
         return _made(target, parameters, world)
 
 

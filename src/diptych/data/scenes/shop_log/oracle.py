@@ -25,11 +25,10 @@ import numpy as np
 
 from diptych.core.extras import require
 from diptych.data.logs.schema import SECOND
+from diptych.data.scenes.shop_log.chance import Rows
 from diptych.data.scenes.shop_log.events import cookie_of
 from diptych.data.scenes.shop_log.raw import COOKIE, WORK, numbered
-from diptych.data.scenes.shop_log.rows import Rows
-from diptych.data.scenes.shop_log.sessions import Sessions
-from diptych.data.scenes.shop_log.visits import Visits
+from diptych.data.scenes.shop_log.sessions import Sessions, Visits
 from diptych.data.scenes.shop_log.world import LONGEST_GAP, START, World, logistic
 
 if TYPE_CHECKING:

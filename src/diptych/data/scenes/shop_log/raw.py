@@ -2,24 +2,123 @@
 
 from __future__ import annotations
 
+import gzip
+from collections import Counter
+from contextlib import ExitStack
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.core.draws import draw_uniform
+from diptych.core.draws import draw_below, draw_uniform
 from diptych.core.extras import require
 from diptych.data.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
-from diptych.data.scenes.shop_log.calendar import DAY, HOUR, Calendar
-from diptych.data.scenes.shop_log.columns import ACTIONS, COUNTRIES, DEVICES, RAW_COLUMNS
-from diptych.data.scenes.shop_log.dirt import BOT_DEVICES, OTHER_COUNTRIES, UNREADABLE
+from diptych.data.scenes.shop_log.chance import (
+    ACTIONS,
+    COUNTRIES,
+    DAY,
+    DEVICES,
+    HOUR,
+    MOST_EVENTS,
+    RAW_COLUMNS,
+    Calendar,
+    Draw,
+)
+from diptych.data.scenes.shop_log.effects import PAGE_TYPES
 from diptych.data.scenes.shop_log.events import NOTHING, PAGES, Events
-from diptych.data.scenes.shop_log.paths import ITEMS
-from diptych.data.scenes.shop_log.queries import typed_texts
-from diptych.data.scenes.shop_log.world import World
+from diptych.data.scenes.shop_log.sessions import ITEMS
+from diptych.data.scenes.shop_log.world import World, typed_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+RULES = ("duplicate", "no client", "unreadable time", "country", "device", "too many events")
+"""What the rows of a dirty log are dropped by."""
+
+UNREADABLE = ("yesterday", "2019-13-45T25:61:61.000000Z", "n/a", None)
+"""What stands instead of a time."""
+
+OTHER_COUNTRIES = ("US", "CN", "BR")
+BOT_DEVICES = ("Robot",)
+
+BOT_EVENTS = MOST_EVENTS + 500
+
+_BOT_COOKIE = 1 << 62  # above those of visitors
+
+
+def spoil(world: World, events: Events, rate: float) -> tuple[Events, Counter[str]]:
+    """The events of a block, unordered, among rows that are none.
+
+    A part ``rate`` of the events is there twice, once more without cookie and customer, and once more with a time
+    that cannot be read; a part ``rate`` of the sessions is there once more from another country, and from no known
+    device. All that are no exact copies have cookies of their own.
+
+    Returns:
+        (events, rows that have been added, by rule)
+    """
+    spoilt = [events]
+    added: Counter[str] = Counter()
+    for number, rule in enumerate(RULES[:-1]):
+        by_session = rule in ("country", "device")
+        thing = np.where(by_session, 0, events.t_us)
+        rows = np.flatnonzero(draw_uniform(world.seed, Draw.DIRT, number, events.session, thing) < rate)
+        some, thing = events.take(rows), thing[rows]
+        kind = draw_uniform(world.seed, Draw.BOT, number, some.session, thing)
+        bot = _BOT_COOKIE + (kind * 2**53).astype(np.int64)
+        some = some.but(**_changes(rule, bot))
+        spoilt.append(some)
+        added[rule] = len(some)
+    order = np.argsort(
+        np.concatenate(
+            [
+                draw_uniform(world.seed, Draw.ORDER, place, one.session, one.t_us)
+                for place, one in enumerate(spoilt)
+            ]
+        ),
+        kind="stable",
+    )
+    return Events.joined(*spoilt).take(order), added
+
+
+def _changes(rule: str, bot: np.ndarray) -> dict[str, np.ndarray | int]:
+    """Which columns of an event become what, so that the rule finds it; ``bot`` is a cookie for each."""
+    nobody: dict[str, np.ndarray | int] = {"cookie": bot, "customer": NOTHING}
+    changes: dict[str, dict[str, np.ndarray | int]] = {
+        "duplicate": {},
+        "no client": {"cookie": NOTHING, "customer": NOTHING},
+        "unreadable time": nobody | {"unreadable": bot % len(UNREADABLE)},
+        "country": nobody | {"country": len(COUNTRIES) + bot % len(OTHER_COUNTRIES)},
+        "device": nobody | {"device": np.where(bot % 2 == 0, NOTHING, len(DEVICES))},
+    }
+    return changes[rule]
+
+
+def busy_bot(world: World) -> Events:
+    """One cookie with more events than any visitor has, all else as it should be."""
+    numbers = np.arange(BOT_EVENTS)
+    window = world.calendar.days * DAY
+    t_us = world.calendar.first_day * DAY + (draw_uniform(world.seed, Draw.BOT, numbers) * window).astype(
+        np.int64
+    )
+    nothing = np.full(BOT_EVENTS, NOTHING)
+    return Events(
+        t_us=np.sort(t_us),
+        unreadable=nothing,
+        session=nothing,
+        cookie=np.full(BOT_EVENTS, 2 * _BOT_COOKIE - 1),
+        customer=nothing,
+        device=np.full(BOT_EVENTS, list(DEVICES).index("PC")),
+        channel=np.zeros(BOT_EVENTS, np.int64),
+        country=np.zeros(BOT_EVENTS, np.int64),
+        action=np.full(BOT_EVENTS, list(ACTIONS).index("page")),
+        page=draw_below(len(PAGE_TYPES), world.seed, Draw.BOT, numbers, 1),
+        query=nothing,
+        item=nothing,
+        purchased=np.zeros(BOT_EVENTS, bool),
+    )
 
 
 _MINUTE = 60 * SECOND
@@ -162,3 +261,82 @@ def _item_texts() -> tuple[str, ...]:
 def _prices() -> np.ndarray:
     """(items,) euros from 2.00 to 800.00, most of them low."""
     return np.round(2 * 400 ** draw_uniform(_PRICES, np.arange(ITEMS)), 2)
+
+
+FORMATS = ("csv", "parquet")
+
+_ROWS = 2_000_000
+"""Of a Parquet file: another one begins after the block that reaches it."""
+
+
+class _Files:
+    """Tables of the same columns, one after the other; closed at the end of a ``with``."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._writer: Any = None
+
+    def close(self) -> None:
+        """Finish the file that is open."""
+        self._open.close()
+        self._writer = None
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(self, table: pa.Table) -> None:
+        """Write a table."""
+        raise NotImplementedError
+
+
+class CsvFile(_Files):
+    """A compressed CSV file with a header; the same rows are the same bytes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def write(self, table: pa.Table) -> None:
+        """Write a table; missing values are empty."""
+        pa, csv = require("pyarrow", "commerce", WORK), require("pyarrow.csv", "commerce", WORK)
+        plain = pa.schema([(field.name, _plain(pa, field.type)) for field in table.schema])
+        if self._writer is None:
+            file = self._open.enter_context(self._path.open("wb"))
+            # neither a name nor a time in the header
+            packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=4, mtime=0)
+            self._writer = self._open.enter_context(csv.CSVWriter(self._open.enter_context(packed), plain))
+        self._writer.write_table(table.cast(plain))
+
+
+class ParquetFiles(_Files):
+    """Parquet files, a row group for every table."""
+
+    def __init__(self, pattern: Path) -> None:
+        super().__init__()
+        self._pattern = pattern
+        self._files = self._rows = 0
+
+    def write(self, table: pa.Table) -> None:
+        """Write a table; columns of words by number are plain texts to who reads them."""
+        parquet = require("pyarrow.parquet", "commerce", WORK)
+        if self._writer is None:
+            path = self._pattern.with_name(self._pattern.name.replace("*", f"{self._files:04d}"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._open.enter_context(
+                parquet.ParquetWriter(path, table.schema, compression="zstd", store_schema=False)
+            )
+            self._files += 1
+            self._rows = 0
+        self._writer.write_table(table)
+        self._rows += len(table)
+        if self._rows >= _ROWS and "*" in self._pattern.name:
+            self.close()
+
+
+def _plain(pa: Any, kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -4,9 +4,10 @@ from diptych.commerce.category_to_image.features.pictures.contract import (
     PICTURES,
     PictureEncoder,
     PictureKind,
+    PictureRows,
     make_picture_encoder,
+    picture_rows,
 )
-from diptych.commerce.category_to_image.features.pictures.rows import PictureRows, picture_rows
 
 __all__ = [
     "PICTURES",

@@ -1,0 +1,1 @@
+"""The pins, by subject; importing a file registers its pins."""

@@ -1,0 +1,223 @@
+"""Tables of whole sessions: somebody else has computed the columns, when the sessions were over."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from textwrap import shorten
+from typing import IO
+
+import numpy as np
+
+from diptych.commerce.purchase_intent.features.column_features import ColumnKind
+from diptych.commerce.purchase_intent.features.storage import (
+    MARKER,
+    PAGE_TIMES,
+    PAGE_TYPES,
+    count_populations,
+    write_marker,
+    write_sessions,
+)
+from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
+from diptych.commerce.purchase_intent.features.view import text_array
+from diptych.core.errors import DataError
+from diptych.core.files import atomic_folder
+from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.reading import open_text
+from diptych.core.registry import Registry
+
+
+@dataclass(frozen=True)
+class SessionTable:
+    """One format.
+
+    Attributes:
+        name: e.g. ``uci-shoppers``.
+        description: one line.
+        label: the column that says whether something was bought: true or false.
+        columns: name → ``number``, or ``text`` for categories; in order, without the label.
+        leaking: columns that know the outcome, and why; they are left out unless they are asked for.
+        notes: what a reader of results has to know.
+    """
+
+    name: str
+    description: str
+    label: str
+    columns: Mapping[str, ColumnKind]
+    leaking: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def recognises(self, header: list[str]) -> bool:
+        """Whether a file with this first line is of the format: it has all columns, in whatever order."""
+        return {self.label, *self.columns} <= set(header)
+
+
+SESSION_TABLES: Registry[SessionTable] = Registry(
+    "table of sessions", "diptych.commerce.purchase_intent.features.whole"
+)
+"""All formats; each is declared in a file of its own."""
+
+
+@contextmanager
+def open_table(file: Path) -> Iterator[IO[str]]:
+    """The text of a CSV file, packed with gzip or not."""
+    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
+        yield text
+
+
+def read_header(file: Path) -> list[str]:
+    """Names of columns, in order."""
+    with open_table(file) as text:
+        return [name.strip() for name in next(csv.reader(text), [])]
+
+
+def recognise_session_table(file: Path) -> SessionTable:
+    """The format of a file, by its header."""
+    header = read_header(file)
+    for known in SESSION_TABLES:
+        if known.recognises(header):
+            return known
+    shown = shorten(", ".join(header), 120, placeholder=" …")
+    raise DataError(
+        f"{file} is no known table of whole sessions (columns: {shown or 'none'})",
+        f"known: {', '.join(SESSION_TABLES.names())}; a log of events is imported first: diptych intent ingest",
+    )
+
+
+# UCI 468, Online Shoppers Purchasing Intention: 12,330 sessions of a shop in one year, one per user.
+#
+# Sakar, Polat, Katircioglu and Kastro, Real-time prediction of online shoppers' purchasing intention using
+# multilayer perceptron and LSTM recurrent neural networks, 2019.
+UCI_SHOPPERS = SESSION_TABLES.add(
+    SessionTable(
+        name="uci-shoppers",
+        description="online_shoppers_intention.csv of the UCI repository (468): 12,330 whole sessions",
+        label="Revenue",
+        columns={
+            "Administrative": "number",
+            "Administrative_Duration": "number",
+            "Informational": "number",
+            "Informational_Duration": "number",
+            "ProductRelated": "number",
+            "ProductRelated_Duration": "number",
+            "BounceRates": "number",
+            "ExitRates": "number",
+            "PageValues": "number",
+            "SpecialDay": "number",
+            "Month": "text",
+            "OperatingSystems": "text",  # numbers of kinds, in no order
+            "Browser": "text",
+            "Region": "text",
+            "TrafficType": "text",
+            "VisitorType": "text",
+            "Weekend": "text",
+        },
+        leaking={
+            "PageValues": "it is the value of transactions that followed the pages, this session's own among them"
+        },
+        notes=(
+            "rows are whole sessions: nothing is said about how early in them a purchase could be foreseen",
+            "nobody says who a session is of: every row counts as somebody else",
+            "of times only the month's name is there, so that sessions cannot be split by time",
+        ),
+    )
+)
+
+
+_BLOCK = 1 << 16
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: bool = False) -> FeatureTable:
+    """Write the sessions of a known table as they are; its columns are the features."""
+    file, folder = Path(file), Path(folder)
+    table = recognise_session_table(file)
+    columns = {
+        name: kind for name, kind in table.columns.items() if keep_leaking or name not in table.leaking
+    }
+    left_out = [{"column": name, "why": why} for name, why in table.leaking.items() if name not in columns]
+    with atomic_folder(folder, MARKER) as inside:
+        n = write_sessions(inside, _blocks(file, table, dict(columns)), columns)
+        np.save(inside / PAGE_TYPES, np.zeros((n, 0), dtype=np.int32))
+        np.save(inside / PAGE_TIMES, np.zeros((n, 0), dtype=np.int64))
+        about = {
+            "kind": "whole",
+            "name": table.name,
+            "zone": None,
+            "has_times": False,
+            "since_us": None,
+            "steps": [WHOLE_SESSION],
+            "options": {"keep_leaking": keep_leaking},
+            "columns": columns,
+            "vocabulary": [],
+            "left_out": left_out,
+            "kept_leaking": [name for name in table.leaking if name in columns],
+            "notes": list(table.notes),
+            "counts": {"sessions": n, "too_short": 0, "population": n},
+            "fingerprint": fingerprint("whole", table.name, fingerprint_file(file), keep_leaking),
+        }
+        write_marker(inside, about)
+        write_marker(inside, about | {"populations": count_populations(open_features(inside))})
+    return open_features(folder)
+
+
+def _blocks(file: Path, table: SessionTable, columns: dict[str, str]) -> Iterator[dict[str, np.ndarray]]:
+    """Blocks as :func:`write_sessions` takes them."""
+    with open_table(file) as text:
+        reader = csv.DictReader(text, strict=True)
+        reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        start = 0
+        while rows := list(islice(reader, _BLOCK)):
+            for number, row in enumerate(rows, start=start):
+                if None in row or None in row.values():
+                    raise DataError(
+                        f"row {number + 1} of {file} has not as many values as the header", "repair the file"
+                    )
+            where = f"{file}, row"
+            numbers = np.arange(start, start + len(rows))
+            nothing, none = np.zeros(len(rows), dtype=np.int64), np.full(len(rows), np.nan)
+            block = {
+                "session_id": numbers,
+                "person": numbers,
+                "start_us": nothing,
+                "end_us": nothing,
+                "label": np.array(
+                    [
+                        _bool(row[table.label], f"{where} {i + 1}")
+                        for i, row in zip(numbers, rows, strict=True)
+                    ]
+                ),
+                "pages_before_purchase": none,
+                "pages_before_identified": none,
+            }
+            for name, kind in columns.items():
+                values = [row[name].strip() for row in rows]
+                if kind == "text":
+                    block[name] = text_array(values)
+                else:
+                    found = zip(numbers, values, strict=True)
+                    block[name] = np.array([_number(value, f"{where} {i + 1}, {name}") for i, value in found])
+            yield block
+            start += len(rows)
+
+
+def _bool(value: str, where: str) -> bool:
+    try:
+        return _BOOLS[value.strip().lower()]
+    except KeyError:
+        raise DataError(f"{where} says {value!r} for whether something was bought", "TRUE or FALSE") from None
+
+
+def _number(value: str, where: str) -> float:
+    """NaN where there is none."""
+    try:
+        number = float(value) if value else np.nan
+    except ValueError:
+        raise DataError(f"{where} is {value!r}, not a number", "repair the file") from None
+    if np.isinf(number):
+        raise DataError(f"{where} is {value!r}", "a finite number, or nothing")
+    return number

@@ -1,0 +1,155 @@
+"""Job: keyed units of work in a locked folder; finished ones are kept, the others are run.
+
+::
+
+    OUT/KIND.json      the job's header: what its units are made from; a folder of another job is refused
+    OUT/units/KEY.npz  one artifact per finished unit
+
+A kill loses the units that were running. The order of units and the number of processes never change a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from diptych.core.artifact import Artifact
+from diptych.core.context import RESUME, stopping, task
+from diptych.core.errors import Interrupted, MismatchError, StorageError
+from diptych.core.files import check_replaceable, remove_leftovers, safe_name
+from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import exclusive_folder
+from diptych.core.processes import in_processes
+
+U = TypeVar("U", bound=Artifact)
+
+_UNITS = "units"
+
+
+@dataclass(frozen=True, eq=False)
+class Job(Generic[U]):
+    """A grid of units in a folder.
+
+    Attributes:
+        folder: new, empty, or with this job's header.
+        header: an artifact that says what all units depend on; saved first and compared on resuming.
+        unit: the class of a finished unit.
+        noun: of units in progress and messages.
+        suffix: layout of a unit: ``.npz``, ``.json``, or nothing for a folder.
+    """
+
+    folder: Path
+    header: Artifact
+    unit: type[U]
+    noun: str = "units"
+    suffix: str = ".npz"
+
+    def path(self, key: str) -> Path:
+        """Return where a unit is kept."""
+        return self.folder / _UNITS / f"{safe_name(key)}{self.suffix}"
+
+    def get(self, key: str, state: Any = None) -> U | None:
+        """Return a finished unit of that key and state; None where it is missing, corrupt or of another state."""
+        path = self.path(key)
+        if not path.exists():
+            return None
+        try:
+            return self.unit.open(path, of=fingerprint(state))
+        except StorageError:
+            return None
+
+    def run(
+        self,
+        units: Mapping[str, Any],
+        work: Callable[..., U],
+        *,
+        processes: int = 1,
+        setup: Callable[..., Any] | None = None,
+        setup_args: tuple[Any, ...] = (),
+        states: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Run the units that are not finished; :meth:`get` gives them afterwards.
+
+        Args:
+            units: key → what ``work`` gets, after what ``setup`` returned once per process.
+            processes: how many share the work.
+            states: key → JSON-able values that a unit depends on besides the header.
+
+        Raises:
+            Interrupted: a stop was asked for; finished units are kept.
+            MismatchError: the folder holds another job.
+        """
+        states = states or {}
+        check_replaceable(self.folder, self.header.marker())
+        with exclusive_folder(self.folder):
+            self._claim()
+            todo = [key for key in units if self.get(key, states.get(key)) is None]
+            tasks = [_Task(self.path(key), units[key], fingerprint(states.get(key)), key) for key in todo]
+            with task(self.noun, len(units), self.noun, len(units) - len(todo)) as bar:
+                finished = 0
+                for key in in_processes(
+                    tasks, _Save(work, setup), processes, _set_up if setup else None, (setup, setup_args)
+                ):
+                    bar.advance(1, key)
+                    finished += 1
+        if finished < len(todo) or (stopping() and todo and finished < len(todo)):
+            kept = len(units) - len(todo) + finished
+            raise Interrupted(f"stopped: {kept:,} of {len(units):,} {self.noun} are kept", RESUME)
+
+    def _claim(self) -> None:
+        """Write the header, or see that the folder holds the same one."""
+        path = self.folder / self.header.marker()
+        if not path.exists():
+            self.header.save(path)
+            return
+        there = type(self.header).open(path)
+        if there != self.header:
+            raise MismatchError(
+                f"{self.folder} holds other {self.noun}: {'; '.join(differences(there, self.header))}",
+                "give another folder, or remove this one",
+            )
+
+    def remove_others(self, keys: Mapping[str, Any]) -> None:
+        """Remove units that are not among ``keys``."""
+        wanted = {self.path(key).name for key in keys}
+        folder = self.folder / _UNITS
+        if folder.is_dir():
+            remove_leftovers(folder)
+            for path in folder.iterdir():
+                if path.name not in wanted and path.is_file():
+                    path.unlink()
+
+
+@dataclass(frozen=True)
+class _Task:
+    path: Path
+    given: Any
+    of: str
+    key: str
+
+
+@dataclass(frozen=True)
+class _Save:
+    """Runs one unit and saves it where it ran."""
+
+    work: Callable[..., Artifact]
+    setup: Callable[..., Any] | None
+
+    def __call__(self, *arguments: Any) -> str:
+        *made, one = arguments
+        self.work(*made, one.given).save(one.path, of=one.of)
+        return str(one.key)
+
+
+def _set_up(setup: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return setup(*arguments)
+
+
+def differences(there: Any, asked: Any) -> Iterator[str]:
+    """Yield ``name THERE, asked for ASKED`` of each field in which two dataclasses differ."""
+    for name in there.__dataclass_fields__:
+        first, second = getattr(there, name), getattr(asked, name)
+        if first != second:
+            yield f"{name} {first!r}, asked for {second!r}"

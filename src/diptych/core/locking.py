@@ -1,0 +1,100 @@
+"""One lock: a folder belongs to one process at a time, and the system releases it when that process ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from diptych.core.errors import StorageError
+from diptych.core.files import check_replaceable, remove_leftovers, storage_error
+
+
+def try_lock(path: Path) -> int | None:
+    """Lock a file or folder with ``flock`` until the handle is closed or the process ends.
+
+    Returns:
+        An open handle; None where the system or the drive has no such locks.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:  # some network drives lock nothing
+        os.close(handle)
+        return None
+    return handle
+
+
+@contextmanager
+def exclusive_folder(folder: Path | str, marker: str | None = None) -> Iterator[Path]:
+    """Create the folder if needed and keep other processes out of it while the block runs.
+
+    What killed processes left half-written in it is removed first. Nothing is written for the lock, so
+    nothing can outlive its owner: not a kill, a restart of the machine or a copy of the folder.
+
+    Args:
+        folder: may be new.
+        marker: a file that every folder of this kind holds; the block writes it first.
+
+    Raises:
+        UsageError: it holds other things than its kind does.
+        StorageError: another process works in it, or it cannot be created.
+    """
+    folder = Path(folder)
+    if marker is not None:
+        check_replaceable(folder, marker)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(folder, error) from error
+    try:
+        handle = try_lock(folder)
+    except BlockingIOError:
+        raise StorageError(f"another process is working in {folder}", "wait until it has ended") from None
+    try:
+        remove_leftovers(folder)
+        yield folder
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+@contextmanager
+def taking_turns(target: Path | str) -> Iterator[None]:
+    """Wait until no other process creates ``target`` (a file or folder of the cache), then run the block.
+
+    The lock is a file beside it, for ``target`` itself is replaced as a whole.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows: both create it, the last one stays
+        yield
+        return
+    target = Path(target)
+    lock = target.with_name(f".{target.name}.lock")
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        fix = "name another cache folder with DIPTYCH_CACHE"
+        raise StorageError(f"cannot write {lock}: {error.strerror or error}", fix) from error
+    try:
+        with suppress(OSError):  # some network drives lock nothing
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,144 @@
+"""One process pool: tasks in worker processes that end with the process that started them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from diptych.core.context import stop_when, stopping
+from diptych.core.errors import DiptychError
+from diptych.core.memory import keep_freed_memory, keeps_freed_memory
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
+
+_POLL = 0.5  # seconds between two looks at whether to stop
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+
+def in_processes(
+    tasks: Sequence[Task],
+    work: Callable[..., Done],
+    processes: int,
+    setup: Callable[..., Any] | None = None,
+    setup_args: tuple[Any, ...] = (),
+    *,
+    ordered: bool = False,
+) -> Iterator[Done]:
+    """Yield ``work(task)`` of all tasks as they end, or in the tasks' order.
+
+    With one process, or one task, everything happens in this one. Workers are plain interpreters that do
+    not import the program which started them (no ``if __name__ == "__main__"`` is needed), ignore Ctrl-C
+    and see this process's stop condition as their own (:func:`diptych.core.context.stopping`); on a stop,
+    tasks that have begun may end and the others are dropped.
+
+    Args:
+        tasks: picklable, as are ``work``, ``setup``, ``setup_args`` and results.
+        processes: at most so many.
+        setup: called once in every process; ``work`` gets its result as its first argument.
+
+    Raises:
+        DiptychError: a worker was killed; or what a task raised.
+    """
+    processes = min(processes, len(tasks))
+    if processes <= 1:
+        made = () if setup is None else (setup(*setup_args),)
+        for task in tasks:
+            if stopping():
+                return
+            yield work(*made, task)
+        return
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks that other threads hold
+    stop = context.Event()
+    arguments = (setup, setup_args, work, stop, keeps_freed_memory())
+    try:
+        with ProcessPoolExecutor(processes, context, _begin, arguments) as pool:
+            try:
+                with _without_main():
+                    futures: list[Future[Done]] = [pool.submit(_run, task) for task in tasks]
+                waiting = {futures[0]} if ordered else set(futures)
+                given = 1
+                while waiting:
+                    ended, waiting = wait(waiting, _POLL, FIRST_COMPLETED)
+                    for future in ended:
+                        if not future.cancelled():
+                            yield future.result()
+                        if ordered and given < len(futures):
+                            waiting = {futures[given]}
+                            given += 1
+                    if stopping() and not stop.is_set():
+                        stop.set()
+                        for future in futures:
+                            future.cancel()
+            except BaseException:
+                stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    except BrokenProcessPool:
+        raise DiptychError(
+            "a worker process was killed, perhaps for lack of memory; finished work is kept",
+            "the same command resumes; give it fewer processes",
+        ) from None
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the program from workers that are spawned: they would import it, and run what it does not guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_made: tuple[Any, ...] = ()
+_work: Callable[..., Any] | None = None
+_event: Event | None = None
+
+
+def _begin(
+    setup: Callable[..., Any] | None,
+    setup_args: tuple[Any, ...],
+    work: Callable[..., Any],
+    stop: Event,
+    keep_memory: bool,
+) -> None:
+    """Prepare a worker."""
+    global _made, _work, _event
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if keep_memory:
+        keep_freed_memory()
+    _made, _work, _event = () if setup is None else (setup(*setup_args),), work, stop
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that started it is killed; it would wait for tasks for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _run(task: Any) -> Any:
+    assert _work is not None
+    assert _event is not None
+    with stop_when(_event.is_set):
+        return _work(*_made, task)
