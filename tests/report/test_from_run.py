@@ -9,7 +9,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
-from diptych.evaluation.testing import evaluate_encoded
+from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.report import ReportContent, content_of_run
 from diptych.training.run import Run
 from diptych.training.source import collection_of

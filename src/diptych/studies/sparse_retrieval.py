@@ -179,7 +179,7 @@ class SparseRetrieval:
 
 
 def _of_dense(subject: Subject) -> Measurement:
-    from diptych.evaluation.testing import evaluate_encoded
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
     run = subject.run
     data = run.data if hasattr(run, "data") else run.recipe.data

@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from diptych.sparse.vocabulary import TermVocabulary
 
 
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of length 1 in float64; rows of zeros stay as they are."""
-    wide = np.asarray(vectors, dtype=np.float64)
-    length = np.linalg.norm(wide, axis=1, keepdims=True)
-    units: np.ndarray = np.divide(wide, length, out=np.zeros_like(wide), where=length > 0)
-    return units
-
-
 @dataclass(frozen=True, eq=False)
 class CaptionWords:
     """Which words captions say, and the vectors of these.
