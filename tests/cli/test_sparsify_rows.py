@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from commands import Command, Done
 
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 
 _WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs")
 _QUICK = ("--set", "training.epochs=2", "--set", "head.width=8", "--set", "training.batch_size=16")

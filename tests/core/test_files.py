@@ -19,7 +19,6 @@ from diptych.core.files import (
     atomic_path,
     check_replaceable,
     create_array,
-    read_json,
     recover_folder,
     replace_folder,
     safe_name,
@@ -27,7 +26,8 @@ from diptych.core.files import (
     write_csv,
     write_json,
 )
-from diptych.core.locking import taking_turns
+from diptych.core.locking import exclusive_folder, taking_turns
+from diptych.core.reading import read_json
 
 
 @pytest.fixture
@@ -216,3 +216,14 @@ def test_a_table_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
         write_csv(tmp_path / "a.csv", ("a",), ((1 // n,) for n in (1, 0)))
     assert (tmp_path / "a.csv").read_text() == "a\n1\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_what_a_killed_save_of_tensors_leaves_is_removed_at_the_next_use(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in (".tmpA1b2C3", "deep/.tmpZZZZZZ", ".weights.safetensors.12.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    for name in (".tmpnote", "a.tmpA1b2C3", ".hidden"):
+        (tmp_path / name).write_bytes(b"kept")
+    with exclusive_folder(tmp_path):
+        pass
+    assert {path.name for path in tmp_path.rglob("*")} == {"deep", ".tmpnote", "a.tmpA1b2C3", ".hidden"}

@@ -281,3 +281,43 @@ def test_content_of_another_form_is_an_error_too(tmp_path: Path) -> None:
             read()
     with pytest.raises(DataError, match="first"), file_errors(tmp_path):
         raise DataError("first")
+
+
+@pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
+def test_lines_plain_and_gzipped(tmp_path: Path, name: str) -> None:
+    content = "\ufeffone\r\n\nthrée".encode()
+    (tmp_path / name).write_bytes(gzip.compress(content, mtime=0) if name.endswith("gz") else content)
+    assert list(read_lines(tmp_path / name)) == [(1, "one"), (2, ""), (3, "thrée")]
+
+
+def test_a_bomb_of_one_endless_line_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 24), mtime=0))
+    assert (tmp_path / "bomb.gz").stat().st_size < 1 << 15
+    with pytest.raises(StorageError, match=r"line 1 is longer than 4,194,304 bytes"):
+        list(read_lines(tmp_path / "bomb.gz"))
+    (tmp_path / "short").write_bytes(b"ab\nabc\nabcd\n")
+    with pytest.raises(StorageError, match="line 3 is longer than 4 bytes"):
+        list(read_lines(tmp_path / "short", most=4))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"fine\n\xff\xfe\n", "line 2 is not utf-8"),
+        ("a.gz", b"not gzip", "is corrupt"),
+        ("a.gz", gzip.compress(b"one\ntwo\n" * 999, mtime=0)[:-20], "is corrupt"),
+        ("a.gz", gzip.compress(b"one\n", mtime=0)[:-6] + b"\0\0\0\0\0\0", "is corrupt"),
+    ],
+)
+def test_lines_of_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(StorageError, match=message) as caught:
+        list(read_lines(tmp_path / name))
+    assert caught.value.fix
+
+
+def test_other_encodings(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9\n")
+    assert list(read_lines(tmp_path / "a.txt", "latin-1")) == [(1, "café")]
+    with pytest.raises(StorageError, match="line 1 is not klingon"):
+        list(read_lines(tmp_path / "a.txt", "klingon"))

@@ -146,7 +146,7 @@ def cocos(
 
 def _run_of(source: str) -> Run | None:
     """The run that ``source`` is, or whose embeddings it is."""
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.training.run import Run
 
     folder = Path(source)

@@ -12,6 +12,7 @@ from diptych.cli.options import Data, Images, OutFolder, ReaderName, ReaderOptio
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, encoded_of
 from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.reading import map_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,15 +67,7 @@ def _matching_files(given: list[str]) -> dict[str, Path]:
 
 
 def _loaded(file: Path) -> np.ndarray:
-    import numpy as np
-
-    try:
-        found: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise DataError(f"{file} does not exist", "give a file that numpy.save wrote") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{file} is no array: {error}", "give a file that numpy.save wrote") from None
-    return found
+    return map_array(file, error=DataError, fix="give a file that numpy.save wrote")
 
 
 def printed_of(

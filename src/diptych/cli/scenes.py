@@ -20,7 +20,7 @@ def shop_log_scenes(
     out: Path | None, *, visitors: int, days: int, seed: int, dirt: float, file_format: str
 ) -> None:
     """Make a shop log, and say what is in it and what comes next."""
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.data.scenes.shop_log import TRUTH, make_shop_log
 
     with progress():
@@ -60,7 +60,7 @@ PRODUCT_OPTIONS = (
 
 def product_scenes(out: Path | None, *, number: int, levels: str | None, **options: Any) -> None:
     """Make products, and say what they are, what can be told of them, and what comes next."""
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.data.scenes import make_product_scenes, read_product_scenes
     from diptych.data.scenes.products import TRUTH
 

@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +17,14 @@ from urllib.parse import quote
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import read_json as read_json
 
 if TYPE_CHECKING:
     import numpy as np
 
 _NAME_BYTES = 100
+
+_TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
+"""What safetensors writes to before it renames."""
 
 
 def cache_root() -> Path:
@@ -138,7 +141,7 @@ def check_replaceable(target: Path | str, marker: str) -> None:
 
 def _is_leftover(path: Path) -> bool:
     """Return whether a kill inside this module left the path."""
-    return path.name.startswith(".") and path.name.endswith(".tmp")
+    return path.name.startswith(".") and (path.name.endswith(".tmp") or bool(_TENSORS.fullmatch(path.name)))
 
 
 def replace_folder(source: Path | str, target: Path | str) -> None:
@@ -173,9 +176,10 @@ def recover_folder(target: Path | str) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left half-written in a folder, at any depth (``.NAME.*.tmp``)."""
-    for leftover in list(folder.rglob(".*.tmp")):
-        _remove_unused(leftover)
+    """Remove what killed processes left half-written in a folder, at any depth (``.NAME.*.tmp``, ``.tmpXXXXXX``)."""
+    for leftover in list(folder.rglob(".*tmp*")):
+        if _is_leftover(leftover):
+            _remove_unused(leftover)
 
 
 def _remove_unused(leftover: Path) -> None:

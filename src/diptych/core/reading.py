@@ -14,21 +14,24 @@ The error is a StorageError, as of a file that Diptych wrote; ``error=DataError`
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import json
 import math
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast
 
 from diptych.core.errors import DiptychError, StorageError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_TEXT_BYTES = 1 << 31
 """Larger texts and JSON files (2 GiB) are not read whole."""
@@ -99,6 +102,20 @@ def file_errors(
         raise error(f"{path} {what}: {_reason(wrong)}", fix) from None
 
 
+def opening(fix: str = "", error: type[DiptychError] = StorageError) -> Callable[[F], F]:
+    """Put a method that opens its first argument inside :func:`file_errors`."""
+
+    def decorated(function: F) -> F:
+        @functools.wraps(function)
+        def opened(owner: Any, path: Path | str, *rest: Any, **options: Any) -> Any:
+            with file_errors(path, error, fix):
+                return function(owner, path, *rest, **options)
+
+        return cast(F, opened)
+
+    return decorated
+
+
 def _refusal(wrong: OSError, path: Path | str, fix: str) -> tuple[str, str]:
     """Return message and fix for a file that the system does not give."""
     path = wrong.filename if isinstance(wrong.filename, str | Path) else path
@@ -159,10 +176,14 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-def open_bytes(path: Path | str) -> BinaryIO:
-    """Open a regular file for reading, ``.gz`` unpacked as it is read; used inside :func:`file_errors`."""
+def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
+    """Open a regular file for reading, unpacked as it is read; used inside :func:`file_errors`.
+
+    Args:
+        gzipped: whether it is; by default where its name ends in ``.gz``.
+    """
     packed = open_regular(path)
-    if Path(path).suffix != ".gz":
+    if not (Path(path).suffix == ".gz" if gzipped is None else gzipped):
         return packed
     import gzip
 
@@ -313,6 +334,21 @@ def read_jsonl(
             yield number, parse_json(line, path, number, error, fix)
 
 
+def read_log(
+    path: Path | str, error: type[DiptychError] = StorageError, fix: str = "remove that line"
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line numbers, from 1, and objects of a file that lines are appended to; one that a kill cut is left out."""
+    with file_errors(path, error, fix), open_bytes(path) as handle:
+        number = 0
+        while line := handle.readline(MAX_LINE_BYTES):
+            number += 1
+            if line.endswith(b"\n"):
+                value = parse_json(line, path, number, error, fix)
+                if not isinstance(value, dict):
+                    raise error(f"{path}, line {number} is no JSON object", fix)
+                yield number, value
+
+
 def read_toml(path: Path | str, error: type[DiptychError] = StorageError, fix: str = "") -> dict[str, Any]:
     """Read a TOML file."""
     import tomllib
@@ -358,17 +394,19 @@ def map_array(
     error: type[DiptychError] = StorageError,
     fix: str = "",
     mode: Literal["r", "r+", "c"] = "r",
+    more: int = 0,
 ) -> np.ndarray:
     """Memory-map a ``.npy`` file.
 
     Args:
         dtype: its type; any by default.
         shape: its shape, None where a dimension may have any length; any by default.
+        more: bytes that follow the array.
     """
     from numpy.lib import format as npy
 
     with file_errors(path, error, fix), open_regular(path) as handle:
-        _check_header(handle, os.fstat(handle.fileno()).st_size)
+        _check_header(handle, os.fstat(handle.fileno()).st_size - more)
         array: np.ndarray = npy.open_memmap(path, mode=mode)
     _check_form(path, array, dtype, shape, error, fix)
     return array

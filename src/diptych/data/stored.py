@@ -16,8 +16,9 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_folder, cache_root, read_json, write_json
+from diptych.core.files import atomic_folder, cache_root, write_json
 from diptych.core.locking import taking_turns
+from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.columns import Labels
 from diptych.data.string_table import NumberTable, StringTable, StringWriter

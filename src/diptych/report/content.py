@@ -350,7 +350,7 @@ def _curves(run: Run) -> Curves | None:
 
 
 def _environment(run: Run) -> dict[str, str]:
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
 
     values = read_json(run.folder / "environment.json")
     libraries = values.pop("libraries")

@@ -42,8 +42,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from diptych.core.context import stopping
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.core.files import read_json, safe_name
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.studies.making import Collections, Machine, Made, Unit, logger
 from diptych.studies.rows import BASE_SEED, Choices, rows_of, run_folder, setting_for, usable_rows
 from diptych.studies.study import Measuring, Row, SettingName, Study, Subject
@@ -74,15 +75,7 @@ _OWN = ("modalities", "setting", "seed", "query", "resample")
 
 @dataclass(frozen=True)
 class CatalogueOptions:
-    """See above.
-
-    Attributes:
-        image, text: encoders; ``image`` None for none.
-        image_options: of the picture encoder.
-        train: options of training that were set.
-        published: whether training is as thesis section 7.4.2 says.
-        relevance, query, split, attributes, missing, draw, jobs: as above.
-    """
+    """See above."""
 
     image: str | None = "grid"
     text: str = "lsa"
@@ -192,14 +185,7 @@ _VALIDATION = ("val", "validation", "valid", "dev")
 
 @dataclass
 class CatalogueWorkshop:
-    """A catalogue and what is made of it, each when it is first asked for.
-
-    Attributes:
-        beside: the folder of all catalogues of a paper's studies.
-        catalogue: all products, with the splits that are used.
-        options: how it is measured.
-        features_root: folder of cached features; the cache when not given.
-    """
+    """A catalogue and what is made of it, each when it is first asked for."""
 
     beside: Path
     catalogue: Catalogue
@@ -330,18 +316,7 @@ def catalogue_with_splits(collection: Any, options: CatalogueOptions) -> Catalog
 
 @dataclass(frozen=True)
 class CatalogueRow:
-    """A row and seed of a study of a catalogue.
-
-    Attributes:
-        row: of the study.
-        seed: of training.
-        folder: where what it gives is kept.
-        evaluation: of all models that the study asks for.
-        options: how it was made.
-        dataset: the catalogue's name.
-        products: how many it has, of all splits.
-        by_hand: the command that makes the like of the evaluation; empty for generated products.
-    """
+    """A row and seed of a study of a catalogue."""
 
     row: Row
     seed: int

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, safe_name, write_json
+from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.studies.rows import (
     BASE_SEED,
     FINE_TUNE,

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json, safe_name, write_json
+from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json
 from diptych.studies.given import DenseRows, dense_of, dense_rows
 from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
 from diptych.studies.results import keep
@@ -36,14 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Head:
-    """A trained head.
-
-    Attributes:
-        folder: of its row.
-        dense: the rows it was trained on.
-        options: what it was trained with.
-        sparsifier: the head.
-    """
+    """A trained head."""
 
     folder: Path
     dense: DenseRows
@@ -226,7 +220,7 @@ def _of_head(subject: Subject, head: Head, about: dict[str, Any]) -> Measurement
             part.captions,
             embedding=static_embedding(head, words),
         )
-        found.save(folder / "measures.json")
+        found.save(folder / "measures.npz")
         values = _values(found) | {"Exact@10": 100 * float(_exact(head, split, 10).mean())}
         keep(folder, _kept(found), encoded.caption_image, examples_of(head, split))
         # Written last: a folder with it is complete.

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError
 from diptych.core.files import recover_folder
+from diptych.core.reading import file_errors
 from diptych.encoders.tensors import load_tensors, save_tensors
 
 _FIX = "the checkpoint is corrupt or of another version: train again in a new folder"
@@ -112,10 +113,8 @@ def load_weights(folder: Path, module: nn.Module, saved: Callable[[str], bool]) 
     if set(weights) != expected:
         different = sorted(set(weights) ^ expected)
         raise StorageError(f"{folder} does not fit the model (e.g. {different[0]})", _FIX)
-    try:
+    with file_errors(folder / "weights.safetensors", fix=_FIX):
         module.load_state_dict(weights, strict=False)
-    except RuntimeError as error:
-        raise StorageError(f"{folder} does not fit the model: {error}", _FIX) from None
     return load_tensors(folder / "state.safetensors", _FIX)
 
 
@@ -124,10 +123,14 @@ def load_moments(folder: Path, module: nn.Module, optimizer: torch.optim.Optimiz
     parameters = dict(module.named_parameters())
     fused = any(group.get("fused") for group in optimizer.param_groups)
     for name, value in load_tensors(folder / "optimizer.safetensors", _FIX).items():
-        parameter_name, key = name.rsplit("|", 1)
+        parameter_name, _, key = name.rpartition("|")
         if parameter_name not in parameters:
             raise StorageError(f"{folder} holds moments of {parameter_name}, which the model lacks", _FIX)
         parameter = parameters[parameter_name]
+        if key != "step" and value.shape != parameter.shape:
+            raise StorageError(
+                f"{folder}: {name} has shape {tuple(value.shape)}, expected {tuple(parameter.shape)}", _FIX
+            )
         # Step counts stay on the CPU, except a fused optimizer's. AdamP counts in a plain int.
         if key != "step" or fused:
             optimizer.state[parameter][key] = value.to(parameter.device)

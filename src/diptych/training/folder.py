@@ -22,6 +22,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_text
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_log
 from diptych.core.version import __version__
 
 
@@ -147,16 +148,10 @@ class TrainingFolder:
         path = self.folder / "metrics.jsonl"
         if not path.is_file():
             return
-        with open(path, encoding="utf-8") as handle:
-            for number, line in enumerate(handle, 1):
-                if not line.endswith("\n"):
-                    continue
-                try:
-                    found = json.loads(line)
-                    found["step"]
-                except (ValueError, TypeError, KeyError):
-                    raise StorageError(f"{path}, line {number} is corrupt", "remove that line") from None
-                yield found
+        for number, found in read_log(path):
+            if "step" not in found:
+                raise StorageError(f"{path}, line {number} is corrupt: it has no step", "remove that line")
+            yield found
 
     def rewind_metrics(self, step: int) -> None:
         """Forget what was logged after ``step``, so that a resumed training's log is an unbroken one's."""

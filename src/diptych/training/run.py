@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json, write_text
-from diptych.core.reading import read_text
+from diptych.core.reading import opening, read_text
 from diptych.core.version import __version__
 from diptych.training.folder import TrainingFolder, TrainingState
 from diptych.training.recipe import Recipe, parse_recipe
@@ -60,6 +60,7 @@ class Run(TrainingFolder):
         return run
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str) -> Run:
         """Read a run.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.cli.categories.sources import VALIDATION, CatalogueSource, validation_part
 from diptych.cli.console import say
 from diptych.core.errors import DiptychError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -210,10 +210,9 @@ def describe(
         wanted = SessionOptions(gap_minutes=gap, by=by)  # type: ignore[arg-type]
         tables = sessionise(opened, wanted, engine=runs)
         description = describe_sessions(tables, engine=runs, options=options, names=names)
-    description.save(out)
-    page = write_description_page(out / _PAGE, description, log=opened)
+    description.save(out, lambda inside: write_description_page(inside / _PAGE, description, log=opened))
     show_description(description)
-    say(f"written to {out}; sessions are kept in {tables.folder}; the page is {page}")
+    say(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / _PAGE}")
     features = out.with_name("features")
     next_step(["diptych", "intent", "features", str(log), "--out", str(features)])
 

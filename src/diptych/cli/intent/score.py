@@ -87,7 +87,8 @@ def score(
 
 
 def _score_one(scorer: Scorer, file: Path, out: Path | None, reasons: int) -> None:
-    from diptych.core.files import read_json, write_text
+    from diptych.core.files import write_text
+    from diptych.core.reading import read_json
 
     found = scorer.score(read_json(file), reasons=reasons)
     _show(found)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from unicodedata import unidata_version
-from zipfile import BadZipFile
 
 import numpy as np
 
 from diptych.core.context import task
+from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, cache_root
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_arrays
 from diptych.data.language.contract import Tagger, is_word, words_of
 
 # A change of what a word is, or of the file, tags anew.
@@ -72,15 +73,14 @@ def _write(path: Path, tags: Sequence[Sequence[str]]) -> None:
 
 def _read(path: Path, n_captions: int) -> list[list[str]] | None:
     """What :func:`_write` wrote; None where it is not there, or is damaged."""
+    if not path.exists():
+        return None
     try:
-        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
-            names, codes, starts = file["names"].tolist(), file["codes"], file["starts"]
+        names, codes, starts = read_arrays(path, ("names", "codes", "starts")).values()
         if len(starts) != n_captions + 1 or starts[-1] != len(codes):
             raise ValueError(f"{len(starts) - 1} captions, {len(codes)} tags")
-        flat = [names[code] for code in codes.tolist()]
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, IndexError, EOFError, TypeError, BadZipFile) as error:
+        flat = names[codes].tolist()
+    except (StorageError, ValueError, IndexError, TypeError) as error:
         logger.warning("%s is damaged and made again: %s", path, error)
         return None
     return [flat[start:end] for start, end in pairwise(starts.tolist())]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import read_json
+from diptych.core.reading import opening, read_json
 
 MARKER = "log.json"
 EVENTS = "events"
@@ -39,6 +39,7 @@ class Log:
     about: dict[str, Any]
 
     @classmethod
+    @opening("import it again: diptych intent ingest")
     def open(cls, folder: Path | str) -> Log:
         """Open a folder that an import has written."""
         folder = Path(folder)

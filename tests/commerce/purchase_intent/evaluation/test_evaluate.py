@@ -27,8 +27,9 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 from diptych.metrics.bootstrap import Bootstrap
 
 HOW = Bootstrap(40)

@@ -20,7 +20,8 @@ from diptych.commerce.purchase_intent.features import (
 from diptych.commerce.purchase_intent.features.storage import is_identified, is_undecided
 from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS, NO_PAGE, NOTHING
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from diptych.commerce.purchase_intent.evaluation.plan import preset_named
 from diptych.commerce.purchase_intent.models import MODELS, FittedModel, fit_model
 from diptych.commerce.purchase_intent.models.fitted import FILE, TRUSTED, _controller, one_thread
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UnknownNameError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 
 def table(n: int = 160, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

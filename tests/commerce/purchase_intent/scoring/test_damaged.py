@@ -13,7 +13,7 @@ import pytest
 
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNameError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 CELL = "models/identified/step-2/"
 SESSION: dict[str, Any] = {

@@ -17,8 +17,8 @@ from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
 from diptych.core.errors import DataError, Interrupted, StorageError, UnknownNameError, UsageError
-from diptych.core.files import read_json
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

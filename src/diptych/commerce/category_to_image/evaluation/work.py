@@ -29,10 +29,11 @@ from diptych.commerce.category_to_image.features.rows import (
 )
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.ranker import Ranker
-from diptych.core.arrays import read_arrays, write_arrays
+from diptych.core.artifact import write_arrays
 from diptych.core.context import stop_when, stopping, task
 from diptych.core.errors import Interrupted, StorageError, UnknownNameError, UsageError
 from diptych.core.processes import in_processes
+from diptych.core.reading import opening, parse_json, read_arrays
 from diptych.evaluation.result import Result
 
 CELLS = "cells"
@@ -84,33 +85,31 @@ class Cell:
         values |= {f"i2t {name}": self.result.per_query["i2t"][name] for name in product_measures}
         write_arrays(
             file,
-            first=self.first,
-            scores=self.scores,
-            guess=self.guess,
-            seen=self.seen,
-            names=np.array(list(values), dtype=np.str_),
-            json=np.array(
-                json.dumps({"result": self.result.to_dict(), "about": self.about}, allow_nan=False)
+            dict(
+                first=self.first,
+                scores=self.scores,
+                guess=self.guess,
+                seen=self.seen,
+                names=np.array(list(values), dtype=np.str_),
+                json=np.array(
+                    json.dumps({"result": self.result.to_dict(), "about": self.about}, allow_nan=False)
+                ),
+                **{f"values-{number}": given for number, given in enumerate(values.values())},
             ),
-            **{f"values-{number}": given for number, given in enumerate(values.values())},
         )
 
     @classmethod
+    @opening("remove it, and give the command that made it once more")
     def open(cls, file: Path) -> Cell:
         """Read what :meth:`save` wrote."""
         names, text, first, scores, guess, seen = read_arrays(
             file, ("names", "json", "first", "scores", "guess", "seen")
-        )
-        values = read_arrays(file, tuple(f"values-{number}" for number in range(len(names))))
-        try:
-            said = json.loads(str(text))
-            # a category belongs to no product: each is resampled by itself
-            home = np.full(said["result"]["protocol"]["n_texts"], -1)
-            result = replace(Result.from_dict(said["result"]), text_image=home)
-        except (ValueError, KeyError, TypeError) as error:
-            raise StorageError(
-                f"{file} cannot be read: {error}", "remove it, and give the command that made it once more"
-            ) from None
+        ).values()
+        values = read_arrays(file, [f"values-{number}" for number in range(len(names))]).values()
+        said = parse_json(str(text), file)
+        # a category belongs to no product: each is resampled by itself
+        home = np.full(said["result"]["protocol"]["n_texts"], -1)
+        result = replace(Result.from_dict(said["result"]), text_image=home)
         for direction in ("i2t", "t2i"):
             result.per_query[direction] = {}
         for name, given in zip(names.tolist(), values, strict=True):

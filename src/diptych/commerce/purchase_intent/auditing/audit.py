@@ -19,7 +19,8 @@ from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.scoring.fitting import slices_of
 from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_csv, write_json
+from diptych.core.files import atomic_folder, write_csv, write_json
+from diptych.core.reading import opening, read_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -77,6 +78,7 @@ class LeakAudit:
             write_json(inside / MARKER, self.to_dict())
 
     @classmethod
+    @opening("audit again: diptych intent audit")
     def open(cls, folder: Path | str) -> LeakAudit:
         """Read what :meth:`save` wrote."""
         folder = Path(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,7 @@ from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.locking import exclusive_folder
 from diptych.core.processes import in_processes
+from diptych.core.reading import read_json
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -60,8 +62,12 @@ if TYPE_CHECKING:
 _Samples = dict[tuple[Place, str], dict[str, np.ndarray]]
 
 
+Page = Callable[[Evaluation], object]
+"""Writes what belongs to an evaluation's folder besides, before that is finished."""
+
+
 def write_results(
-    folder: Path, features: FeatureTable, plan: Plan, protocol: Protocol, how: Bootstrap
+    folder: Path, features: FeatureTable, plan: Plan, protocol: Protocol, how: Bootstrap, page: Page | None
 ) -> Evaluation:
     """Measure what is kept of every place and model."""
     persons = Persons.of(features.persons, how)
@@ -81,19 +87,19 @@ def write_results(
                 FoldImportance.open(Unit(*place, fold).importance_file(folder)) for fold in range(plan.folds)
             ]
             importance += importance_rows(place, parts, protocol.importance_model)
-    write_json(
-        folder / RESULTS,
-        {
-            "format": FORMAT,
-            "key": protocol.key,
-            "intervals": intervals_of(how),
-            "cells": cells,
-            "gains": _gains(cells, samples, persons),
-            "importance": importance,
-            "left_out": [one._asdict() for one in plan.left_out],
-            "notes": _notes(cells),
-        },
-    )
+    results = {
+        "format": FORMAT,
+        "key": protocol.key,
+        "intervals": intervals_of(how),
+        "cells": cells,
+        "gains": _gains(cells, samples, persons),
+        "importance": importance,
+        "left_out": [one._asdict() for one in plan.left_out],
+        "notes": _notes(cells),
+    }
+    if page is not None:  # before the results, by which the folder is finished
+        page(Evaluation(folder, read_json(folder / MARKER), json.loads(json.dumps(results))))
+    write_json(folder / RESULTS, results)
     return Evaluation.open(folder)
 
 
@@ -215,6 +221,7 @@ def evaluate(
     seed: int = 0,
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
+    page: Page | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Evaluate models on a table of features, or go on where an earlier call was stopped or killed.
@@ -270,9 +277,11 @@ def evaluate(
         begin(folder, features, protocol, _about(features, parts, protocol))
         there = finished(folder, how)
         if there is not None:
+            if page is not None:
+                page(there)
             return there
         run_grid(Work(features, parts, protocol, folder), list(plan.units()), jobs, should_stop)
-        return write_results(folder, features, plan, protocol, how)
+        return write_results(folder, features, plan, protocol, how, page)
 
 
 def _default_folds(split: Split, preset: Preset) -> int:
@@ -369,6 +378,7 @@ def evaluate_scores(
     trained_on: str = "",
     feature_set: str | None = None,
     bootstrap: Bootstrap | None = None,
+    page: Page | None = None,
 ) -> Evaluation:
     """Measure given probabilities against what happened; the folder is one of an evaluation."""
     folder, how = Path(folder), bootstrap or Bootstrap()
@@ -417,7 +427,7 @@ def evaluate_scores(
             FoldScores(
                 rows, given.probabilities, given.probabilities, given.threshold, "none", "probability"
             ).save(Unit(*place, 0).file(folder, model))
-        return write_results(folder, features, plan, protocol, how)
+        return write_results(folder, features, plan, protocol, how, page)
 
 
 def _check(features: FeatureTable, setting: str, step: int, given: GivenScores) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.models.declaration import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
-from diptych.core.arrays import read_arrays, write_arrays
+from diptych.core.artifact import write_arrays
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import opening, read_arrays
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -78,23 +79,26 @@ class FoldScores:
         """Write it, wholly or not at all."""
         write_arrays(
             file,
-            rows=self.rows,
-            scores=self.scores,
-            calibrated=self.calibrated,
-            threshold=np.array(self.threshold),
-            weighting=np.array(self.weighting),
-            output=np.array(self.output),
-            constant=np.array(self.constant),
-            uncalibrated=np.array(self.uncalibrated),
-            warnings=np.array(self.warnings, dtype=np.str_),
+            dict(
+                rows=self.rows,
+                scores=self.scores,
+                calibrated=self.calibrated,
+                threshold=np.array(self.threshold),
+                weighting=np.array(self.weighting),
+                output=np.array(self.output),
+                constant=np.array(self.constant),
+                uncalibrated=np.array(self.uncalibrated),
+                warnings=np.array(self.warnings, dtype=np.str_),
+            ),
         )
 
     @classmethod
+    @opening("remove it, and give the command that made it once more")
     def open(cls, file: Path) -> FoldScores:
         """Read what :meth:`save` wrote."""
         texts = ("weighting", "output", "constant", "uncalibrated")
         names = ("rows", "scores", "calibrated", "threshold", "warnings", *texts)
-        rows, scores, calibrated, threshold, warnings, *said = read_arrays(file, names)
+        rows, scores, calibrated, threshold, warnings, *said = read_arrays(file, names).values()
         weighting, output, constant, uncalibrated = (str(text) for text in said)
         complaints = tuple(str(one) for one in warnings)
         return cls(
@@ -121,12 +125,17 @@ class FoldImportance:
     def save(self, file: Path) -> None:
         """Write it, wholly or not at all."""
         names = np.array(self.features, dtype=np.str_)
-        write_arrays(file, features=names, dynamic=self.dynamic, impurity=self.impurity, drops=self.drops)
+        write_arrays(
+            file, dict(features=names, dynamic=self.dynamic, impurity=self.impurity, drops=self.drops)
+        )
 
     @classmethod
+    @opening("remove it, and give the command that made it once more")
     def open(cls, file: Path) -> FoldImportance:
         """Read what :meth:`save` wrote."""
-        features, dynamic, impurity, drops = read_arrays(file, ("features", "dynamic", "impurity", "drops"))
+        features, dynamic, impurity, drops = read_arrays(
+            file, ("features", "dynamic", "impurity", "drops")
+        ).values()
         return cls(tuple(str(one) for one in features), dynamic, impurity, drops)
 
 

@@ -21,9 +21,10 @@ import numpy as np
 from diptych.commerce.purchase_intent.evaluation.measures import Persons
 from diptych.commerce.purchase_intent.evaluation.plan import Place, Protocol
 from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Pooled, pool
-from diptych.core.arrays import read_arrays, write_arrays
+from diptych.core.artifact import write_arrays
 from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import opening, read_arrays, read_json
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 
@@ -54,6 +55,7 @@ class Evaluation:
     results: Mapping[str, Any]
 
     @classmethod
+    @opening("evaluate again")
     def open(cls, folder: Path | str) -> Evaluation:
         """Open what an evaluation has written."""
         folder = Path(folder)
@@ -121,7 +123,7 @@ class Evaluation:
 
     def sessions(self) -> tuple[np.ndarray, np.ndarray]:
         """(n,) labels and (n,) persons of all sessions of the table."""
-        labels, persons = read_arrays(self.folder / SESSIONS, ("labels", "persons"))
+        labels, persons = read_arrays(self.folder / SESSIONS, ("labels", "persons")).values()
         return labels, persons
 
     def line(self) -> str:
@@ -252,7 +254,7 @@ def begin(folder: Path, features: FeatureTable, protocol: Protocol, about: dict[
             },
         )
     if not (folder / SESSIONS).is_file():
-        write_arrays(folder / SESSIONS, labels=features.labels, persons=features.persons)
+        write_arrays(folder / SESSIONS, dict(labels=features.labels, persons=features.persons))
 
 
 def _check_same(folder: Path, protocol: Protocol) -> None:

@@ -21,7 +21,8 @@ from diptych.commerce.purchase_intent.features.view import text_array
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER
 from diptych.core.errors import DataError, StorageError
 from diptych.core.extras import require
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -29,6 +29,7 @@ from diptych.commerce.purchase_intent.features.view import (
     empty_column,
 )
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.reading import map_array
 
 SETTINGS = ("anonymous", "identified")
 FEATURE_SETS = ("baseline", "extended")
@@ -224,11 +225,7 @@ def open_features(folder: Path | str) -> FeatureTable:
     folder = Path(folder)
     about = open_marker(folder)
     fixed = dict(read_columns(folder, FIXED))
-    try:
-        types = np.load(folder / PAGE_TYPES, mmap_mode="r", allow_pickle=False)
-        times = np.load(folder / PAGE_TIMES, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise StorageError(f"the pages of {folder} cannot be read: {error}", _AGAIN) from None
+    types, times = map_array(folder / PAGE_TYPES, fix=_AGAIN), map_array(folder / PAGE_TIMES, fix=_AGAIN)
     n = len(fixed["session_id"])
     with damage_said(folder / MARKER, _AGAIN):
         columns = {str(name): str(kind) for name, kind in about["columns"].items()}

@@ -26,7 +26,8 @@ from diptych.commerce.purchase_intent.models.fitted import FittedModel
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score, reason_of, value_in_words
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_array, read_json
 
 CALIBRATIONS = {
     "platt": "a sigmoid of two parameters",
@@ -293,10 +294,7 @@ class Cell:
 
 def _background(file: Path, columns: int) -> np.ndarray:
     """(b, columns) float64, b > 0."""
-    try:
-        rows: np.ndarray = np.load(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{file} is damaged: {error}", _AGAIN) from None
+    rows = read_array(file, fix=_AGAIN)
     if rows.dtype != np.float64 or rows.ndim != 2 or not len(rows) or rows.shape[1] != columns:
         raise StorageError(
             f"{file} is an array of {rows.dtype}, {rows.shape}, and not of {columns} columns of float64",

@@ -45,7 +45,7 @@ from diptych.commerce.purchase_intent.scoring.request import (
 )
 from diptych.commerce.purchase_intent.scoring.score import Score
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import opening, read_json
 from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ class Scorer:
     about: dict[str, Any]
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str) -> Scorer:
         """Open a folder that :func:`~diptych.commerce.purchase_intent.scoring.training.train` has written.
 

@@ -35,7 +35,6 @@ from diptych.core.context import task
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import (
     check_replaceable,
-    read_json,
     recover_folder,
     replace_folder,
     write_json,
@@ -43,6 +42,7 @@ from diptych.core.files import (
 )
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 from diptych.data.logs.schema import SECOND, UNKNOWN
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.sessions.schema import SessionKey, SessionOptions
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import read_json
+from diptych.core.reading import opening, read_json
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -42,6 +42,7 @@ class SessionTables:
     about: dict[str, Any]
 
     @classmethod
+    @opening("make them again")
     def open(cls, folder: Path | str) -> SessionTables:
         """Open a folder that :func:`~diptych.commerce.purchase_intent.sessions.sessionise.sessionise` has written."""
         folder = Path(folder)

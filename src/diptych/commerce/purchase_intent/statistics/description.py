@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from typing import Any
 from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_csv, write_json
+from diptych.core.files import atomic_folder, write_csv, write_json
+from diptych.core.reading import opening, read_json
 
 MARKER = "description.json"
 TABLES = "tables"
@@ -60,9 +61,15 @@ class Description:
             f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
         )
 
-    def save(self, folder: Path | str) -> None:
-        """Write it; an older description there is replaced when the new one is whole."""
+    def save(self, folder: Path | str, page: Callable[[Path], object] | None = None) -> None:
+        """Write it; an older description there is replaced when the new one is whole.
+
+        Args:
+            page: writes what belongs to the folder besides; it gets the folder before that has its name.
+        """
         with atomic_folder(folder, MARKER) as inside:
+            if page is not None:
+                page(inside)
             (inside / TABLES).mkdir()
             for name, rows in self.tables.items():
                 columns = list(STATISTICS.get(name).columns)
@@ -73,6 +80,7 @@ class Description:
             )
 
     @classmethod
+    @opening("describe again: diptych intent describe LOG")
     def open(cls, folder: Path | str) -> Description:
         """Read what was written."""
         folder = Path(folder)
