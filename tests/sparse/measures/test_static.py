@@ -7,8 +7,8 @@ import pytest
 
 from diptych.core.errors import DataError, StorageError
 from diptych.sparse.measures import StaticEmbedding, semantic_at
-from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer
 from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
 
 PIECES = [*SPECIAL_TERMS, "dog", "mo", "##ped", "skate", "##board", "red"]
 TABLE = {"dog": [1, 0, 0], "moped": [0, 2, 0], "mo": [0, 0, 3], "red": [1, 1, 0]}
