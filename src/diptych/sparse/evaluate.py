@@ -13,7 +13,7 @@ from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
 from diptych.metrics import DIRECTIONS, Direction, GroundTruth, similarity
 from diptych.metrics.sparse_products import sparse_top_k
-from diptych.sparse.deviation import measure_deviation
+from diptych.sparse.deviation import SparseMeasures, measure_deviation
 from diptych.sparse.measures import (
     Faithfulness,
     StaticEmbedding,
@@ -23,7 +23,6 @@ from diptych.sparse.measures import (
     nonzeros,
     overlap_at,
 )
-from diptych.sparse.sparse_measures import SparseMeasures
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary
 

@@ -87,8 +87,8 @@ class StaticEmbedding:
     @classmethod
     def from_model(cls, source: str) -> StaticEmbedding:
         """The input embeddings of a BERT-like masked language model: a folder, or a hub name."""
-        from diptych.sparse.masked_language_model import read_head
-        from diptych.sparse.tokenizer_files import source_tokenizer
+        from diptych.sparse.initialise import read_head
+        from diptych.sparse.wordpiece import source_tokenizer
 
         vectors = read_head(source).embeddings  # BERT's output and input embeddings are one matrix
         rows = source_tokenizer(source).get_vocab(with_added_tokens=True)
