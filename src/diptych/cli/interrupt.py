@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from diptych.core.context import stop_when
+
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
@@ -23,7 +25,8 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: asked
+        with stop_when(lambda: asked):
+            yield lambda: asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -13,6 +13,8 @@
     counts.save("out.json")   # one file; for artifacts without arrays
     Counts.open("out")
 
+A field ``folder`` that is not among the arguments (``init=False``) is where the artifact was opened.
+
 The fields' types are the format: a value of another type, a missing field, another version, another kind
 or other bytes are refused by :meth:`Artifact.open` with what to do. Saving is atomic in all three layouts.
 """
@@ -135,9 +137,12 @@ class Artifact:
             arrays = _folder_arrays(path, content)
         try:
             found: Self = decode(cls, content, arrays)
-            return found
         except (TypeError, ValueError, KeyError, OverflowError, AttributeError, RecursionError) as error:
             raise StorageError(f"{path} is corrupt: {error}", fix) from None
+        own = getattr(cls, "__dataclass_fields__", {}).get("folder")
+        if own is not None and not own.init:
+            object.__setattr__(found, "folder", path if path.is_dir() else path.parent)
+        return found
 
     @classmethod
     def _checked(cls, header: Any, path: Path, of: str, fix: str) -> Any:

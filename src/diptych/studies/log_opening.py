@@ -56,10 +56,10 @@ def _key(source: LogSource) -> str:
 
 def _generated(folder: Path, options: dict[str, Any], tell: Callable[[str], None]) -> Log:
     """A log of scenes with planted effects, imported; opened when it is there."""
-    from diptych.data.logs.log import MARKER, Log
+    from diptych.data.logs.log import Log
     from diptych.data.scenes import make_shop_log
 
-    if (folder / _LOG / MARKER).is_file():
+    if Log.is_at(folder / _LOG):
         return Log.open(folder / _LOG)
     tell(f"{_SCENES}: generating a shop log")
     return _imported(folder, LogSource(make_shop_log(**options), options={"name": _SCENES}), tell)
@@ -68,14 +68,14 @@ def _generated(folder: Path, options: dict[str, Any], tell: Callable[[str], None
 def _imported(folder: Path, source: LogSource, tell: Callable[[str], None]) -> Log:
     """Raw events as a log, opened when they are there: the folder's name stands for what they were read from."""
     from diptych.data.logs.ingest import ingest
-    from diptych.data.logs.log import MARKER, Log
+    from diptych.data.logs.log import Log
 
     for key in source.options:
         if key not in _OPTIONS:
             raise UnknownNameError("option of an import", key, _OPTIONS)
     target = folder / _LOG
     with taking_turns(target):
-        if not (target / MARKER).is_file():
+        if not Log.is_at(target):
             tell(f"{source.options.get('name', source.path.name)}: importing events")
             ingest(source.path, target, format=source.importer, **source.options)
     return Log.open(target)

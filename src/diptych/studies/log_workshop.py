@@ -25,6 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from diptych.core.context import stop_when
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.studies.log_options import LogOptions
@@ -118,9 +119,9 @@ class Workshop:
 
         options, features = self.options, self.features
         folder = self._place(model, features.fingerprint, "split", "folds", "steps", "seed")
-        if not (folder / "results.json").is_file():
+        if not (folder / "results.npz").is_file():
             self.tell(f"{features.describe()}: {model}")
-        with taking_turns(folder):
+        with taking_turns(folder), stop_when(self.should_stop):
             return evaluate(
                 features,
                 folder,
@@ -133,7 +134,6 @@ class Workshop:
                 importance=model == FOREST,
                 seed=options.seed,
                 jobs=options.jobs,
-                should_stop=self.should_stop,
             )
 
     def once(self, what: str, make: Callable[[], T]) -> T:

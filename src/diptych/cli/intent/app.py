@@ -192,7 +192,7 @@ def describe(
     from diptych.commerce.purchase_intent.statistics import DescribeOptions, choose_statistics
     from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
     from diptych.commerce.purchase_intent.statistics.describe import check_options
-    from diptych.commerce.purchase_intent.statistics.description import MARKER
+    from diptych.commerce.purchase_intent.statistics.description import Description
     from diptych.core.errors import UsageError
     from diptych.core.files import check_replaceable
     from diptych.data.logs import Log
@@ -201,7 +201,7 @@ def describe(
     opened, options = Log.open(log), DescribeOptions(ddof=ddof, journey=journey, confidence=confidence)
     names = [one.name for one in choose_statistics(statistic or None)]
     check_options(options)
-    check_replaceable(out, MARKER)
+    check_replaceable(out, Description.marker())
     if opened.folder.resolve() in out.resolve().parents:
         raise UsageError(
             f"{out} lies in {log}, which the next import replaces with all that is in it",

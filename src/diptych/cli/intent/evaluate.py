@@ -212,7 +212,7 @@ def evaluate(
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.intent_evaluation import write_evaluation_page
 
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         table = open_features(features)
         how = Bootstrap(samples, seed=seed)
         if scorer is not None:
@@ -236,7 +236,6 @@ def evaluate(
                 seed=seed,
                 jobs=jobs,
                 bootstrap=how,
-                should_stop=should_stop,
             )
         page = write_evaluation_page(out / "report.html", found)
     show_evaluation(found)

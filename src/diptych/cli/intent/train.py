@@ -82,15 +82,16 @@ def train(
 
       [bold]diptych intent train features --out scorer --audit audit --calibrate isotonic[/bold]
     """
-    from diptych.commerce.purchase_intent.auditing.audit import MARKER, LeakAudit
+    from diptych.commerce.purchase_intent.auditing.audit import LeakAudit
     from diptych.commerce.purchase_intent.features.table import open_features
     from diptych.commerce.purchase_intent.scoring import TrainOptions
     from diptych.commerce.purchase_intent.scoring import train as fit
+    from diptych.core.artifact import encode
 
     table = open_features(features)
     found = None
-    if audit is not None or (features / "audit" / MARKER).is_file():
-        found = LeakAudit.open(audit or features / "audit").to_dict()
+    if audit is not None or LeakAudit.is_at(features / "audit"):
+        found = encode(LeakAudit.open(audit or features / "audit"), {})
         if found["features"] != table.fingerprint:
             raise UsageError(
                 f"the audit is of other features than {features}", "audit these: diptych intent audit"
@@ -106,7 +107,7 @@ def train(
         samples=samples,
         seed=seed,
     )
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         history = None if keep_history is None else _sessions(table, keep_history)
         scorer = fit(
             table,
@@ -116,7 +117,6 @@ def train(
             steps=step or None,
             history=history,
             audit=found,
-            should_stop=should_stop,
         )
     _show(scorer)
     example = scorer.folder / "example.json"

@@ -19,16 +19,15 @@ from typing import Any
 
 from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
-from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_json, write_text
+from diptych.core.artifact import Artifact
+from diptych.core.errors import UnknownNameError
+from diptych.core.files import write_text
 
-MARKER = "description.json"
 TABLES = "tables"
-_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Artifact, kind="description", recreate="diptych intent describe LOG --out FOLDER"):
     """The statistics of a log.
 
     Attributes:
@@ -62,31 +61,11 @@ class Description:
             f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
         )
 
-    def save(self, folder: Path | str) -> None:
-        """Write it; an older description there is replaced when the new one is whole."""
-        with atomic_folder(folder, MARKER) as inside:
-            (inside / TABLES).mkdir()
-            for name, rows in self.tables.items():
-                write_text(inside / TABLES / f"{name}.csv", _csv(name, rows))
-            write_json(
-                inside / MARKER, {"format": _FORMAT, "about": dict(self.about), "tables": dict(self.tables)}
-            )
-
-    @classmethod
-    def open(cls, folder: Path | str) -> Description:
-        """Read what was written."""
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise DataError(
-                f"{folder} holds no description (no {MARKER})",
-                "make it: diptych intent describe LOG --out FOLDER",
-            )
-        said = read_json(folder / MARKER)
-        if not isinstance(said, dict) or said.get("format") != _FORMAT:
-            raise StorageError(
-                f"{folder / MARKER} is not of format {_FORMAT}", "describe again: diptych intent describe LOG"
-            )
-        return cls(said["about"], said["tables"])
+    def write_files(self, folder: Path) -> None:
+        """Write the tables for spreadsheets."""
+        (folder / TABLES).mkdir()
+        for name, rows in self.tables.items():
+            write_text(folder / TABLES / f"{name}.csv", _csv(name, rows))
 
 
 def _csv(name: str, rows: Sequence[Row]) -> str:
