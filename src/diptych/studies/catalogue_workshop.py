@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted
 from diptych.core.files import read_json
 from diptych.core.fingerprint import fingerprint
@@ -119,24 +120,24 @@ class CatalogueWorkshop:
         )
         options = self.options
         try:
-            return evaluate_models(
-                self.catalogue.split("train"),
-                self._validation,
-                self.catalogue.split("test"),
-                self.maker,
-                self.folder,
-                models=wanted["models"],
-                settings=wanted["settings"],
-                relevance=options.relevance,  # type: ignore[arg-type]
-                query=options.query,  # type: ignore[arg-type]
-                seeds=sorted(wanted["seeds"]),
-                published=options.published,
-                options=options.training(),
-                judged_seed=options.draw,
-                missing=options.missing,  # type: ignore[arg-type]
-                jobs=options.jobs,
-                should_stop=self.should_stop,
-            )
+            with stop_when(self.should_stop):
+                return evaluate_models(
+                    self.catalogue.split("train"),
+                    self._validation,
+                    self.catalogue.split("test"),
+                    self.maker,
+                    self.folder,
+                    models=wanted["models"],
+                    settings=wanted["settings"],
+                    relevance=options.relevance,  # type: ignore[arg-type]
+                    query=options.query,  # type: ignore[arg-type]
+                    seeds=sorted(wanted["seeds"]),
+                    published=options.published,
+                    options=options.training(),
+                    judged_seed=options.draw,
+                    missing=options.missing,  # type: ignore[arg-type]
+                    jobs=options.jobs,
+                )
         except Interrupted:
             raise Interrupted(
                 "stopped: every model that was measured is kept", "the same command goes on"

@@ -315,11 +315,9 @@ def download(
         attempts=attempts,
         max_bytes=max_bytes,
     )
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         wanted = _wanted(data, reader, reader_option)
-        done = download_pictures(
-            wanted, out, options, limit=limit, retry_failed=retry_failed, should_stop=should_stop
-        )
+        done = download_pictures(wanted, out, options, limit=limit, retry_failed=retry_failed)
     _print(done)
     if done.left:
         next_step(_again("to go on", data, out, contact))

@@ -234,7 +234,7 @@ def evaluate(
     fitting = model or published or options or image_option or query != "name" or seeds != 3 or jobs != 1
     if run is not None and (fitting or (image_encoder, text_encoder) != ("grid", "lsa")):
         raise UsageError("a run is measured as it is", "leave out what says how models are made or trained")
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         catalogue, source = catalogue_from(
             data,
             images=images,
@@ -255,7 +255,6 @@ def evaluate(
             "judged_seed": judged_seed,
             "bootstrap": Bootstrap(samples),
             "about": {"source": source.to_dict(), "encoders asked for": asked if run is None else []},
-            "should_stop": should_stop,
         }
         if run is not None:
             found, test = evaluated_run(run, catalogue, out, **common)
