@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.complete
 
-.PHONY: demo test check pinned bench install clean
+.PHONY: demo test check pinned bench fuzz install clean
 
 demo: $(STAMP)  ## generate scenes, train, evaluate, index, search, report
 	$(BIN)/diptych demo
@@ -18,10 +18,13 @@ check: $(STAMP)  ## style and types
 	$(BIN)/mypy
 
 pinned: $(STAMP)  ## hold what a user runs against the stored numbers, bit for bit
-	$(BIN)/python -m pins
+	$(BIN)/python -m pins --jobs 2
 
 bench: $(STAMP)  ## the figures of docs/results.md that are ratios in one run
 	$(BIN)/python -m benchmarks
+
+fuzz: $(STAMP)  ## 2,000 damaged inputs; falls are printed with what repeats them
+	$(BIN)/python -m fuzz
 
 install: $(STAMP)
 

@@ -15,7 +15,8 @@ from benchmarks.table import Line, render
 from diptych.core.files import write_text
 
 MODULES = (
-    *("start", "recall", "search", "sparse_search", "training", "objectives", "chunks"),
+    *("start", "recall", "search", "sparse_search", "training", "step_overhead"),
+    *("objectives", "chunks"),
     *("encoding", "encoding_memory", "protocol", "perturbations", "intent", "categories"),
 )
 

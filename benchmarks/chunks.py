@@ -26,9 +26,9 @@ def _step(size: int, chunk: int | None) -> dict[str, float]:
     from diptych.data.vocabulary import Vocabulary
     from diptych.encoders.two_tower_model import TwoTowerModel
     from diptych.objectives.similarity import similarity_of
+    from diptych.training.batch_loss import BatchLoss
     from diptych.training.examples import Loaded
     from diptych.training.recipe import Recipe
-    from diptych.training.step import BatchLoss
     from diptych.training.trainee import Trainee
 
     torch.manual_seed(0)
@@ -42,7 +42,7 @@ def _step(size: int, chunk: int | None) -> dict[str, float]:
     )
     words = [f"word{number}" for number in range(VOCABULARY)]
     model = TwoTowerModel(recipe.model, Vocabulary.build([" ".join(words)], 1))
-    trainee = Trainee(model, recipe)
+    trainee = Trainee(model, recipe.make_objective())
     fabric = Fabric(accelerator="cpu", devices=1)
     fabric.launch()
     loss = BatchLoss(fabric, fabric.setup(trainee), trainee, similarity_of("cosine"), False, chunk)

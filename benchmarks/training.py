@@ -36,7 +36,6 @@ def _seconds_per_step(folder: Path, backbone: str, cached: bool, steps: int) -> 
     """The median of the times between steps: neither start-up nor caching nor validation counts."""
     collection = scenes(128, 8, 8, size=160, workers=1)
     run = Run.prepare(folder, _recipe(backbone, cached))
-    run.begin()
     ticks: list[float] = []
 
     def tick() -> bool:

@@ -70,6 +70,5 @@ def run_folder(recipe_file: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     from diptych.training.run import Run
 
     run = Run.prepare(tmp_path_factory.mktemp("run") / "tiny", load_recipe(recipe_file))
-    run.begin()
     fit(run, read_collection(str(run.recipe.data.path)), accelerator="cpu")
     return run.folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,11 +46,33 @@ def test_a_missing_image(diptych: Command, recipe_file: Path, tmp_path: Path) ->
     refused(train(diptych, recipe_file, data, tmp_path / "r"), 1, "3.png does not exist", "fix: ")
 
 
+@pytest.mark.parametrize("name", ["../../../ESCAPED", "{tmp}/ABSOLUTE", "..", "a/b"])
+def test_the_name_of_a_dataset_leads_nowhere_else(
+    diptych: Command, run_folder: Path, tmp_path: Path, name: str
+) -> None:
+    data = dataset(tmp_path / "d", images=30)
+    content = json.loads((data / "dataset.json").read_text())
+    content["dataset"] = name.format(tmp=tmp_path)
+    for entry in content["images"][25:]:
+        entry["split"] = "../../x"
+    (data / "dataset.json").write_text(json.dumps(content))
+    run = tmp_path / "deep" / "run"
+    shutil.copytree(run_folder, run)
+    shutil.rmtree(run / "embeddings", ignore_errors=True)
+    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)}
+    for verb in (("embed",), ("evaluate", "--samples", "0"), ("cocos", "--batch-size", "5")):
+        done = diptych(verb[0], run, "--data", data, "--split", "../../x", *verb[1:])
+        assert done.code == 0, done.err
+    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)} == before
+    assert len(list((run / "embeddings").iterdir())) == 1
+    assert len(list((run / "embeddings").glob("*/images/embeddings.json"))) == 1
+
+
 def test_a_corrupt_image_and_leaving_it_out(diptych: Command, recipe_file: Path, tmp_path: Path) -> None:
     data = dataset(tmp_path / "d")
     content = (data / "images" / "3.png").read_bytes()
     (data / "images" / "3.png").write_bytes(content[: len(content) // 2])
-    refused(train(diptych, recipe_file, data, tmp_path / "r"), 1, "3.png is damaged", "--skip-bad-images")
+    refused(train(diptych, recipe_file, data, tmp_path / "r"), 1, "3.png is corrupt", "--skip-bad-images")
     done = train(diptych, recipe_file, data, tmp_path / "r2", "--skip-bad-images")
     assert done.code == 0, done.err
     assert "1 pictures that cannot be read are left out" in done.out
@@ -108,15 +131,24 @@ def test_a_run_folder_is_not_overwritten(diptych: Command, run_folder: Path, rec
 def test_a_run_that_another_process_trains(
     diptych: Command, recipe_file: Path, tmp_path: Path, resume: bool
 ) -> None:
+    from diptych.core.locking import exclusive_folder
     from diptych.training.recipe import load_recipe
     from diptych.training.run import Run
 
     if resume:
-        Run.prepare(tmp_path, load_recipe(recipe_file)).begin()
-    (tmp_path / "training.lock").write_text('{"pid": 1, "host": "elsewhere"}')
+        Run.prepare(tmp_path, load_recipe(recipe_file)).begin({})
     given = ("--resume", tmp_path) if resume else (recipe_file, "--out", tmp_path)
-    refused(diptych("train", *given), 2, "is being trained by process 1 of elsewhere", "training.lock")
+    with exclusive_folder(tmp_path):
+        refused(diptych("train", *given), 1, "another process is working in")
     assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_a_backbone_that_cannot_be_fetched_leaves_the_folder_free(
+    diptych: Command, recipe_file: Path, tmp_path: Path
+) -> None:
+    given = ("train", recipe_file, "--out", tmp_path / "run", "--set", "model.image.pretrained=true")
+    refused(diptych(*given), 2, "test_efficientnet could not be loaded", "model.image.weights")
+    assert not (tmp_path / "run").exists()
 
 
 def test_embeddings_do_not_replace_pictures(diptych: Command, run_folder: Path, tmp_path: Path) -> None:

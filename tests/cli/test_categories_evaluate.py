@@ -9,7 +9,7 @@ import pytest
 from commands import Command
 from tiny_catalogue import NO_PICTURE, tiny_catalogue, tiny_collection
 
-from diptych.cli.categories.evaluated import held_out
+from diptych.cli.categories.report import held_out
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
 GRID = ("--model", "bm25,sentence,clip-ita", "--setting", "most-specific", "--setting", "all", "--seeds", 2,

@@ -12,7 +12,7 @@ from commands import Command
 from PIL import Image
 
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.data.json_files import load_json
+from diptych.core.reading import read_json
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_products_without_a_category(diptych: Command, trained: tuple[Path, Path
     _, run = trained
     done = diptych("categories", "fill", run)
     assert done.code == 0, done.err
-    filled, said = lines(run / "filled.jsonl"), load_json(run / "filled.summary.json")
+    filled, said = lines(run / "filled.jsonl"), read_json(run / "filled.summary.json")
     assert 0 < len(filled) == said["products"] == sum(said["counts"].values())
     assert f"{len(filled)} products in {run / 'filled.jsonl'}" in done.out
     assert "found on" in done.out
@@ -69,7 +69,7 @@ def test_products_that_may_be_in_the_wrong_place(
     assert done.code == 0, done.err
     with open(file, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    said = load_json(tmp_path / "doubtful.summary.json")
+    said = read_json(tmp_path / "doubtful.summary.json")
     assert len(rows) + said["counts"].get("agrees", 0) == said["products"]
     assert all(row["verdict"] != "agrees" for row in rows)
     assert all(
@@ -109,7 +109,7 @@ def test_calibrated_on_the_test_products_nothing_is_left_to_measure_on(
     done = diptych("categories", "fill", run, "--calibrate-on", "test", "--out", tmp_path / "b.jsonl")
     assert done.code == 0, done.err
     assert "was not measured" in done.out
-    assert load_json(tmp_path / "b.summary.json")["reliability"] is None
+    assert read_json(tmp_path / "b.summary.json")["reliability"] is None
 
 
 def test_what_is_refused(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_of_a_product_of_which_nothing_is_known_nothing_is_said(
     assert named["path"]
     assert blank["verdict"] == "nothing known"
     assert blank["path"] == blank["levels"] == blank["alternatives"] == []
-    assert load_json(tmp_path / "filled.summary.json")["counts"]["nothing known"] == 1
+    assert read_json(tmp_path / "filled.summary.json")["counts"]["nothing known"] == 1
 
 
 def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
@@ -148,12 +148,12 @@ def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, P
     assert whole.code == 0, whole.err
     assert "the run was trained on" in whole.out
     assert (run / "checked.jsonl").is_file()
-    trained_on = load_json(run / "checked.summary.json")["trained_on"]
+    trained_on = read_json(run / "checked.summary.json")["trained_on"]
     opened = CategoryRun.open(run)
     assert 0 < trained_on < sum(split == "train" for split in opened.splits.values())  # some have no category
     test = diptych("categories", "fill", run, "--check", "--split", "test", "--out", tmp_path / "t.jsonl")
     assert "the run was trained on" not in test.out
-    assert load_json(tmp_path / "t.summary.json")["trained_on"] == 0
+    assert read_json(tmp_path / "t.summary.json")["trained_on"] == 0
     picked = diptych("categories", "pick", run, "--out", tmp_path / "picks")
     assert f"the run was trained on {trained_on} of these products" in picked.out
     assert f"{trained_on} of these products" in (tmp_path / "picks" / "tree.html").read_text("utf-8")

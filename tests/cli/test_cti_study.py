@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from diptych.studies import cti_settings
+from diptych.studies import cti_rows
 
 
 def test_a_quick_study_of_generated_products(
@@ -18,11 +18,11 @@ def test_a_quick_study_of_generated_products(
     monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     small = replace(
-        cti_settings.SETTINGS["quick"],
+        cti_rows.TRAINED["quick"],
         products={"n_products": 100, "levels": (2, 3), "size": 32, "seed": 3},
         measure={"train.epochs": 1, "train.hidden": 16, "train.width": 8, "features.text": "lsa:8"},
     )
-    monkeypatch.setitem(cti_settings.SETTINGS, "quick", small)
+    monkeypatch.setitem(cti_rows.TRAINED, "quick", small)
     rows = "bm25-most-specific,clip-i-most-specific,clip-ita-most-specific"
     done = diptych("study", "run", "cti.table-7.1", "--quick", "--rows", rows)
     assert done.code == 0, done.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from diptych.studies import intent_settings
+from diptych.studies import intent_rows
 
 pytest.importorskip("duckdb")
 
@@ -18,8 +18,8 @@ def test_a_quick_study_of_a_generated_log(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
-    small = replace(intent_settings.COUNTING["quick"], log={"visitors": 150})
-    monkeypatch.setitem(intent_settings.COUNTING, "quick", small)
+    small = replace(intent_rows.COUNTING["quick"], log={"visitors": 150})
+    monkeypatch.setitem(intent_rows.COUNTING, "quick", small)
     done = diptych("study", "run", "intent.table-6.2", "--quick")
     assert done.code == 0, done.err
     assert "scenes: importing events" in done.out

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from diptych.core.artifact import Artifact, decode, encode
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.fingerprint import fingerprint
 
 
 @dataclass(frozen=True)
@@ -148,13 +149,11 @@ def test_other_things_are_not_replaced(tmp_path: Path) -> None:
         ({"unknown": 1}, "has no unknown"),
         ({"pairs": {"a": 1}}, "is no"),
         ({"by_number": {"x": 1.0}}, "invalid literal"),
-        ({"rows": {"@array": "gone"}}, "cannot be read"),
+        ({"rows": {"@array": "gone"}}, "gone.npy does not exist"),
         ({"rows": [1, 2]}, "is no"),
     ],
 )
 def test_content_of_another_form_is_corrupt(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    from diptych.core.fingerprint import fingerprint
-
     path = thing().save(tmp_path / "t")
     header = json.loads((path / "thing.json").read_text())
     header["content"] |= change
@@ -187,16 +186,23 @@ def test_no_cut_or_changed_file_is_a_traceback(name: str, tmp_path: Path) -> Non
         assert tried > 20
 
 
-def test_a_folder_of_links_out_of_itself_gives_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["rows.npy", "arrays.npz", "thing.json"])
+def test_a_link_out_of_the_folder_is_refused(file: str, tmp_path: Path) -> None:
+    path = thing().save(tmp_path / "t")
+    (path / file).rename(tmp_path / file)
+    (path / file).symlink_to(tmp_path / file)
+    with pytest.raises(StorageError, match="is a link out of the folder"):
+        Thing.open(path)
+
+
+def test_a_name_of_an_array_is_no_path(tmp_path: Path) -> None:
     path = thing().save(tmp_path / "t")
     header = json.loads((path / "thing.json").read_text())
-    header["content"]["rows"] = {"@array": "../../etc/rows"}
-    from diptych.core.fingerprint import fingerprint
-
+    header["content"]["rows"] = {"@array": "../rows"}
     header["fingerprint"] = fingerprint(header["content"])
     (path / "thing.json").write_text(json.dumps(header))
     np.save(tmp_path / "rows.npy", np.zeros((5, 3), np.float32))
-    with pytest.raises(StorageError, match="cannot be read|outside"):
+    with pytest.raises(StorageError, match="does not exist"):
         Thing.open(path)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import re
 import resource
 import time
 from collections.abc import Iterator
@@ -8,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import (
@@ -15,13 +19,15 @@ from diptych.core.files import (
     atomic_path,
     check_replaceable,
     create_array,
-    read_json,
     recover_folder,
     replace_folder,
+    safe_name,
     write_bytes,
+    write_csv,
     write_json,
 )
-from diptych.core.locking import taking_turns
+from diptych.core.locking import exclusive_folder, taking_turns
+from diptych.core.reading import read_json
 
 
 @pytest.fixture
@@ -157,3 +163,67 @@ def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
     ):
         pytest.fail("the block must not run")
     assert "DIPTYCH_CACHE" in caught.value.fix
+
+
+@pytest.mark.parametrize("name", ["coco-test", "Flickr30k", "a.b_c-9", ".hidden", "x" * 100])
+def test_a_safe_name_stays_as_it_is(name: str) -> None:
+    assert safe_name(name) == name
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=150, alphabet=st.characters()))
+@example("")
+@example(".")
+@example("..")
+@example("../../X")
+@example("/abs/X")
+@example("C:\\x")
+@example("a\0b")
+@example("half \ud800")
+@example("é" * 99)
+@example("~")
+@example("%2E")
+def test_any_name_is_one_short_part_of_a_path(text: str) -> None:
+    name = safe_name(text)
+    assert re.fullmatch(r"[A-Za-z0-9._%-]{1,100}", name)
+    assert name not in (".", "..")
+    if text != name:
+        assert safe_name(name) != name  # nothing else has its name
+
+
+def test_names_that_begin_alike_stay_two() -> None:
+    assert safe_name("a" * 200) != safe_name("a" * 201)
+
+
+def test_a_table_runs_nothing_in_a_spreadsheet_and_its_numbers_are_numbers(tmp_path: Path) -> None:
+    formulas = ["=cmd|'/C calc'!A0", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
+    plain = ["", "a=b", "-1.5", "+3", "-1e-05", "-inf", "x, y", 'a "b"', "é"]
+    write_csv(
+        tmp_path / "a.csv", ("=id", "n"), [*((text, -7) for text in formulas), *((t, -0.5) for t in plain)]
+    )
+    with open(tmp_path / "a.csv", encoding="utf-8", newline="") as handle:
+        head, *rows = csv.reader(handle)
+    assert head == ["'=id", "n"]
+    assert rows == [
+        *(["'" + text.replace("\r", "\n"), "-7"] for text in formulas),
+        *([text, "-0.5"] for text in plain),
+    ]
+
+
+def test_a_table_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", ("a",), [("1",)])
+    with pytest.raises(ZeroDivisionError):
+        write_csv(tmp_path / "a.csv", ("a",), ((1 // n,) for n in (1, 0)))
+    assert (tmp_path / "a.csv").read_text() == "a\n1\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_what_a_killed_save_of_tensors_leaves_is_removed_at_the_next_use(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in (".tmpA1b2C3", "deep/.tmpZZZZZZ", ".weights.safetensors.12.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    for name in (".tmpnote", "a.tmpA1b2C3", ".hidden"):
+        (tmp_path / name).write_bytes(b"kept")
+    with exclusive_folder(tmp_path):
+        pass
+    assert {path.name for path in tmp_path.rglob("*")} == {"deep", ".tmpnote", "a.tmpA1b2C3", ".hidden"}

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
+import threading
+import time
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from diptych.core.errors import ImageError
+from diptych.core.fingerprint import fingerprint_file
+from diptych.data import images, loading
 from diptych.data.images import FolderSource, decode_image, read_image, to_rgb
+from diptych.data.loading import read_ahead
 
 
 def encoded(picture: Image.Image, kind: str = "PNG", **options: object) -> bytes:
@@ -81,8 +87,77 @@ def test_truncated_picture_is_named(kind: str) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100, b"not a picture", b"<svg></svg>"])
 def test_what_is_no_picture_is_named(content: bytes) -> None:
-    with pytest.raises(ImageError, match=r"^x\.png (is empty|is not a picture)"):
+    with pytest.raises(ImageError, match=r"^x\.png (is empty|is not an image)"):
         decode_image(content, "x.png")
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "LA", "RGBA", "CMYK", "I", "I;16", "I;16B", "F"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_strips_make_the_picture_that_the_whole_makes(
+    mode: str, orientation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (37, 23, 4), dtype=np.uint8)
+    if mode in ("I", "F"):
+        picture = Image.frombytes(
+            mode, (23, 37), (noise[..., 0].astype({"I": "i4", "F": "f4"}[mode]) * 99).tobytes()
+        )
+    elif mode.startswith("I;16"):
+        picture = Image.frombytes(mode, (23, 37), noise[..., :2].tobytes())
+    else:
+        picture = Image.fromarray(noise, "RGBA").convert(mode)
+        if mode == "P":
+            picture.info["transparency"] = 5
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    # A TIFF keeps each of these modes; where a file cannot, the picture itself is converted.
+    content = encoded(picture, "TIFF", exif=exif) if mode not in ("P", "I;16B") else b""
+    whole = decode_image(content, "x") if content else to_rgb(picture)
+    monkeypatch.setattr(images, "_STRIP_PIXELS", 100)
+    strips = decode_image(content, "x") if content else to_rgb(picture)
+    assert whole.mode == "RGB"
+    assert strips.size == whole.size == ((37, 23) if orientation == 6 and content else (23, 37))
+    assert strips.tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder", "loop"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.png"
+    {
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "loop": lambda: path.symlink_to(path),
+    }[kind]()
+    source = FolderSource(tmp_path, ["x.png"])
+    for read in (source.read, source.content):
+        with pytest.raises(ImageError, match=r"x\.png (cannot be read|is a folder)"):
+            read(0)
+    with pytest.raises(OSError):  # noqa: PT011
+        fingerprint_file(path)
+
+
+def test_all_threads_together_decode_no_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = now = 0
+    lock = threading.Lock()
+
+    def look(opened: Image.Image, in_place: bool) -> None:
+        nonlocal most, now
+        with lock:
+            now += opened.width * opened.height * 8
+            most = max(most, now)
+        time.sleep(0.01)
+        with lock:
+            now -= opened.width * opened.height * 8
+
+    monkeypatch.setattr(ImageOps, "exif_transpose", look)
+    monkeypatch.setattr(loading, "MAX_DECODED_BYTES", 100_000)
+    content = encoded(Image.new("RGB", (64, 64)))  # 32,768 bytes decoded
+    list(read_ahead(lambda row: decode_image(content, "x"), range(24), workers=12))
+    assert 32_768 <= most <= 3 * 32_768
+    large = encoded(Image.new("RGB", (200, 200)))  # more than allowed: it comes alone
+    most = 0
+    list(read_ahead(lambda row: decode_image(large, "x"), range(4), workers=4))
+    assert most == 320_000
 
 
 def test_decompression_bomb_is_refused_before_a_pixel_is_decoded() -> None:
@@ -125,5 +200,5 @@ def test_content_is_of_bytes(tmp_path: Path) -> None:
     source = FolderSource(tmp_path, ["a.png", "b.png", "c.png"])
     assert source.content(0) == source.content(1)
     assert source.read(0).size == (2, 3)
-    with pytest.raises(ImageError, match=r"c\.png cannot be read"):
+    with pytest.raises(ImageError, match=r"c\.png does not exist"):
         source.content(2)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import threading
+import time
 
+import numpy as np
 import pytest
 
-from diptych.data.loading import batched, read_ahead
+from diptych.data import loading
+from diptych.data.loading import batched, read_ahead, reserve
 
 
 @pytest.mark.parametrize("workers", [0, 1, 4])
@@ -34,6 +37,35 @@ def test_an_error_comes_at_its_turn() -> None:
     assert [next(results) for _ in range(3)] == [0, 0, 1]
     with pytest.raises(ZeroDivisionError):
         next(results)
+
+
+def test_results_that_nobody_takes_hold_the_next_ones_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "MAX_DECODED_BYTES", 1_000)
+    begun: list[int] = []
+
+    def large(row: int) -> np.ndarray:
+        begun.append(row)
+        return np.zeros(600, dtype=np.uint8)
+
+    results = read_ahead(large, range(40), workers=4, depth=30)
+    assert [next(results).nbytes for _ in range(3)] == [600] * 3
+    time.sleep(0.05)
+    assert len(begun) < 12  # two that wait to be taken, and one per thread
+    assert len(list(results)) == 37
+    assert sorted(begun) == list(range(40))
+    left = read_ahead(large, range(40), workers=4, depth=30)
+    next(left)
+    left.close()  # type: ignore[attr-defined]
+
+
+def test_what_holds_some_never_waits_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "MAX_DECODED_BYTES", 1_000)
+
+    def both(row: int) -> int:
+        with reserve(600), reserve(600):
+            return row
+
+    assert list(read_ahead(both, range(20), workers=4)) == list(range(20))
 
 
 def test_batched() -> None:

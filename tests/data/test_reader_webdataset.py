@@ -228,7 +228,7 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_shard_that_goes_away_or_a_picture_that_is_none(tmp_path: Path) -> None:
     file = shard(tmp_path / "train.tar", [("1.png", b"no picture"), ("1.txt", b"x"), *samples(2)])
     found = read_collection(tmp_path)
-    with pytest.raises(ImageError, match=r"picture at byte 512 is not a picture Pillow can read"):
+    with pytest.raises(ImageError, match=r"picture at byte 512 is not an image Pillow can read"):
         found.image(0)
     file.write_bytes(file.read_bytes()[:600])
     with pytest.raises(ImageError, match="ends at byte 600"):

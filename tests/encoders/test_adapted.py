@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.readers import read_collection
 from diptych.encoders.adapted import LinearlyAdapted
 from diptych.encoders.dual_encoder import DualEncoder

@@ -19,7 +19,8 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.data.readers import read_collection
 from diptych.encoders.classifier import Classifier

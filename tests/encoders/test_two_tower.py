@@ -18,7 +18,8 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.overlay import OverlaidPicture, Patch, pasted
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.index import ENGINES, Engine, Hits, Index, Recall, build_index, open_index
 
 

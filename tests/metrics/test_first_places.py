@@ -24,6 +24,7 @@ def lists(found: list[Firsts]) -> dict[int, list[tuple[int, float]]]:
     said = {}
     for part in found:
         for place, query in enumerate(part.queries.tolist()):
+            assert query not in said
             here = slice(part.start[place], part.start[place + 1])
             said[query] = list(zip(part.rows[here].tolist(), part.scores[here].tolist(), strict=True))
     return said
@@ -71,6 +72,18 @@ def test_agrees_with_sorting_everything(data: st.DataObject) -> None:
     depth, block = data.draw(st.integers(1, 25)), data.draw(st.sampled_from([1, 7, 100, 2_500_000]))
     found = lists(list(first_places(sided(queries, gallery, direction), depth, block=block)))
     assert found == slow_lists(exact(queries, gallery), depth)
+
+
+@pytest.mark.parametrize("block", [1, 4000, 2_500_000])
+def test_a_long_gallery_and_queries_that_tie_with_all_of_it(block: int) -> None:
+    """The best stand behind the columns that are looked at first; the queries scored again are not neighbours."""
+    random = np.random.default_rng(5)
+    gallery = random.normal(size=(700, 8)).astype(np.float32)
+    gallery[600:] *= 3
+    queries = random.normal(size=(6, 8)).astype(np.float32)
+    queries[[0, 2, 3, 5]] = 0
+    found = lists(list(first_places(sided(queries, gallery), 3, block=block)))
+    assert found == slow_lists(exact(queries, gallery), 3)
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from score_batches import Batch, random_batch, repeated
 
+from diptych import objectives
 from diptych.core.errors import NumericalError, RecipeError, UsageError
 from diptych.objectives import OBJECTIVES, Objective, Within, infonce
 from diptych.objectives.declaration import checked
@@ -22,6 +25,22 @@ BOTH_WAYS = {
     "triplet": lambda i2t, t2i, shape: i2t + t2i,
     "triplet-hardest": lambda i2t, t2i, shape: i2t + t2i,
 }
+# What is trained where a recipe gives a name alone.
+DEFAULTS = {
+    "convse": {"temperature": 0.1, "learn_temperature": False},
+    "convse++": {"temperature": 0.1, "margin": 0.2},
+    "cosine-distance": {},
+    "ifm": {"temperature": 0.07, "learn_temperature": False, "epsilon": 0.1},
+    "infonce": {"temperature": 0.07, "learn_temperature": False},
+    "infonce-ifm": {"temperature": 0.07, "learn_temperature": False, "epsilon": 0.1, "weight": 1.0},
+    "mvn": {"temperature": 0.1, "learn_temperature": False},
+    "nt-xent": {"temperature": 0.1, "learn_temperature": False},
+    "siglip": {"temperature": 0.1, "learn_temperature": True, "bias": -10.0, "learn_bias": True},
+    "smoothap": {"temperature": 0.01},
+    "triplet": {"margin": 0.2, "reduction": "sum"},
+    "triplet-hardest": {"margin": 0.2, "reduction": "sum"},
+}
+FUNCTIONS = {"convse++": "convse_plus_plus", "nt-xent": None, "triplet-hardest": None}
 
 
 def build(name: str, **options: object) -> Objective:
@@ -40,6 +59,17 @@ def per_query(objective: Objective, batch: Batch) -> torch.Tensor:
 def test_every_loss_of_the_papers_is_there() -> None:
     wanted = {"triplet", "triplet-hardest", "nt-xent", "infonce", "mvn", "smoothap", "convse", "convse++"}
     assert wanted | {"ifm", "infonce-ifm", "siglip", "cosine-distance"} <= set(NAMES)
+
+
+@pytest.mark.parametrize(("name", "special"), DEFAULTS.items())
+def test_the_default_of_every_option(name: str, special: dict[str, object]) -> None:
+    common = {"direction": "both", "reduction": "mean", "compat": "none"}
+    assert OBJECTIVES.get(name).options == common | special
+    function = FUNCTIONS.get(name, name.replace("-", "_"))
+    if function:
+        parameters = inspect.signature(getattr(objectives, function)).parameters
+        for option, default in (common | special).items():
+            assert option.startswith("learn_") or parameters[option].default == default
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,12 +13,18 @@ from tiny_evaluation import evaluated, shop_and_maker
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.core.errors import MismatchError
-from diptych.report.categories_evaluation import categories_page, write_categories_page
-from diptych.report.categories_findings import evaluation_findings, evaluation_headlines
-from diptych.report.categories_page import Gallery, render_categories_page
-from diptych.report.categories_sections import bars_figure, level_figure
+from diptych.report.categories_evaluation import (
+    Gallery,
+    bars_figure,
+    categories_page,
+    evaluation_findings,
+    evaluation_headlines,
+    level_figure,
+    render_categories_page,
+    write_categories_page,
+)
 from diptych.report.categories_tables import error_table, measure_table, seen_table, short_path, sibling_table
-from diptych.report.intent_page import Page, render_page
+from diptych.report.intent_content import Page, render_page
 
 
 @pytest.fixture(scope="module")

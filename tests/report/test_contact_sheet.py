@@ -5,8 +5,8 @@ from PIL import Image, ImageChops
 
 from diptych.core.errors import ImageError, StorageError, UsageError
 from diptych.report import Retrieved, draw_contact_sheet, write_contact_sheet
-from diptych.report.palette import LIGHT
-from diptych.report.paper import CELL, FRAME, GAP, MARGIN, Sheet
+from diptych.report.page import LIGHT
+from diptych.report.sheets import CELL, FRAME, GAP, MARGIN, Sheet
 
 
 def rgb(colour: str) -> tuple[int, ...]:

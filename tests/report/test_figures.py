@@ -18,8 +18,8 @@ from diptych.report import (
     validation_figure,
 )
 from diptych.report.drawing import INK
-from diptych.report.figures import smoothing_window
-from diptych.report.palette import LIGHT
+from diptych.report.html import smoothing_window
+from diptych.report.page import LIGHT
 
 CURVES = Curves(
     steps=range(1, 301),

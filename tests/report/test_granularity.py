@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from diptych.analysis.granularity import Effect, Granularity, compare_granularity, granularity
 from diptych.core.errors import UsageError
 from diptych.report.granularity import (
+    bins_of,
     cell,
     difference_cells,
+    distribution_figure,
     interval_text,
     render_granularity,
+    shares,
     write_granularity_page,
 )
-from diptych.report.granularity_figures import bins_of, distribution_figure, shares
 
 COARSE = ["a dog", "a dog on grass", "three dogs", "a <b>man</b> in a hat", "running"]
 FINE = ["a small dog", "a red dog on grass", "three small dogs", "a happy man in a red hat", "two old boys"]

@@ -15,15 +15,16 @@ from intent_rows import LENGTHS, described, groups, lengths, times, transitions
 from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description
 from diptych.core.errors import MismatchError
 from diptych.data.logs.log import Log
+from diptych.report.intent_content import Discretion, Page, render_page
 from diptych.report.intent_description import (
+    day_figure,
     described_headlines,
     described_sections,
     description_page,
+    import_section,
+    uneven_days,
     write_description_page,
 )
-from diptych.report.intent_discretion import Discretion
-from diptych.report.intent_import import day_figure, import_section, uneven_days
-from diptych.report.intent_page import Page, render_page
 
 HOSTILE = "<script>alert(1)</script>"
 

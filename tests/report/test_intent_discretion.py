@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import UsageError
-from diptych.report.intent_discretion import Discretion, interval, listed, number, percent, sentence, signed
+from diptych.report.intent_content import Discretion, interval, listed, number, percent, sentence, signed
 
 
 def test_counts_of_few_are_not_shown() -> None:

@@ -15,25 +15,29 @@ from intent_rows import cells_of, gains_of, importance_of
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import Results
-from diptych.report.intent_evaluation import evaluation_page, write_evaluation_page
-from diptych.report.intent_evaluation_findings import (
+from diptych.report.intent_content import Page, render_page
+from diptych.report.intent_evaluation import (
     best_findings,
     calibration_findings,
+    evaluated_headlines,
+    evaluated_sections,
+    evaluation_page,
     gain_findings,
     importance_findings,
     step_findings,
+    write_evaluation_page,
 )
-from diptych.report.intent_evaluation_sections import evaluated_headlines, evaluated_sections
 from diptych.report.intent_grid import Grid, Place, pages_text, step_text
-from diptych.report.intent_importance_figures import (
+from diptych.report.intent_step_figures import (
     feature_order,
+    gain_figures,
     importance_figure,
+    measure_figures,
+    model_legend,
+    reliability_figure,
     static_figure,
     static_shares,
 )
-from diptych.report.intent_page import Page, render_page
-from diptych.report.intent_reliability_figures import reliability_figure
-from diptych.report.intent_step_figures import gain_figures, measure_figures, model_legend
 
 CELLS = cells_of()
 OF_ONE = cells_of(settings=("anonymous",))

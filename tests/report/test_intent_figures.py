@@ -11,16 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intent_rows import groups, lengths, times, transitions
 
-from diptych.report.intent_discretion import Discretion
-from diptych.report.intent_group_figures import class_bars, rate_figure, standardised_figure
-from diptych.report.intent_length_figures import MOST_PANELS, curve_of, length_figures, shown_devices
-from diptych.report.intent_series import DARK, LIGHT, SERIES, label, panel, series
-from diptych.report.intent_time_figures import by_class, hour_figure, week_day_figure
-from diptych.report.intent_transition_figure import (
+from diptych.report.intent_content import DARK, LIGHT, SERIES, Discretion, label, panel, series
+from diptych.report.intent_figures import (
+    MOST_PANELS,
+    by_class,
+    class_bars,
+    curve_of,
+    hour_figure,
     label_places,
+    length_figures,
     places_of,
+    rate_figure,
+    shown_devices,
+    standardised_figure,
     transition_figure,
     transition_order,
+    week_day_figure,
 )
 
 EVERY = Discretion(least=1)

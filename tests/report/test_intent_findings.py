@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from intent_rows import described, groups, lengths, times, transitions
 
-from diptych.report.intent_discretion import Discretion
-from diptych.report.intent_findings import (
+from diptych.report.intent_content import Discretion
+from diptych.report.intent_description_tables import (
     device_count_findings,
     group_findings,
     hour_findings,

@@ -18,8 +18,13 @@ from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score
 from diptych.commerce.purchase_intent.scoring.training import train
 from diptych.core.errors import DataError
-from diptych.report.intent_scorer import scorer_page, write_scorer_page
-from diptych.report.intent_scorer_sections import odds_factor, path_figure, reasons_figure
+from diptych.report.intent_scorer import (
+    odds_factor,
+    path_figure,
+    reasons_figure,
+    scorer_page,
+    write_scorer_page,
+)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.report.palette import DARK, LIGHT, frame_colour, judgement
+from diptych.report.page import DARK, LIGHT, frame_colour, judgement
 
 
 def luminance(colour: str) -> float:

@@ -11,8 +11,7 @@ from two_stage import TwoStage, published_recalls, rounded
 from diptych.evaluation.printed import Target, read_digits
 from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore, explore_scores
 from diptych.metrics import GroundTruth
-from diptych.report.protocol import render_protocol, shown_variants, write_protocol_page
-from diptych.report.protocol_figures import distance_figure
+from diptych.report.protocol import distance_figure, render_protocol, shown_variants, write_protocol_page
 
 
 @pytest.fixture(scope="module")

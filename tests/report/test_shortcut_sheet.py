@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from diptych.core.errors import UsageError
-from diptych.report.shortcut_sheet import Example, draw_shortcut_sheet, write_shortcut_sheet
+from diptych.report.sheets import Example, draw_shortcut_sheet, write_shortcut_sheet
 
 
 def pixels(side: int, seed: int = 0) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.report.smoothing import running_mean, thin
+from diptych.report.html import running_mean, thin
 
 VALUES = st.lists(st.floats(-100, 100), min_size=1, max_size=40).map(np.array)
 

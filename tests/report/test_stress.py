@@ -15,9 +15,15 @@ from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import DataError
 from diptych.evaluation.stress import ChangedDrop, StressResult, say_row, sayings, stress
 from diptych.report.drawing import BLUE, ORANGE
-from diptych.report.palette import LIGHT
-from diptych.report.stress import render_stress, write_stress_page
-from diptych.report.stress_figures import agreement_figure, drop_figure, length_figure, preference_figure
+from diptych.report.page import LIGHT
+from diptych.report.stress import (
+    agreement_figure,
+    drop_figure,
+    length_figure,
+    preference_figure,
+    render_stress,
+    write_stress_page,
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,17 @@ import pytest
 from PIL import Image
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
-from diptych.report.match_sheet import draw_match_sheet, write_match_sheet
-from diptych.report.palette import LIGHT
-from diptych.report.terms import Match, MatchTerm, TermCard, WeightedTerm
-from diptych.report.terms_sheet import draw_terms_sheet, write_terms_sheet
+from diptych.report.page import LIGHT
+from diptych.report.terms import (
+    Match,
+    MatchTerm,
+    TermCard,
+    WeightedTerm,
+    draw_match_sheet,
+    draw_terms_sheet,
+    write_match_sheet,
+    write_terms_sheet,
+)
 
 TERMS = [WeightedTerm("dog", 2.0), WeightedTerm("grass", 1.0), WeightedTerm("-ped", 0.5)]
 

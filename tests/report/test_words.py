@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.report.words import clean, shorten, wrap
+from diptych.report.page import clean, shorten, wrap
 
 
 @pytest.mark.parametrize(

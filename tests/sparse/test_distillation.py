@@ -8,8 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.sparse.options import LossOptions
-from diptych.sparse.step import (
+from diptych.sparse.distillation import (
     distillation_loss,
     flops_penalty,
     l1_penalty,
@@ -17,6 +16,7 @@ from diptych.sparse.step import (
     soft_targets,
     total_loss,
 )
+from diptych.sparse.options import LossOptions
 
 from .golden_head import golden_head
 

@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from diptych.core.errors import DiptychError, StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.sparse.head import SparseHead, fresh_heads
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.vocabulary import TermVocabulary

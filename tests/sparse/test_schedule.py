@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.sparse.step import rate_share
+from diptych.sparse.distillation import rate_share
 
 
 def test_it_rises_and_falls_in_straight_lines() -> None:

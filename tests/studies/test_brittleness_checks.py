@@ -8,7 +8,11 @@ import pytest
 
 from diptych.studies import STUDIES, judged_in_the_paper
 from diptych.studies.brittleness_checks import (
+    average_gain,
     finer_drops_less,
+    finer_raises,
+    gain_of,
+    gains_more,
     highest,
     hurts_most,
     hurts_most_everywhere,
@@ -16,9 +20,7 @@ from diptych.studies.brittleness_checks import (
     lowers_always,
     mostly_lower,
 )
-from diptych.studies.brittleness_evidence import pairs_of, relative_change
-from diptych.studies.brittleness_gains import average_gain, finer_raises, gain_of, gains_more
-from diptych.studies.brittleness_rows import KINDS, THIRTEEN
+from diptych.studies.brittleness_rows import KINDS, THIRTEEN, pairs_of, relative_change
 from diptych.studies.claims import Check, Claim, judge
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.published import published_table

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from stressed import Reader, painted
+from study_runs import run_study
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.collection import Collection
@@ -17,17 +18,15 @@ from diptych.encoders.encode import encode_collection
 from diptych.evaluation.stress import StressResult
 from diptych.evaluation.stress.asking import RSUM
 from diptych.evaluation.testing import evaluate_encoded
-from diptych.studies import STUDIES, Choices, Results, collect, compare, run_study
-from diptych.studies.brittleness_chosen import Chosen, check_chosen, chosen_of
-from diptych.studies.brittleness_measuring import Clean, Suite
+from diptych.studies import STUDIES, Choices, Results, collect, compare
+from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
+from diptych.studies.brittleness_retrieval import agreement_tables, drop_tables
 from diptych.studies.brittleness_rows import GROUPS, SHUFFLES, THIRTEEN
-from diptych.studies.brittleness_tables import agreement_tables, drop_tables
 from diptych.studies.given import GivenEncoder
-from diptych.studies.kept import per_query
-from diptych.studies.measurement import Measurement, Subject
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
-from diptych.studies.results import Entry
+from diptych.studies.results import Entry, per_query
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 TABLE_5_2, TABLE_5_3, TABLE_5_4 = (STUDIES.get(f"brittleness.table-5.{n}") for n in (2, 3, 4))
@@ -233,7 +232,7 @@ def test_seeds_and_models_that_are_usual() -> None:
 
 
 def test_the_papers_setting_measures_as_published() -> None:
-    from diptych.studies.chosen import chosen_for
+    from diptych.studies.runner import chosen_for
 
     sections = (("coco", {"scenes": {"n_train": 0, "n_val": 0, "n_test": 2, "size": 32}}),)
     choices, setting, _ = chosen_for(TABLE_5_3, Choices(setting="paper", collections=sections))
@@ -294,8 +293,8 @@ def test_the_suite_checks_itself_and_shows_drops(folder: Path) -> None:
     assert claims["Flickr30k"].status == "not run"
     assert claims["drops"].status in ("holds", "fails")
     (table,) = comparison.tables
-    assert table.header[2:] == ("encoder, small", "encoder, small-fg", "bag, small", "bag, small-fg")
-    rows = {row[0]: row[1:] for row in table.rows}
+    assert table.columns[2:] == ("encoder, small", "encoder, small-fg", "bag, small", "bag, small-fg")
+    rows = {row[0]: row[1:] for row in table.texts}
     assert list(rows) == list(THIRTEEN)
     assert rows["shuffle-all-words"][3:] == ("0", "0")
     assert "Not a reproduction" in comparison.label

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from diptych.evaluation.changes import jaccard_over
 from diptych.evaluation.drops import Drop
 from diptych.evaluation.stress import ChangedDrop, StressRow
-from diptych.studies.brittleness_tables import _cell, agreement_tables, chance_similarity, drop_tables
+from diptych.studies.brittleness_retrieval import _cell, agreement_tables, chance_similarity, drop_tables
 from diptych.studies.evidence import Evidence
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from study_runs import run_study
 from tiny_catalogue import tiny_collection
 
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
-from diptych.core.files import read_json
 from diptych.data.scenes import make_product_scenes
-from diptych.studies import STUDIES, Choices, collect, compare, run_study
-from diptych.studies.catalogue_by_hand import by_hand
-from diptych.studies.catalogue_options import CatalogueOptions
-from diptych.studies.catalogue_workshop import CatalogueWorkshop, catalogue_with_splits
+from diptych.studies import STUDIES, Choices, Results, collect, compare
+from diptych.studies.catalogues import CatalogueOptions, CatalogueWorkshop, by_hand, catalogue_with_splits
 from diptych.studies.page import render_study
 from diptych.studies.rows import Choices as RowChoices
 
@@ -200,7 +198,7 @@ def test_a_row_without_its_encoder_is_left_out(shop: Path, cache: Path, tmp_path
     assert [entry.row for entry in results.entries] == ["bm25-all"]
     assert "features.image=MODEL" in results.left_out["clip-all"]
     assert results.left_out["clip-i-all"] == "needs image, which no product has"
-    assert read_json(folder / "results.json")["left_out"] == results.left_out
+    assert Results.open(folder / "results.json").left_out == results.left_out
 
 
 def test_what_is_asked_to_stop_goes_on(shop: Path, cache: Path, tmp_path: Path) -> None:

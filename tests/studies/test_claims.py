@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from diptych.studies import STUDIES, judged_in_the_paper
-from diptych.studies.checks import clear_gain, no_clear_gain
 from diptych.studies.claims import (
     Claim,
     all_of,
     at_most,
     beats,
     best_of,
+    clear_gain,
     judge,
+    no_clear_gain,
     not_better,
     similar,
 )

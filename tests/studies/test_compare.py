@@ -10,10 +10,9 @@ import pytest
 
 from diptych.studies import STUDIES, Results, compare, published_table
 from diptych.studies.evidence import Trajectory
-from diptych.studies.measurement import PUBLISHED, Measurement
 from diptych.studies.page import notes_of, render_study
 from diptych.studies.results import Entry
-from diptych.studies.study import SettingName, Study
+from diptych.studies.study import PUBLISHED, Measurement, SettingName, Study
 from diptych.studies.verdict import Measured
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)
@@ -157,13 +156,6 @@ def test_what_went_on_from_any_encoder_is_no_reproduction() -> None:
     small = compare(study, fine_tuned(made_up(study, setting="data"), CLIP))
     assert small.label.startswith("Not a reproduction: on the paper's data")
     assert f"fine-tuned from {CLIP}" in small.label
-
-
-def test_an_entry_says_what_was_given_where_something_was() -> None:
-    (entry,) = made_up(STUDIES.get("svl.table-4.1"), seeds=1).entries[:1]
-    assert "fine_tuned_from" not in entry.to_dict()
-    for one in (entry, replace(entry, fine_tuned_from=CLIP)):
-        assert Entry.from_dict(one.to_dict()) == one
 
 
 @pytest.mark.parametrize(

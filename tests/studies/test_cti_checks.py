@@ -16,17 +16,22 @@ from diptych.studies.cti_checks import (
     gains_most,
     keeps_more_points,
     keeps_more_share,
-)
-from diptych.studies.cti_error_checks import (
     mostly,
     mostly_at,
     none_found,
     seen_over_unseen,
     share_above,
 )
-from diptych.studies.cti_figure import depth_bars, model_dots, seen_bars, tree_bars
 from diptych.studies.cti_rows import MEASURES, SETTINGS, of_row, row_name
-from diptych.studies.cti_tables import error_tables, result_tables, seen_tables
+from diptych.studies.cti_tables import (
+    depth_bars,
+    error_tables,
+    model_dots,
+    result_tables,
+    seen_bars,
+    seen_tables,
+    tree_bars,
+)
 from diptych.studies.evidence import Evidence, Figure
 
 GENERAL, SPECIFIC = "most-general", "most-specific"

@@ -9,16 +9,16 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from diptych.studies import STUDIES, judged_in_the_paper, published_table
-from diptych.studies.arithmetic import arithmetic_faults
-from diptych.studies.cti_arithmetic import (
+from printed_arithmetic import (
+    arithmetic_faults,
     error_queries,
     gain,
     possible_precision,
     seen_share,
     shares_of_count,
 )
+
+from diptych.studies import STUDIES, judged_in_the_paper, published_table
 from diptych.studies.cti_rows import MEASURES, SETTINGS
 from diptych.studies.page import notes_of
 from diptych.studies.study import SettingName
@@ -294,7 +294,7 @@ def test_a_catalogue_is_described_by_its_products() -> None:
 
 @pytest.mark.parametrize("setting", ["paper", "data", "quick"])
 def test_settings_can_be_measured(setting: SettingName) -> None:
-    from diptych.studies.catalogue_options import CatalogueOptions
+    from diptych.studies.catalogues import CatalogueOptions
 
     for study in CHAPTER_7:
         own = study.settings[setting]

@@ -5,13 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.studies import STUDIES, Choices, collect, compare, judged_in_the_paper, run_study
+from diptych.studies import STUDIES, Choices, collect, compare, judged_in_the_paper
+from diptych.studies.brittleness_granularity import (
+    ROW,
+    check_granularity,
+    finer_in,
+    gains,
+    granularity_tables,
+    pairs_of,
+    unchanged,
+)
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.granularity_checks import ROW, finer_in, gains, pairs_of, unchanged
-from diptych.studies.granularity_measuring import check_granularity
-from diptych.studies.granularity_tables import granularity_tables
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.results import Results
@@ -58,8 +65,8 @@ def test_scenes_with_finer_captions(folder: Path) -> None:
     assert "nothing is trained" in found.label
     assert "numbers are of other captions" in found.label
     compared, definitions = found.tables
-    assert compared.title == "scenes-fg less scenes"
-    assert "paired: 24 images" in compared.note
+    assert compared.caption == "scenes-fg less scenes"
+    assert "paired: 24 images" in compared.after
     assert [row[0] for row in compared.rows] == list(published_table("brittleness", "table-5.1").columns)
     assert definitions.rows[0][2] == "not known"
     page = render_study(found)
@@ -85,7 +92,7 @@ def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
     """Entries made to look as if they were of COCO-FG's test split: verdicts are by the published definitions."""
     from dataclasses import replace
 
-    from diptych.studies.measurement import Measurement
+    from diptych.studies.study import Measurement
     from diptych.studies.verdict import Measured
 
     given = collect([folder])[0].entries[0]
@@ -146,12 +153,12 @@ def test_printed_gains_stand_beside_those_of_the_same_collections(folder: Path) 
     for names, expected in ((("coco", "coco-fg"), ("+38.2", "+27.6")), (("shop", "shop-fg"), ("", ""))):
         kept = {f"{name} {ROW}": (one,) for name, one in zip(names, (coarse, fine), strict=True)}
         table = granularity_tables(Evidence({}, kept=kept, centric=dict.fromkeys(names, "")))[0]
-        place = table.header.index("printed %")
-        assert tuple(row[place] for row in table.rows[:2]) == expected
+        place = table.columns.index("printed %")
+        assert tuple(row[place] for row in table.texts[:2]) == expected
 
 
 def test_without_pairs_there_are_definitions_alone() -> None:
-    assert [one.title for one in granularity_tables(Evidence(centric={"shop": ""}))] == ["What is counted"]
+    assert [one.caption for one in granularity_tables(Evidence(centric={"shop": ""}))] == ["What is counted"]
 
 
 # What is refused ----------------------------------------------------------------------------------

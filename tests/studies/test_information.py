@@ -12,8 +12,8 @@ from diptych.analysis.information import Audit
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
-from diptych.studies.information import Information, _taken, columns_of_audit
-from diptych.studies.measurement import Subject
+from diptych.studies.study import Subject
+from diptych.studies.svl_information import Information, _taken, columns_of_audit
 from diptych.training.run import Run
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.studies.intent_counting import (
+from diptych.studies.intent_rows import (
     MIDDLE,
     Statistics,
     channel_shares,
@@ -25,7 +25,7 @@ from diptych.studies.intent_counting import (
     unique_queries,
     week_days,
 )
-from diptych.studies.measurement import PUBLISHED
+from diptych.studies.study import PUBLISHED
 
 Rows = Sequence[Mapping[str, Any]]
 

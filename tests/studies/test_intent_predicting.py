@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from events import write_log
+from study_runs import run_study
 
-from diptych.studies import STUDIES, Choices, LogSource, compare, run_study
+from diptych.studies import STUDIES, Choices, LogSource, compare
 from diptych.studies.intent_predicting import STATIC, importances
 from diptych.studies.page import render_study
 
@@ -86,7 +87,7 @@ def test_models_are_evaluated_and_judged(studies: Path) -> None:
     most = more.values["gain AP 0"] > more.values["gain AP 1"]
     assert status["step 0, AP"] == ("holds" if most else "fails")
     assert status["trees and networks"] == "not run"
-    assert [table.title for table in found.tables] == [
+    assert [table.caption for table in found.tables] == [
         "Average precision",
         "What the extended set gains, F1",
         "What the extended set gains, average precision",

@@ -9,21 +9,19 @@ import pytest
 from diptych.studies import STUDIES
 from diptych.studies.claims import Check, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.intent_features import all_rows_with, mean_is_above
-from diptych.studies.intent_gain_checks import (
+from diptych.studies.intent_prediction import all_rows_with, mean_is_above
+from diptych.studies.intent_prediction_checks import (
     AHEAD,
     AP,
     GAIN,
-    first_is_best,
-    gains_something,
-    largest_gain,
-    nearest_neighbours_alone,
-)
-from diptych.studies.intent_prediction_checks import (
     best_models,
     falls,
+    first_is_best,
+    gains_something,
     identified_is_above,
+    largest_gain,
     learns_on_page_one,
+    nearest_neighbours_alone,
     no_clear_rise,
     stays_level,
 )

@@ -7,10 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from printed_arithmetic import arithmetic_faults, base_rate, follows, standardised
 
 from diptych.studies import STUDIES, judged_in_the_paper, published_table
-from diptych.studies.arithmetic import arithmetic_faults
-from diptych.studies.log_arithmetic import base_rate, follows, standardised
 from diptych.studies.page import notes_of
 
 STUDIES_OF_CHAPTER_6 = [study for study in STUDIES if study.paper.key == "intent"]

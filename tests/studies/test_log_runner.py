@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from events import write_log
+from study_runs import run_study
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.files import read_json
-from diptych.studies import STUDIES, Choices, LogSource, collect, compare, run_study
-from diptych.studies.log_options import LogOptions
+from diptych.studies import STUDIES, Choices, LogSource, collect, compare
+from diptych.studies.logs import LogOptions
 from diptych.studies.page import render_study
 
 pytest.importorskip("duckdb")
@@ -172,15 +172,6 @@ def test_whoever_has_the_thesis_log_gets_verdicts(log: Path, tmp_path: Path) -> 
     assert found.label.startswith("A reproduction: on thesis-shop: ")
     row = next(one for one in found.blocks[0].rows if one.row.name == "pc")
     assert [cell.verdict for cell in row.cells] == ["not reproduced", "reproduced", "reproduced"]
-
-
-def test_entries_go_through_json(log: Path, home: Path) -> None:
-    folder = home / "json"
-    results = run_study(TABLE_6_1, folder, choices(log))
-    (found,) = collect([folder])
-    assert found.entries == tuple(replace(entry, run=str(Path(entry.run))) for entry in results.entries)
-    written = read_json(folder / "rows" / "sessions" / "seed-0" / "studies" / "intent.table-6.1.json")
-    assert written["measurements"][0]["on"]["sessions"] == 12
 
 
 def test_features_need_no_log(tmp_path: Path) -> None:

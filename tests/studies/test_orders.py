@@ -14,7 +14,8 @@ from scipy import stats
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.orders import (
+from diptych.studies.published import published_table
+from diptych.studies.reproducibility_orders import (
     Agreement,
     Order,
     agreement,
@@ -22,7 +23,6 @@ from diptych.studies.orders import (
     order_in,
     printed_near_tie,
 )
-from diptych.studies.published import published_table
 
 ROWS = {row.row: row for row in published_table("reproducibility", "table-2.1").rows}
 

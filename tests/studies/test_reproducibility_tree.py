@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.studies.reproducibility_tree import PAPERS, Node, tree_of
+from diptych.studies.reproducibility_orders import PAPERS, Node, tree_of
 
 
 def numbers(node: Node) -> dict[int, list[int]]:

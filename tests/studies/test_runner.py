@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from study_runs import run_study
 
-from diptych.core.errors import Interrupted, UsageError
-from diptych.studies.collect import collect, entries_of
+from diptych.core.errors import Interrupted, StorageError, UsageError
+from diptych.core.locking import exclusive_folder
 from diptych.studies.making import changed_keys
-from diptych.studies.measurement import PUBLISHED
-from diptych.studies.results import Results
+from diptych.studies.results import Results, StudyFolder, collect, entries_of
 from diptych.studies.rows import Choices, recipe_of
-from diptych.studies.runner import plan_of, run_study
-from diptych.studies.study import STUDIES, Study
+from diptych.studies.runner import plan_of
+from diptych.studies.study import PUBLISHED, STUDIES, Study
 
 
 def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
@@ -86,9 +87,9 @@ def test_a_study_is_run_kept_and_used_again(small_study: Study, choices: Choices
         ("onwards", 0),
         ("onwards", 1),
     ]
-    about = json.loads((tmp_path / "out" / "study.json").read_text())
-    assert about["study"] == "made-up.table-1"
-    assert about["command"] == "diptych study run made-up.table-1"
+    about = StudyFolder.open(tmp_path / "out" / "study.json")
+    assert about.study == "made-up.table-1"
+    assert about.command == "diptych study run made-up.table-1"
     assert told[0] == "row 1 of 2, seed 1 of 2: Triplet: training"
     # The third row has gone on from the first row's weights.
     folder = tmp_path / "out" / "rows"
@@ -171,39 +172,23 @@ def test_interrupted_it_goes_on_to_the_same_numbers(
 
 def test_two_studies_do_not_train_one_run(small_study: Study, choices: Choices, tmp_path: Path) -> None:
     """The folder of a run that another process trains is refused; one that is finished is free to use."""
-    from diptych.core.lock import LOCK
+    folder = tmp_path / "rows" / "vsepp-triplet" / "seed-0"
+    some: dict[str, Any] = {"rows": ["1.1"], "seeds": [0], "accelerator": "cpu"}
+    held: list[bool] = []
 
-    lock = tmp_path / "rows" / "vsepp-triplet" / "seed-0" / LOCK
-    seen: list[bool] = []
-
-    def run(stop: bool = False) -> Results:
-        def should_stop() -> bool:
-            seen.append(lock.is_file())
-            return stop
-
-        return run_study(
-            small_study,
-            tmp_path,
-            choices,
-            rows=["1.1"],
-            seeds=[0],
-            accelerator="cpu",
-            should_stop=should_stop,
-        )
+    def should_stop() -> bool:
+        with pytest.raises(StorageError), exclusive_folder(folder):
+            pass
+        return held.append(True) or True  # type: ignore[func-returns-value]
 
     with pytest.raises(Interrupted):
-        run(stop=True)
-    assert seen[0]  # held while it trains
-    assert not lock.exists()  # and given back
-    text = json.dumps({"pid": 1, "host": "elsewhere"})
-    lock.write_text(text)
-    with pytest.raises(UsageError, match="is being trained by process 1 of elsewhere"):
-        run()
-    assert lock.read_text() == text
-    lock.unlink()
-    finished = run()
-    lock.write_text(text)
-    assert run() == finished
+        run_study(small_study, tmp_path, choices, should_stop=should_stop, **some)
+    assert held
+    with exclusive_folder(folder), pytest.raises(StorageError, match="another process is working in"):
+        run_study(small_study, tmp_path, choices, **some)
+    finished = run_study(small_study, tmp_path, choices, **some)
+    with exclusive_folder(folder):
+        assert run_study(small_study, tmp_path, choices, **some) == finished
 
 
 def test_nothing_is_overwritten(

@@ -11,11 +11,10 @@ from diptych.core.errors import RecipeError, UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import Hits
-from diptych.studies import STUDIES, Choices, Results, compare, searching
+from diptych.studies import STUDIES, Choices, Results, compare, searched
 from diptych.studies.page import render_study
 from diptych.studies.runner import run_study
-from diptych.studies.search_items import with_copies
-from diptych.studies.searching import SearchOptions, best_ids, recall_of, time_search
+from diptych.studies.searched import SearchOptions, best_ids, recall_of, time_search, with_copies
 
 TABLE = STUDIES.get("d2s.table-3.6")
 ROWS = ["hnsw-dense", "hnsw-dense-equal", "pisa-1e-3", "inverted-1e-3", "cascade-1e-3", "cascade-1e-3-1000"]
@@ -69,9 +68,9 @@ def test_the_best_are_those_of_every_pair() -> None:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "_LEAST", 0.0)
-    monkeypatch.setattr(searching, "_SECONDS", 5.0)
-    monkeypatch.setattr(searching, "_ONE_BY_ONE", 2)
+    monkeypatch.setattr(searched, "_LEAST", 0.0)
+    monkeypatch.setattr(searched, "_SECONDS", 5.0)
+    monkeypatch.setattr(searched, "_ONE_BY_ONE", 2)
 
 
 @pytest.mark.usefixtures("hurried")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from diptych.studies import STUDIES, judged_in_the_paper
-from diptych.studies.bars import GroupedBars
 from diptych.studies.claims import Check, Claim, beats, judge
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.shortcut_checks import (
@@ -19,6 +18,7 @@ from diptych.studies.shortcut_checks import (
     with_chosen,
 )
 from diptych.studies.shortcut_rows import chosen_remarks
+from diptych.studies.svl import GroupedBars
 
 
 def status(check: Check, rows: dict[str, dict[str, float]], sd: float | None = None) -> str:

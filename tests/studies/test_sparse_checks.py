@@ -9,10 +9,10 @@ import pytest
 
 from diptych.core.errors import StorageError
 from diptych.studies.claims import Claim, Finding, judge
+from diptych.studies.d2s_search import falls_with, ratio, times
 from diptych.studies.evidence import Evidence, Figure, printed_evidence
-from diptych.studies.kept import examples, keep, per_query, per_query_of
 from diptych.studies.published import published_table
-from diptych.studies.searching_checks import falls_with, ratio, times
+from diptych.studies.results import examples, keep, per_query, per_query_of
 from diptych.studies.sparse_checks import (
     every_step,
     exceeds_by,
@@ -150,7 +150,7 @@ def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
     assert examples(evidence, "other") == []
     assert per_query_of(evidence, "other", "a") is None
     (folder / "per_query.npz").write_bytes(b"nothing")
-    with pytest.raises(StorageError, match="cannot be opened"):
+    with pytest.raises(StorageError, match="is corrupt"):
         per_query(folder, "a")
 
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import DiptychError, RecipeError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices
 from diptych.studies.making import Wanted
-from diptych.studies.rows import base_of, recipe_of, why_left_out
-from diptych.studies.runner import plan_of, run_study
-from diptych.studies.sparse_rows import ETAS, EXPANSIONS, head_name
-from diptych.studies.sparsified import options_of
-from diptych.studies.study import SettingName
-from diptych.studies.ways import (
+from diptych.studies.rows import (
+    base_of,
     measuring_of,
     missing_library,
     not_of_recipes,
+    recipe_of,
     refuse_recipe_keys,
     section_of,
     way_of,
+    why_left_out,
 )
+from diptych.studies.runner import plan_of
+from diptych.studies.sparse_retrieval import options_of
+from diptych.studies.sparse_rows import ETAS, EXPANSIONS, head_name
+from diptych.studies.study import SettingName
 
 TABLES = {number: STUDIES.get(f"d2s.table-3.{number}") for number in range(1, 7)}
 FIGURE = STUDIES.get("d2s.figure-3.2")

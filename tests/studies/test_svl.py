@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from study_runs import run_study
 
 from diptych.core.errors import Interrupted, MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, compare, recipe_of
+from diptych.studies.making import start_of
 from diptych.studies.page import render_study
 from diptych.studies.results import Entry, entry_file
 from diptych.studies.rows import base_of, rows_of, why_left_out
-from diptych.studies.runner import plan_of, run_study
+from diptych.studies.runner import plan_of
 from diptych.studies.shortcut_rows import BITS, BOUNDS, BUDGETS
-from diptych.studies.start import start_of
 from diptych.studies.study import SettingName, Study
 from diptych.studies.verdict import cell_verdict
 from diptych.training.recipe import Recipe

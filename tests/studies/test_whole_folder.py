@@ -11,7 +11,7 @@ from diptych.core.errors import DataError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.evaluation.stress.asking import part_of
-from diptych.studies.whole_folder import BESIDE, with_whole_folder
+from diptych.studies.brittleness_measuring import BESIDE, with_whole_folder
 
 
 def collection(root: Path) -> Collection:

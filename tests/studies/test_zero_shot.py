@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fake_matching import FakeMatching
 
+from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, UnknownNameError, UsageError
 from diptych.data import read_collection
 from diptych.data.collection import Collection
@@ -17,7 +18,7 @@ from diptych.evaluation import Result
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.evaluation.testing import evaluate_encoded, ground_truth_of
 from diptych.studies.given import GivenEncoder
-from diptych.studies.measurement import Measurement, Subject
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.zero_shot import ZeroShot, chosen_of, with_captions
 
 
@@ -151,10 +152,10 @@ def test_re_ranking_stops_and_goes_on(collection: Collection, tmp_path: Path) ->
         asked.append(1)
         return (tmp_path / "reranked").exists() and any((tmp_path / "reranked").rglob("*.npy"))
 
-    subject = Subject(Row(tmp_path, "fake"), collection, None, measuring={"k_test": 3}, should_stop=stop)
-    with pytest.raises(Interrupted, match="8 of 16 pictures"):
+    subject = Subject(Row(tmp_path, "fake"), collection, None, measuring={"k_test": 3})
+    with stop_when(stop), pytest.raises(Interrupted, match="8 of 16 images"):
         ZeroShot()(subject)
-    (found,) = ZeroShot()(replace(subject, should_stop=lambda: False))
+    (found,) = ZeroShot()(subject)
     assert found.values == measured(collection, tmp_path / "at once", k_test=3).values
 
 

@@ -6,10 +6,7 @@ import random
 from pathlib import Path
 
 import numpy as np
-import pytest
-from safetensors.numpy import load_file
 
-from diptych.core.errors import Interrupted
 from diptych.data.readers import read_collection
 from diptych.encoders.bag_tower import BagTower
 from diptych.encoders.dual_encoder import DualEncoder
@@ -17,9 +14,9 @@ from diptych.encoders.encode import encode_collection
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth
-from diptych.training.fit import fit
 from diptych.training.recipe import Recipe, load_recipe
-from diptych.training.run import Run
+
+from .test_fit import trained
 
 BAG = {"kind": "bag", "min_count": 1, "dropout": 0.1}
 
@@ -30,41 +27,8 @@ def with_bag(recipe: Recipe, **text: object) -> Recipe:
     return Recipe.model_validate(values)
 
 
-def trained(folder: Path, recipe: Recipe, stop_at: int | None = None) -> Run:
-    run = Run.open(folder) if folder.exists() else Run.prepare(folder, recipe)
-    run.begin()
-    steps = iter(range(1, 10_000))
-    fit(
-        run,
-        read_collection(str(recipe.data.path)),
-        accelerator="cpu",
-        features_root=folder.parent / "features",
-        should_stop=lambda: next(steps) == stop_at,
-    )
-    return run
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [("chunked_recipe", {}), ("cached_recipe", {"head": "linear", "word_width": 12})],
-)
-def test_a_resumed_run_ends_with_the_same_bits(
-    kind: str, text: dict[str, object], tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    recipe = with_bag(request.getfixturevalue(kind), **text)
-    unbroken = trained(tmp_path / "a", recipe)
-    with pytest.raises(Interrupted):
-        trained(tmp_path / "b", recipe, stop_at=5)
-    resumed = trained(tmp_path / "b", recipe)
-    for name in ("checkpoint/weights.safetensors", "best/model.safetensors"):
-        first, second = load_file(unbroken.folder / name), load_file(resumed.folder / name)
-        assert first.keys() == second.keys()
-        assert all(np.array_equal(first[key], second[key]) for key in first)
-    assert (unbroken.folder / "metrics.jsonl").read_text() == (resumed.folder / "metrics.jsonl").read_text()
-
-
 def test_trained_it_knows_words_and_not_their_order(recipe: Recipe, tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", with_bag(recipe))
+    run = trained(tmp_path / "run", with_bag(recipe), tmp_path)
     losses = [line["loss"] for line in run.metrics() if "loss" in line]
     assert np.mean(losses[-5:]) < 0.95 * np.mean(losses[:5])
     encoder = DualEncoder.load(run.best, device="cpu")

@@ -5,27 +5,37 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
+from torch import Tensor, nn
 
-from diptych.core.errors import Interrupted, MismatchError, NumericalError, RecipeError, StorageError
-from diptych.core.files import recover_folder
+from diptych.core.context import stop_when
+from diptych.core.errors import (
+    Interrupted,
+    MismatchError,
+    NumericalError,
+    RecipeError,
+    StorageError,
+    UsageError,
+)
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.objectives import InfoNCE, infonce
 from diptych.training.checkpoint import read_place
 from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
+from diptych.training.trained_objective import trained_objective
 
 
 def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = None) -> Run:
     """Train in ``folder``, or go on there; stop after ``stop_at`` steps of this call."""
     run = Run.open(folder) if (folder / "run.json").exists() else Run.prepare(folder, recipe)
-    run.begin()
     steps = 0
 
     def should_stop() -> bool:
@@ -34,7 +44,8 @@ def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = 
         return stop_at is not None and steps >= stop_at
 
     collection = read_collection(str(recipe.data.path))
-    fit(run, collection, accelerator="cpu", features_root=features, should_stop=should_stop)
+    with stop_when(should_stop):
+        fit(run, collection, accelerator="cpu", features_root=features)
     return run
 
 
@@ -51,27 +62,7 @@ def same(first: Run, second: Run) -> None:
             assert np.array_equal(a[key], b[key]), (name, key)
     assert (first.folder / "metrics.jsonl").read_text() == (second.folder / "metrics.jsonl").read_text()
     assert read_place(first.checkpoint) == read_place(second.checkpoint)
-    assert first.header == second.header
-
-
-@pytest.mark.parametrize(
-    ("kind", "stop_at"),
-    [
-        *product(("recipe", "cached_recipe", "staged_recipe", "constrained_recipe"), (1, 10, 13)),
-        ("chunked_recipe", 3),  # between the two steps whose weights are averaged
-        ("targets_recipe", 8),
-    ],
-)
-def test_a_resumed_run_ends_with_the_same_bits(
-    kind: str, stop_at: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    recipe: Recipe = request.getfixturevalue(kind)
-    unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
-    with pytest.raises(Interrupted, match=r"stopped after step \d+; everything up to it is saved"):
-        trained(tmp_path / "b", recipe, tmp_path / "f", stop_at)
-    resumed = trained(tmp_path / "b", recipe, tmp_path / "f")
-    same(unbroken, resumed)
-    assert unbroken.finished
+    assert first.numbers == second.numbers
 
 
 def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
@@ -130,7 +121,7 @@ def test_mixed_precision_trains(recipe: Recipe, tmp_path: Path) -> None:
 def test_accumulation_takes_fewer_steps(recipe: Recipe, tmp_path: Path) -> None:
     optimizer = recipe.optimizer.model_copy(update={"accumulate": 3})
     run = trained(tmp_path / "run", recipe.model_copy(update={"optimizer": optimizer}), tmp_path)
-    assert run.header["step"] == 2 * 4  # ten batches of an epoch in groups of three, three, three, one
+    assert run.numbers["step"] == 2 * 4  # ten batches of an epoch in groups of three, three, three, one
 
 
 def test_early_stopping(cached_recipe: Recipe, tmp_path: Path) -> None:
@@ -142,8 +133,8 @@ def test_early_stopping(cached_recipe: Recipe, tmp_path: Path) -> None:
         tmp_path,
     )
     assert run.finished
-    assert run.header["epoch"] == 3
-    assert run.header["best_epoch"] == 1
+    assert run.numbers["epoch"] == 3
+    assert run.numbers["best_epoch"] == 1
 
 
 def test_other_data_is_refused_on_resume(recipe: Recipe, tmp_path: Path) -> None:
@@ -151,7 +142,7 @@ def test_other_data_is_refused_on_resume(recipe: Recipe, tmp_path: Path) -> None
         trained(tmp_path / "run", recipe, tmp_path, stop_at=3)
     collection = read_collection(str(recipe.data.path))
     shortened = collection.subset(range(1, collection.n_images))
-    with pytest.raises(MismatchError, match="was begun on training captions"):
+    with pytest.raises(MismatchError, match=r"was begun with data = \w+, asked for is \w+"):
         fit(Run.open(tmp_path / "run"), shortened, accelerator="cpu", features_root=tmp_path)
 
 
@@ -169,10 +160,10 @@ def test_a_full_disk_leaves_the_previous_checkpoint_whole(
 ) -> None:
     import resource
 
-    from diptych.training import loop
+    from diptych.training import trainer
 
     unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
-    save, saves = loop.save_checkpoint, 0
+    save, saves = trainer.save_checkpoint, 0
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def full_at_the_third(*arguments: object) -> None:
@@ -182,14 +173,16 @@ def test_a_full_disk_leaves_the_previous_checkpoint_whole(
             resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
         save(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop, "save_checkpoint", full_at_the_third)
+    monkeypatch.setattr(trainer, "save_checkpoint", full_at_the_third)
     try:
         with pytest.raises(StorageError, match="cannot write .*checkpoint") as caught:
             trained(tmp_path / "b", recipe, tmp_path / "f")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "\n" not in caught.value.message
-    assert read_place(tmp_path / "b" / "checkpoint").step == 8
+    stored = read_place(tmp_path / "b" / "checkpoint")
+    assert stored is not None
+    assert stored.step == 8
     assert sorted(path.name for path in (tmp_path / "b").glob(".*")) == []
     same(unbroken, trained(tmp_path / "b", recipe, tmp_path / "f"))
 
@@ -198,10 +191,11 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
     long = cached_recipe.model_copy(
         update={"stages": (cached_recipe.stages[0].model_copy(update={"epochs": 400}),)}
     )
-    run = Run.prepare(tmp_path / "b", long)
-    run.begin()
+    with pytest.raises(Interrupted):
+        trained(tmp_path / "b", long, tmp_path / "f", stop_at=1)
+    run = Run.open(tmp_path / "b")
     code = (
-        "import sys; from diptych.data.readers import read_collection; from diptych.training.fit import fit\n"
+        "from diptych.data.readers import read_collection; from diptych.training.fit import fit\n"
         "from diptych.training.run import Run; from pathlib import Path\n"
         f"fit(Run.open(r'{run.folder}'), read_collection(r'{long.data.path}'), accelerator='cpu',"
         f" features_root=Path(r'{tmp_path / 'f'}'))"
@@ -216,8 +210,8 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
     process.send_signal(signal.SIGKILL)
     process.wait()
     logged = max(line["step"] for line in run.metrics())
-    recover_folder(run.checkpoint)  # as every start of a training does
     place = read_place(run.checkpoint)
+    assert place is not None
     assert 0 <= logged - place.step <= long.checkpoints.every_steps
     # Whatever was half written, the run goes on, and its log has every step once.
     with pytest.raises(Interrupted):
@@ -261,3 +255,64 @@ def test_too_few_steps_for_averaging_is_named(cached_recipe: Recipe, tmp_path: P
     recipe = Recipe.model_validate({**cached_recipe.model_dump(), "averaging": {}})
     with pytest.raises(RecipeError, match="which has only 10 steps"):
         trained(tmp_path / "run", recipe, tmp_path)
+
+
+def objective_of(recipe: Recipe, folder: Path, objective: Any) -> list[float]:
+    run = Run.prepare(folder, recipe)
+    collection = read_collection(str(recipe.data.path))
+    fit(run, collection, objective=objective, accelerator="cpu", features_root=folder.parent / "f")
+    return [line["loss"] for line in run.metrics() if "loss" in line]
+
+
+def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_path: Path) -> None:
+    named = cached_recipe.model_copy(update={"objective": {"name": "infonce", "temperature": 0.1}})
+    losses = objective_of(named, tmp_path / "named", None)
+    other = cached_recipe.model_copy(update={"objective": {"name": "triplet-hardest"}})
+    assert objective_of(other, tmp_path / "object", InfoNCE(temperature=0.1)) == losses
+
+    def mine(scores: Tensor, positives: Tensor) -> Tensor:
+        return infonce(scores, positives, 0.1)
+
+    assert objective_of(other, tmp_path / "function", mine) == losses
+    assert objective_of(other, tmp_path / "other", lambda scores, positives: 2 * mine(scores, positives))[
+        0
+    ] == pytest.approx(2 * losses[0])
+
+    collection = read_collection(str(other.data.path))
+    run = Run.open(tmp_path / "function")
+    with pytest.raises(MismatchError, match=r"begun with objective = .*mine, asked for is None"):
+        fit(run, collection, accelerator="cpu", features_root=tmp_path / "f")
+    with pytest.raises(UsageError, match=r"objective .*mine, which was given in Python"):
+        trained_objective(run)
+
+
+def test_parameters_of_an_objective_are_trained(cached_recipe: Recipe, tmp_path: Path) -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor(10.0))
+
+        def forward(self, scores: Tensor, positives: Tensor) -> Tensor:
+            return infonce(scores * self.scale, positives, 1.0)
+
+    objective = Scaled()
+    objective_of(cached_recipe, tmp_path / "run", objective)
+    assert float(objective.scale.detach()) != 10.0
+    weights = load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors")
+    assert weights["objective.function.scale"] == float(objective.scale.detach())
+
+
+def test_an_objective_that_gives_no_scalar_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"returns shape \(\d+, \d+\)"):
+        objective_of(cached_recipe, tmp_path / "run", lambda scores, positives: scores)
+
+
+def test_what_fails_before_the_first_step_holds_no_folder(recipe: Recipe, tmp_path: Path) -> None:
+    image = recipe.model.image.model_copy(update={"pretrained": True})
+    wrong = recipe.model_copy(update={"model": recipe.model.model_copy(update={"image": image})})
+    with pytest.raises(UsageError, match="test_efficientnet could not be loaded") as caught:
+        trained(tmp_path / "run", wrong, tmp_path)
+    assert "model.image.weights" in caught.value.fix
+    assert "\n" not in caught.value.message
+    assert not (tmp_path / "run").exists()
+    assert trained(tmp_path / "run", recipe, tmp_path).finished

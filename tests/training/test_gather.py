@@ -12,9 +12,11 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from diptych.training.batch_loss import gather_rows, positives_of
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
-from diptych.training.step import gather_rows, positives_of
+
+from .test_fit import trained
 
 
 def test_a_single_process_keeps_its_rows() -> None:
@@ -27,10 +29,10 @@ def test_positives() -> None:
     assert found.tolist() == [[False, True, True], [True, False, False]]
 
 
-def run_in(folder: Path, recipe: Recipe, processes: int) -> Run:
+def run_in_two(folder: Path, recipe: Recipe) -> Run:
     (folder.parent / f"{folder.name}.toml").write_text(recipe.to_toml())
     command = [sys.executable, "-m", "diptych", "train", str(folder.parent / f"{folder.name}.toml")]
-    command += ["--out", str(folder), "--devices", str(processes), "--accelerator", "cpu"]
+    command += ["--out", str(folder), "--devices", "2", "--accelerator", "cpu"]
     command += ["--features", str(folder.parent / "f")]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
@@ -38,33 +40,13 @@ def run_in(folder: Path, recipe: Recipe, processes: int) -> Run:
     return Run.open(folder)
 
 
-@pytest.mark.parametrize("objective", ["infonce", "triplet"])
-def test_two_processes_train_as_one(objective: str, cached_recipe: Recipe, tmp_path: Path) -> None:
-    options = (
-        {"name": "infonce", "learn_temperature": True} if objective == "infonce" else {"name": objective}
-    )
-    # 23 does not divide by two, and "captions" batches hold images with several captions: shares differ.
-    batches = cached_recipe.batches.model_copy(update={"size": 23, "plan": "captions"})
-    text = cached_recipe.model.text.model_copy(update={"dropout": 0.0})
-    model = cached_recipe.model.model_copy(update={"text": text})
-    recipe = cached_recipe.model_copy(update={"objective": options, "batches": batches, "model": model})
-    one, two = run_in(tmp_path / "one", recipe, 1), run_in(tmp_path / "two", recipe, 2)
-    first = [line["loss"] for line in one.metrics() if "loss" in line]
-    second = [line["loss"] for line in two.metrics() if "loss" in line]
-    assert len(first) == len(second) == 33
-    np.testing.assert_allclose(first, second, rtol=1e-4)
-    norms = [[line["gradient_norm"] for line in run.metrics() if "loss" in line] for run in (one, two)]
-    np.testing.assert_allclose(norms[0], norms[1], rtol=1e-3)
-    a, b = (load_file(run.folder / "checkpoint" / "weights.safetensors") for run in (one, two))
-    for key in a:
-        np.testing.assert_allclose(a[key], b[key], atol=1e-4, err_msg=key)
-
-
 @pytest.mark.parametrize("chunk", [None, 11])
-def test_two_processes_reconstruct_as_one(chunk: int | None, cached_recipe: Recipe, tmp_path: Path) -> None:
-    """Shares of different sizes, a decoder, a multiplier, and chunks whose gradients are summed by hand.
+def test_two_processes_train_as_one(chunk: int | None, cached_recipe: Recipe, tmp_path: Path) -> None:
+    """Shares of different sizes, a learned temperature, a decoder, a multiplier; chunks, whose gradients are
+    summed by hand.
 
-    A chunk of 11 holds the whole share of one process and not that of the other.
+    23 does not divide by two, and "captions" batches hold images with several captions. A chunk of 11 holds
+    the whole share of one process and not that of the other.
     """
     values = cached_recipe.model_dump()
     values["model"]["text"]["dropout"] = 0.0
@@ -75,7 +57,12 @@ def test_two_processes_reconstruct_as_one(chunk: int | None, cached_recipe: Reci
         "constraint": {"bound": 0.3, "learning_rate": 0.1},
     }
     recipe = Recipe.model_validate(values)
-    one, two = run_in(tmp_path / "one", recipe, 1), run_in(tmp_path / "two", recipe, 2)
-    for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm"):
+    one = trained(tmp_path / "one", recipe, tmp_path / "f")
+    two = run_in_two(tmp_path / "two", recipe)
+    for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm", "temperature"):
         first, second = ([line[key] for line in run.metrics() if "loss" in line] for run in (one, two))
+        assert len(first) == 33
         np.testing.assert_allclose(first, second, rtol=1e-3, err_msg=key)
+    a, b = (load_file(run.folder / "checkpoint" / "weights.safetensors") for run in (one, two))
+    for key in a:
+        np.testing.assert_allclose(a[key], b[key], atol=1e-4, err_msg=key)

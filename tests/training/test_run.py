@@ -6,13 +6,14 @@ import pytest
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 
 
 def begun(folder: Path, recipe: Recipe) -> Run:
     run = Run.prepare(folder, recipe)
-    run.begin()
+    run.begin({"data": "d"})
     return run
 
 
@@ -20,7 +21,6 @@ def test_a_run_is_its_folder(tmp_path: Path, recipe: Recipe) -> None:
     run = begun(tmp_path / "r", recipe)
     opened = Run.open(run.folder)
     assert opened.recipe == recipe
-    assert opened.header["state"] == "running"
     assert not opened.finished
     with pytest.raises(UsageError, match="already holds a run"):
         Run.prepare(run.folder, recipe)
@@ -30,23 +30,21 @@ def test_a_run_is_its_folder(tmp_path: Path, recipe: Recipe) -> None:
 
 def test_a_run_of_another_version_says_how_to_repeat_it(tmp_path: Path, recipe: Recipe) -> None:
     run = begun(tmp_path / "r", recipe)
-    write_json(run.folder / "run.json", {"format": 99, "state": "running"})
-    with pytest.raises(StorageError, match="a run of format 99, this version reads format 1") as caught:
+    header = read_json(run.folder / "run.json")
+    write_json(run.folder / "run.json", {**header, "format": 99})
+    with pytest.raises(StorageError, match="of format 99, this version reads 2") as caught:
         Run.open(run.folder)
     assert "diptych train" in caught.value.fix
 
 
-def test_metrics_survive_a_cut_line_and_can_be_rewound(tmp_path: Path, recipe: Recipe) -> None:
-    run = begun(tmp_path / "r", recipe)
-    for step in range(1, 5):
-        run.log(step=step, loss=1 / step)
-    with open(run.folder / "metrics.jsonl", "a") as handle:
-        handle.write('{"step": 5, "lo')
-    assert [line["step"] for line in run.metrics()] == [1, 2, 3, 4]
-    run.rewind_metrics(2)
-    run.log(step=3, loss=0.0)
-    assert [line["step"] for line in run.metrics()] == [1, 2, 3]
-    assert list(begun(tmp_path / "empty", recipe).metrics()) == []
+def test_nothing_is_written_before_it_begins(tmp_path: Path, recipe: Recipe) -> None:
+    run, other = (Run.prepare(tmp_path / "r", recipe) for _ in range(2))
+    run.keep(lambda: (run.folder / "targets").mkdir(parents=True))
+    assert not run.folder.exists()
+    run.begin({})
+    assert (run.folder / "targets").is_dir()
+    with pytest.raises(UsageError, match="holds another run by now"):
+        other.begin({})
 
 
 def test_the_environment_names_no_machine(tmp_path: Path, recipe: Recipe) -> None:

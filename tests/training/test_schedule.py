@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from diptych.training.loop import learning_rate
 from diptych.training.sections import Stage
+from diptych.training.towers import learning_rate
 
 
 def rates(steps_per_epoch: int, **options: object) -> list[float]:

@@ -12,7 +12,7 @@ import torch
 from pydantic import ValidationError
 
 from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
-from diptych.core.errors import ImageError, Interrupted, MismatchError, RecipeError
+from diptych.core.errors import ImageError, MismatchError, RecipeError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.readers.declaration import read_collection
@@ -48,7 +48,6 @@ def examples_of(
 
 def trained(folder: Path, recipe: Recipe, collection: Collection) -> Run:
     run = Run.prepare(folder, recipe)
-    run.begin()
     fit(run, collection)
     return run
 
@@ -100,23 +99,6 @@ def test_bits_are_drawn_anew_at_every_access(scenes_folder: Path, collection: Co
     assert torch.equal(one.images, again.images)
     assert not torch.equal(one.tokens[:, -8:], later.tokens[:, -8:])
     assert not torch.equal(one.images, later.images)
-
-
-@pytest.mark.parametrize("shortcuts", [UNIQUE, {**UNIQUE, "setup": "bits", "bits": 3}])
-def test_a_resumed_run_has_the_same_numbers(
-    scenes_folder: Path, collection: Collection, tmp_path: Path, shortcuts: dict[str, Any]
-) -> None:
-    recipe = tiny(scenes_folder, shortcuts=shortcuts)
-    whole = trained(tmp_path / "whole", recipe, collection)
-    steps = iter([False] * 5 + [True])
-    run = Run.prepare(tmp_path / "cut", recipe)
-    run.begin()
-    with pytest.raises(Interrupted):
-        fit(run, collection, should_stop=lambda: next(steps))
-    fit(Run.open(tmp_path / "cut"), collection)
-    assert list(run.metrics()) == list(whole.metrics())
-    one, other = (load_tensors(r.checkpoint / "weights.safetensors", "") for r in (whole, run))
-    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_validation_measures_both_conditions(
@@ -197,10 +179,9 @@ def test_rows_of_digits_that_do_not_fit_are_refused_before_training(
         caption_records=None,
     )
     run = Run.prepare(tmp_path / "run", recipe)
-    run.begin()
     with pytest.raises(ImageError, match="8 rows of 6 digits of 5 pixels"):
         fit(run, many)
-    assert not (run.folder / "checkpoint").exists()
+    assert not run.folder.exists()
 
 
 def test_a_warm_start_without_digits_is_refused(
@@ -209,7 +190,6 @@ def test_a_warm_start_without_digits_is_refused(
     base = trained(tmp_path / "base", tiny(scenes_folder), collection)
     recipe = tiny(scenes_folder, warm_start=str(base.folder), shortcuts=UNIQUE)
     run = Run.prepare(tmp_path / "run", recipe)
-    run.begin()
     with pytest.raises(RecipeError, match="does not know the digits"):
         fit(run, collection)
     on_images = tiny(scenes_folder, warm_start=str(base.folder), shortcuts={**UNIQUE, "setup": "images"})

@@ -16,7 +16,7 @@ def test_matrices_decay_and_vectors_and_word_embeddings_do_not(recipe: Recipe) -
     collection = read_collection(str(recipe.data.path)).split("train")
     vocabulary = Vocabulary.build(collection.captions, 1)
     decoder = Reconstructor(recipe.reconstruction, recipe.model.width, None, len(vocabulary))
-    trainee = Trainee(TwoTowerModel(recipe.model, vocabulary), recipe, decoder)
+    trainee = Trainee(TwoTowerModel(recipe.model, vocabulary), recipe.make_objective(), decoder)
     trainee.begin(recipe.stages[0])
     names = {id(parameter): name for name, parameter in trainee.named_parameters()}
     decayed = {
@@ -40,7 +40,9 @@ def test_a_frozen_batch_norm_keeps_its_statistics(recipe: Recipe) -> None:
     values["model"]["text"] |= {"head": "linear", "batch_norm": True}
     recipe = Recipe.model_validate(values)
     collection = read_collection(str(recipe.data.path)).split("train")
-    trainee = Trainee(TwoTowerModel(recipe.model, Vocabulary.build(collection.captions, 1)), recipe)
+    trainee = Trainee(
+        TwoTowerModel(recipe.model, Vocabulary.build(collection.captions, 1)), recipe.make_objective()
+    )
     trainee.begin(recipe.stages[0].model_copy(update={"train": ("text.*",)}))
     text_norm = trainee.text.head[-1]  # type: ignore[index]
     assert batch_norms(trainee.train()) == [text_norm]

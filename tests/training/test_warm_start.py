@@ -18,7 +18,6 @@ from ..encoders.tiny_pretrained import transformers_folder
 
 def trained(folder: Path, recipe: Recipe) -> Run:
     run = Run.prepare(folder, recipe)
-    run.begin()
     fit(run, read_collection(str(recipe.data.path)), accelerator="cpu", features_root=folder.parent / "f")
     return run
 
@@ -58,7 +57,7 @@ def test_another_warm_start_on_resume_is_refused(cached_recipe: Recipe, tmp_path
     save_file(
         {name: np.asarray(value + 1) for name, value in weights.items()}, base.best / "model.safetensors"
     )
-    with pytest.raises(MismatchError, match="was begun with the weights"):
+    with pytest.raises(MismatchError, match="was begun with warm_start = "):
         fit(grown, read_collection(str(recipe.data.path)), accelerator="cpu", features_root=tmp_path / "f")
 
 

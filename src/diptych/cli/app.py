@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli import console
 from diptych.cli.categories import categories
 from diptych.cli.cocos import cocos
 from diptych.cli.compare import compare
@@ -37,8 +35,8 @@ from diptych.cli.stress import stress
 from diptych.cli.study import study
 from diptych.cli.terms import terms
 from diptych.cli.train import train
-from diptych.core.errors import DiptychError, UnknownNameError, UsageError
-from diptych.core.memory import keep_freed_memory
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.analysis.information import Audit
@@ -71,7 +69,9 @@ def demo(
     say("\n5/5  writing the report")
     report(out)
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
-    next_step(f'open {out / "report.html"}, or: diptych search {out / "index-images-exact"} "a red triangle"')
+    next_step(
+        ["open", out / "report.html"], ["diptych", "search", out / "index-images-exact", "a red triangle"]
+    )
 
 
 def audit(
@@ -141,7 +141,7 @@ def audit(
     for content in dict.fromkeys(one.protocol.content for one in found.values()):
         say(READING[content])
     pages = [target / "report.html" for target in targets.values()]
-    next_step(f"open {' '.join(map(str, pages))}")
+    next_step(["open", *pages])
 
 
 def _check_choice(choice: DataChoice) -> None:
@@ -176,7 +176,7 @@ def _targets(sources: list[str], out: Path | None, other: str | None) -> dict[st
             resolve(source)
         if out is None and not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-        place = folder if out is None else out if len(sources) == 1 else out / name.replace("/", "-")
+        place = folder if out is None else out if len(sources) == 1 else out / safe_name(name)
         targets[name] = place / "audit"
         if other is not None and out is None and (folder / "run.json").is_file():
             targets[name] /= other
@@ -307,7 +307,7 @@ def adapt(
         say(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
     for line in _lines(adapted):
         say(line)
-    next_step(f"diptych evaluate {out} --data {data or section['path'] or 'DATA'}")
+    next_step(["diptych", "evaluate", out, "--data", data or section["path"] or "DATA"])
 
 
 def _lines(adapted: LinearlyAdapted) -> list[str]:
@@ -365,12 +365,3 @@ app.add_typer(study)
 app.add_typer(data)
 app.add_typer(intent)
 app.add_typer(categories)
-
-
-def main() -> None:
-    """Run the command line; errors of ours are one line and a hint, exit code 1 or 2."""
-    keep_freed_memory()
-    try:
-        app(prog_name="diptych")
-    except DiptychError as error:
-        sys.exit(console.fail(error))

@@ -21,6 +21,7 @@ from diptych.cli.options import (
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, encoded_of
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.batches import Batch
@@ -126,7 +127,7 @@ def cocos(
         )
         counted = "" if compat == "none" else f"-{compat}"
         name = f"{encoded.about['dataset']}-{origin.split or 'all'}-{found.protocol.objective}{counted}"
-        target = Path(source) / "cocos" / name if out is None else out / "cocos"
+        target = Path(source) / "cocos" / safe_name(name) if out is None else out / "cocos"
         written = found.save(target / "cocos.json")
         picture = write_cocos_picture(found, target / "cocos.png")
         page = write_cocos_page(found, target / "cocos.html")
@@ -140,12 +141,12 @@ def cocos(
     for note in found.notes():
         say(note)
     say(f"with the distribution of weights in {written}, drawn in {picture}")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _run_of(source: str) -> Run | None:
     """The run that ``source`` is, or whose embeddings it is."""
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.training.run import Run
 
     folder = Path(source)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from diptych.core.errors import DiptychError
@@ -37,14 +40,34 @@ def console(stderr: bool = False) -> Console:
 
 def say(text: str) -> None:
     """Print one line."""
-    console().print(_harmless(text), markup=False)
+    console().print(harmless(text), markup=False)
 
 
-def next_step(command: str) -> None:
-    """Say in one line what to do next."""
+class _Saying(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def messages() -> Iterator[None]:
+    """Print what studies log inside the block, one line before each training and measurement."""
+    logger, handler = logging.getLogger("diptych.studies"), _Saying()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def next_step(*commands: str | Sequence[object]) -> None:
+    """Say in one line what to do next: commands as lists of words, which are quoted for a shell, or sentences."""
     from rich.text import Text
 
-    console().print(Text("next: ", style="dim").append(_harmless(command), style="not dim"))
+    said = ", or: ".join(one if isinstance(one, str) else shlex.join(map(str, one)) for one in commands)
+    console().print(Text("next: ", style="dim").append(harmless(said), style="not dim"))
 
 
 def fail(error: DiptychError) -> int:
@@ -52,11 +75,11 @@ def fail(error: DiptychError) -> int:
     if is_main_process():
         from rich.text import Text
 
-        line = Text("error: ", style="bold red").append(_harmless(error.message), style="not bold default")
+        line = Text("error: ", style="bold red").append(harmless(error.message), style="not bold default")
         console(stderr=True).print(line)
         if error.fix:
             console(stderr=True).print(
-                Text("  fix: ", style="bold").append(_harmless(error.fix), style="not bold default")
+                Text("  fix: ", style="bold").append(harmless(error.fix), style="not bold default")
             )
     return error.exit_code
 
@@ -70,20 +93,17 @@ def print_table(
     caption: str = "",
 ) -> None:
     """Print a table; the columns in ``numbers`` are aligned to the right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(_harmless(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        is_number = column in numbers  # never broken in two: words make room for it
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
-    for row in rows:
-        table.add_row(*(Text(_harmless(cell)) for cell in row))
+    from diptych.core.table import Cell, Table
+
+    cells = [[Cell(harmless(cell)) for cell in row] for row in rows]
+    table = Table(harmless(title), columns, cells).rich(numbers)
     console().print(table)
     if caption:
-        console().print(Text(_harmless(caption), style="dim"))
+        console().print(Text(harmless(caption), style="dim"))
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
+    """Show what a terminal would obey."""
     return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

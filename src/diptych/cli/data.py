@@ -58,7 +58,7 @@ def list_() -> None:
 
     rows = [(one.name, one.centric or "both", one.description) for one in KNOWN]
     print_table("known datasets", ("name", "centric", "what it is"), rows)
-    next_step("diptych data coco, or: diptych data check coco FOLDER")
+    next_step("diptych data coco", "diptych data check coco FOLDER")
 
 
 @data.command()
@@ -175,7 +175,7 @@ def check(
         say(f"written to {out}")
     if not found.complete:
         raise typer.Exit(1)
-    next_step(f"diptych evaluate MODEL --data {folder} --reader {found.reader}")
+    next_step(["diptych", "evaluate", "MODEL", "--data", folder, "--reader", found.reader])
 
 
 def _say_check(found: Check) -> None:

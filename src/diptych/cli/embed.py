@@ -64,14 +64,14 @@ def embed(
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     fabric = None
     if nodes > 1:
-        from diptych.encoders.crew import launched_fabric
+        from diptych.encoders.distributed import launched_fabric
 
         fabric = launched_fabric(nodes, processes, accelerator)
-    with progress(), stop_on_signal() as should_stop:
-        work = Work(1 if fabric else processes, accelerator, fabric, should_stop)
+    with progress(), stop_on_signal():
+        work = Work(1 if fabric else processes, accelerator, fabric)
         encoded, _, folder = encoded_of(model, choice, split, out, work=work)
     say(
         f"{len(encoded.images):,} pictures and {len(encoded.texts):,} captions, "
         f"{encoded.images.width} numbers each, in {folder}"
     )
-    next_step(f"diptych evaluate {folder}, or diptych index {folder}")
+    next_step(["diptych", "evaluate", folder], ["diptych", "index", folder])

@@ -25,6 +25,7 @@ from diptych.cli.progress import progress
 from diptych.cli.reranking import SecondStage
 from diptych.cli.sources import DataChoice, Origin, encode_part, encoded_of, encoder_of
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
@@ -60,7 +61,7 @@ def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folde
     from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation.relevance_rows import relevance_of
 
-    if all((Path(name) / file).is_file() for file in ("about.json", "caption_image.npy")):
+    if EncodedCollection.is_at(name):
         return relevance_of(encoded, EncodedCollection.open(name))
     encoder, _ = encoder_of(name)
     home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")
@@ -266,7 +267,7 @@ def evaluate(
         if measure is None and judgements is not None and stage is None:
             wanted = (*wanted, *gains_beside(encoded, judge))
         options = parse_values(positives_option, "--positives-option")
-        name = f"{encoded.about['dataset']}-{origin.part}"
+        name = safe_name(f"{encoded.about['dataset']}-{origin.part}")
         base = Path(source) / "evaluation" / name if out is None else out / "evaluation"
         found, agreements = [], {}
         for kind, target in _targets(base, positives):
@@ -298,7 +299,7 @@ def evaluate(
             show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
     is_order = encoded.similarity != "cosine"
-    next_step(f"diptych report {source}" if is_run else f"diptych {'info' if is_order else 'index'} {folder}")
+    next_step(["diptych", *(["report", source] if is_run else ["info" if is_order else "index", folder])])
 
 
 def _targets(base: Path, positives: list[str] | None) -> list[tuple[str | None, Path]]:
@@ -346,7 +347,7 @@ def _both_conditions(
         home / "evaluation",
         measures,
         without=without,
-        begun_with=run.folder / "shortcuts.json",
+        begun_with=run.begun_with.get("shortcuts"),
         **options,
     )
     return None if both.with_shortcuts is None else both

@@ -85,7 +85,7 @@ def explain(
         write_match_sheet(sheet, matches[0], shown=shown)
         say(f"drawn in {sheet}")
     elif matches:
-        next_step(f"diptych explain {sparse} {query!r} --sheet why.png")
+        next_step(["diptych", "explain", sparse, query, "--sheet", "why.png"])
 
 
 def _share(part: float, match: Match) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,7 +90,6 @@ def granularity(
     """
     from diptych.analysis.granularity import compare_granularity
     from diptych.analysis.granularity import granularity as measure
-    from diptych.core.files import write_json
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.granularity import write_granularity_page
 
@@ -121,15 +119,14 @@ def granularity(
     _show(measured, examples)
     if compared is not None:
         _show_comparison(compared)
-    again = shlex.join(["diptych", "granularity", *collections])
     if out is None:
-        next_step(f"{again} --out FOLDER")
+        next_step(["diptych", "granularity", *collections, "--out", "FOLDER"])
         return
     if compared is not None:
-        write_json(out / "comparison.json", {"format": 1, **compared.to_dict()})
+        compared.save(out / "comparison.json")
     page = write_granularity_page(out / "report.html", measured, compared)
     say(f"written to {out}")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _parts(given: DataChoices, split: str | None, captions: str) -> list[tuple[Collection, str]]:
@@ -164,12 +161,12 @@ def _language(
 
 
 def _folders(out: Path, names: list[str]) -> list[Path | None]:
-    from diptych.analysis.granularity.result import MARKER, folder_name
-    from diptych.core.files import check_replaceable
+    from diptych.analysis.granularity.result import Granularity
+    from diptych.core.files import check_replaceable, safe_name
 
-    folders = [out / folder_name(name) for name in names]
+    folders = [out / safe_name(name) for name in names]
     for folder in folders:
-        check_replaceable(folder, MARKER)
+        check_replaceable(folder, Granularity.marker())
     return list(folders)
 
 

@@ -86,8 +86,7 @@ def index(
     if "recall" in built.about:
         recall = built.about["recall"]
         say(f"recall@{recall['k']} against exact on {recall['queries']} queries: {recall['value']:.3f}")
-    query = '"what to look for"' if of == "images" else "picture.jpg"
-    next_step(f"diptych search {target} {query}")
+    next_step(["diptych", "search", target, "what to look for" if of == "images" else "picture.jpg"])
 
 
 def _rows_of(

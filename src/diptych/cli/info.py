@@ -124,7 +124,7 @@ def _about(path: Path) -> list[tuple[str, object]]:
         from diptych.training.run import Run
 
         run = Run.open(path)
-        rows: list[tuple[str, object]] = [("kind", "run"), *run.header.items()]
+        rows: list[tuple[str, object]] = [("kind", "run"), *run.describe().items()]
         tower = ("image tower", run.recipe.model.image.summary)
         tuned = ("fine-tuned from", run.recipe.fine_tune)
         rows += [
@@ -164,9 +164,9 @@ def _about(path: Path) -> list[tuple[str, object]]:
             ("encoder", sparse.encoder),
             ("data", sparse.data),
         ]
-    if (path / "about.json").is_file() and (path / "texts").is_dir():
-        if (path / "caption_terms").is_dir():
-            return _about_sparsified(path)
+    if (path / "sparsified_collection.json").is_file():
+        return _about_sparsified(path)
+    if (path / "embedded_collection.json").is_file():
         from diptych.encoders.encoded import EncodedCollection
 
         encoded = EncodedCollection.open(path)

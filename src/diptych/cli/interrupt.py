@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -12,8 +12,8 @@ from diptych.core.context import stop_when
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Give a function that tells whether Ctrl-C or a termination signal came inside the block."""
+def stop_on_signal() -> Iterator[None]:
+    """Let Ctrl-C or a termination signal be the stop of the work inside the block."""
     asked = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -26,7 +26,7 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with stop_when(lambda: asked):
-            yield lambda: asked
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

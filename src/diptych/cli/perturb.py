@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,12 +193,12 @@ def perturb(
     for why, which in left_out.items():
         if which:
             say(f"left out, for {why}: {', '.join(which)}")
-    place, again = shlex.quote(str(data)), shlex.join(part for name in asked for part in ("--perturb", name))
+    again = [part for name in asked for part in ("--perturb", name)]
     if out is None:
-        next_step(f"diptych perturb {place} {again} --out FOLDER")
+        next_step(["diptych", "perturb", data, *again, "--out", "FOLDER"])
         return
     say(f"written to {out}")
-    next_step(f"less {files[0]}" if collection is None else f"diptych stress MODEL {place} {again}")
+    next_step(["less", files[0]] if collection is None else ["diptych", "stress", "MODEL", data, *again])
 
 
 def _chosen(names: Sequence[str], compat: str) -> tuple[list[TextPerturbation], dict[str, list[str]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from diptych.cli.options import OutFolder, Split
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoded_of
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.evaluation import Result
@@ -70,7 +70,7 @@ def report(
 
 def _say(target: Path) -> None:
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
-    next_step(shlex.join(["open", str(target)]))
+    next_step(["open", str(target)])
 
 
 def _stress_page(folder: Path, target: Path) -> Path:
@@ -89,5 +89,5 @@ def _with_shortcuts(run: Path, origin: Origin) -> Result | None:
     from diptych.evaluation import Result
     from diptych.training.shortcut_testing import WITH
 
-    folder = run / "evaluation" / f"{origin.collection().name}-{origin.split}-{WITH}"
+    folder = run / "evaluation" / safe_name(f"{origin.collection().name}-{origin.split}-{WITH}")
     return Result.open(folder) if (folder / "evaluation.json").is_file() else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,9 +77,7 @@ def resources(
     given = {"--wordnet": wordnet, "--nltk-data": nltk_data}
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
     next_step(
-        "diptych resources --check"
-        if found.missing
-        else shlex.join(["diptych", "perturb", "DATASET", *words])
+        ["diptych", "resources", "--check"] if found.missing else ["diptych", "perturb", "DATASET", *words]
     )
     if check and (found.tagger is None or found.wordnet is None):
         raise typer.Exit(1)

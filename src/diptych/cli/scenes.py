@@ -20,7 +20,7 @@ def shop_log_scenes(
     out: Path | None, *, visitors: int, days: int, seed: int, dirt: float, file_format: str
 ) -> None:
     """Make a shop log, and say what is in it and what comes next."""
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.data.scenes.shop_log import TRUTH, make_shop_log
 
     with progress():
@@ -35,7 +35,7 @@ def shop_log_scenes(
     if spoilt:
         print_table("rows that are none", ["rule", "rows"], spoilt, numbers=["rows"])
     say(f"in {folder}; what is planted and what is true of it: {folder / TRUTH}")
-    next_step(f"diptych intent ingest {folder} --out log")
+    next_step(["diptych", "intent", "ingest", folder, "--out", "log"])
 
 
 def _part(totals: dict[str, Any], what: str) -> str:
@@ -60,7 +60,7 @@ PRODUCT_OPTIONS = (
 
 def product_scenes(out: Path | None, *, number: int, levels: str | None, **options: Any) -> None:
     """Make products, and say what they are, what can be told of them, and what comes next."""
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.data.scenes import make_product_scenes, read_product_scenes
     from diptych.data.scenes.products import TRUTH
 
@@ -87,7 +87,7 @@ def product_scenes(out: Path | None, *, number: int, levels: str | None, **optio
     )
     say(f"in {folder}; what is planted and what is true of it: {folder / TRUTH}")
     name = "shop" if out is None else folder.name  # a folder of the cache has a fingerprint for a name
-    next_step(f"diptych categories train {folder} --out runs/{name}")
+    next_step(["diptych", "categories", "train", folder, "--out", f"runs/{name}"])
 
 
 _PICTURE_OPTIONS = ("train", "val", "test", "captions", "size", "objects", "workers")
@@ -200,7 +200,7 @@ def scenes(
         )
     say(read_scenes(folder).describe())
     say(f"in {folder}")
-    next_step(f"diptych train scenes --data {folder}")
+    next_step(["diptych", "train", "scenes", "--data", folder])
 
 
 def _kind_of(products: bool, shop_log: bool) -> str:

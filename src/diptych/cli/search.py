@@ -124,8 +124,8 @@ def search(
         write_contact_sheet(sheet, shown, retrieved)
         say(f"contact sheet in {sheet}")
     elif opened.about["kind"] == "image":
-        more = f", or diptych explain {index} {query!r}" if opened.engine().vectors == "sparse" else ""
-        next_step(f"diptych search {index} {query!r} --sheet found.png{more}")
+        more = [["diptych", "explain", index, query]] if opened.engine().vectors == "sparse" else []
+        next_step(["diptych", "search", index, query, "--sheet", "found.png"], *more)
 
 
 def _search_options(index: Index, option: list[str] | None, where: list[str] | None) -> dict[str, Any]:

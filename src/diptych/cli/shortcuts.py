@@ -16,7 +16,7 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
     from diptych.data.collection import Collection
-    from diptych.report.shortcut_sheet import Example
+    from diptych.report.sheets import Example
 
 _FEW_SCENES = {"n_train": 40, "n_val": 10, "n_test": 10}
 
@@ -67,7 +67,7 @@ def shortcuts(
       [bold]diptych shortcuts --scenes --setup bits --bits 8 --epoch 1[/bold]
     """
     from diptych.analysis.shortcuts import Shortcuts
-    from diptych.report.shortcut_sheet import write_shortcut_sheet
+    from diptych.report.sheets import write_shortcut_sheet
     from diptych.training.sections import Data
     from diptych.training.source import collection_of
 
@@ -98,8 +98,8 @@ def shortcuts(
     say(f"drawn in {out}")
     usual = _options({}).model_dump()
     chosen = {"setup": setup} | {key: value for key, value in given.items() if value != usual[key]}
-    words = " ".join(f"--set shortcuts.{key}={_toml(value)}" for key, value in chosen.items())
-    next_step(f"diptych train RECIPE{'' if data is None else f' --data {data}'} {words}")
+    words = [word for key, value in chosen.items() for word in ("--set", f"shortcuts.{key}={_toml(value)}")]
+    next_step(["diptych", "train", "RECIPE", *([] if data is None else ["--data", data]), *words])
 
 
 def _toml(value: Any) -> str:
@@ -131,7 +131,7 @@ def _examples(
     from diptych.data.batches import Batch
     from diptych.data.overlay import pasted, split_overlay
     from diptych.encoders.preprocessing import Preprocessing
-    from diptych.report.shortcut_sheet import Example
+    from diptych.report.sheets import Example
 
     part = part.subset(np.linspace(0, part.n_images - 1, min(pictures, part.n_images)).astype(np.int64))
     shown = made.injected(part)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.cli.options import parse_values
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import safe_name, write_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -54,7 +55,6 @@ class Work:
     processes: int = 1
     accelerator: str = "auto"
     fabric: Any = None
-    should_stop: Callable[[], bool] = lambda: False
 
     @property
     def device(self) -> str | None:
@@ -200,7 +200,7 @@ def encoded_of(
     if out is None:
         if not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-        out = folder / "embeddings" / f"{collection.name}-{origin.part}"
+        out = folder / "embeddings" / safe_name(f"{collection.name}-{origin.part}")
     return encode_part(encoder, collection, origin, out, work), origin, out
 
 
@@ -220,7 +220,6 @@ def encode_part(
         processes=work.processes,
         accelerator=work.accelerator,
         fabric=work.fabric,
-        should_stop=work.should_stop,
     )
     if work.fabric is None or work.fabric.is_global_zero:
         write_json(out / "origin.json", origin.to_dict())

@@ -26,6 +26,7 @@ from diptych.cli.sources import DataChoice, Origin, check_still_there, encode_pa
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -48,7 +49,8 @@ _TERMS = 10
 
 def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Path:
     """Write ``report.html`` into the head's folder, and give its place."""
-    from diptych.report import ComparedRow, Headline, SparseReport, write_sparse_report
+    from diptych.core.table import Table
+    from diptych.report import Headline, SparseReport, write_sparse_report
 
     sparsifier, rows, collection = made.sparsifier(), made.rows(), made.collection()
     vocabulary, options = sparsifier.vocabulary, sparsifier.options
@@ -70,7 +72,9 @@ def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Pa
                 "of a caption's heaviest terms are its own",
             ),
         ],
-        compared=[ComparedRow(*row) for row in measures.recalls()],
+        compared=Table.of(
+            "Dense and sparse rows", "", ("Measure", "Dense", "Sparse", "Kept", "p"), measures.recalls()
+        ),
         figures=measures.table(),
         overlap=measures.values["overlap t2i"].tolist(),
         pictures=[
@@ -165,7 +169,7 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
         else:
             home = (Path(model) if run is not None else out) / "embeddings"
             with exclusive_folder(home):  # of two at once each would take the other's unfinished rows away
-                encoded = encode_part(encoder, whole, origin, home / f"{whole.name}-{split}")
+                encoded = encode_part(encoder, whole, origin, home / safe_name(f"{whole.name}-{split}"))
         parts[split] = DensePart(encoded, whole.split(split), origin)
     return parts
 
@@ -234,7 +238,8 @@ def sparsify(
     """
     from diptych.core.locking import exclusive_folder
     from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
-    from diptych.sparse.folder import HeadFolder
+    from diptych.sparse.task import HeadFolder
+    from diptych.sparse.training import check_head_folder
 
     values = parse_values(set_, "--set")
     for key, value in (("loss.eta", eta), ("expansion.mode", expansion), ("vocabulary.source", mlm)):
@@ -247,12 +252,12 @@ def sparsify(
         raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
     static = str(word_vectors) if word_vectors is not None else options.vocabulary.source
     embedding = None if static is None else StaticEmbedding.open(static)  # before the work, not after it
-    HeadFolder(folder).check(options)  # likewise
+    check_head_folder(HeadFolder(folder), options)  # likewise
     with progress():
         parts = dense_parts(source, choice, (train, validation, test), folder)
         taught = parts[train]
         held = parts.get(validation)
-        with stop_on_signal() as should_stop:
+        with stop_on_signal():
             sparsifier = train_sparsifier(
                 taught.encoded.images,
                 taught.encoded.texts,
@@ -262,7 +267,6 @@ def sparsify(
                 folder,
                 validation=None if held is None else ValidationRows.of(held.encoded, held.captions),
                 accelerator=accelerator,
-                should_stop=should_stop,
             )
         shown = next(split for split in (test, validation, train) if split in parts)
         made = SparseFolder(folder, replace(taught.origin, split=None), shown)
@@ -272,7 +276,7 @@ def sparsify(
             page = write_page(made, measures, _command(source, options, folder))
     say(f"{_line(sparsifier)}; in {folder}")
     _show(measures, shown)
-    next_step(f"open {page}, diptych terms {folder}, or diptych index {folder}")
+    next_step(["open", page], ["diptych", "terms", folder], ["diptych", "index", folder])
 
 
 def _measured(
@@ -285,7 +289,7 @@ def _measured(
     measures = measure_sparsified(
         part.encoded, rows, sparsifier.vocabulary, part.captions, embedding=embedding
     )
-    measures.save(made.folder / "measures" / f"{made.split}.json")
+    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.npz")
     return measures
 
 

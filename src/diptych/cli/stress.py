@@ -27,7 +27,9 @@ from diptych.cli.options import (
 )
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Origin, encoder_of
+from diptych.core.context import stopping
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
@@ -199,7 +201,7 @@ def stress(
             f"{model} holds rows, no encoder: perturbed queries cannot be encoded",
             f"name the encoder that made them, {embedded.model}",
         )
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal():
         encoder, run = encoder_of(model)
         origin, whole = stressed_collection(model, choice, split, run)
         folder = _folder(out, model, whole, origin)
@@ -221,7 +223,7 @@ def stress(
             required=_named(names, chosen),
             embeddings=_embeddings(run, out, whole, origin, gallery),
             about=origin.said(),
-            should_stop=should_stop,
+            should_stop=stopping,
         )
         write_json(folder / "origin.json", origin.to_dict())
         page = write_stress_page(found, folder / "report.html", whole)
@@ -229,7 +231,7 @@ def stress(
     if found.opened:
         say(f"{folder} held this run, finished, of the same content: opened, not run again")
     say(f"everything in {folder}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def stressed_collection(
@@ -257,7 +259,7 @@ def _folder(out: Path | None, model: str, whole: Collection, origin: Origin) -> 
         return out
     if not Path(model).is_dir():
         raise UsageError("nowhere to write", f"{model} is no folder: name one with --out")
-    return Path(model) / "stress" / f"{whole.name}-{origin.part}"
+    return Path(model) / "stress" / safe_name(f"{whole.name}-{origin.part}")
 
 
 def _embeddings(
@@ -266,7 +268,7 @@ def _embeddings(
     """Where clean rows are kept: with those of evaluations, where a run's own data is asked."""
     if run is None or out is not None or gallery != "split":
         return None
-    return run.folder / "embeddings" / f"{whole.name}-{origin.part}"
+    return run.folder / "embeddings" / safe_name(f"{whole.name}-{origin.part}")
 
 
 def _named(names: list[str], chosen: list[Perturbation]) -> set[str]:

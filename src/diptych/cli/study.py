@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import messages, next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import OutFolder, SkipBadImages, recipe_values
 from diptych.cli.progress import progress
@@ -43,7 +43,7 @@ def list_() -> None:
         times = [f"{name}: {setting.time}" for name, setting in one.settings.items()]
         say(f"    {'; '.join(times)}")
     next_step(
-        "diptych study show metric-learning.table-1, or: diptych study run metric-learning.table-1 --quick"
+        "diptych study show metric-learning.table-1", "diptych study run metric-learning.table-1 --quick"
     )
 
 
@@ -70,8 +70,9 @@ def show(name: Name) -> None:
     say_claims([(claim, None, printed) for claim, printed in judged_in_the_paper(one)])
     for note in notes_of(one):
         say(f"note: {note}")
-    data = "" if one.without_data else f" --data {'LOG' if one.of_logs else 'DATASET'}"
-    next_step(f"diptych study run {name} --quick, or: diptych study run {name}{data}")
+    data = [] if one.without_data else ["--data", "LOG" if one.of_logs else "DATASET"]
+    run = ["diptych", "study", "run", name]
+    next_step([*run, "--quick"], [*run, *data])
 
 
 def _apart(row: Row) -> str:
@@ -213,7 +214,7 @@ def run(
         positives=positives,
     )
     command = command_of(name, choice, rows, seeds, chosen, targets, regions, positives, set_)
-    with progress(), stop_on_signal() as should_stop:
+    with progress(), stop_on_signal(), messages():
         results = run_study(
             one,
             folder,
@@ -223,11 +224,9 @@ def run(
             features_root=features,
             accelerator=accelerator,
             command=command,
-            should_stop=should_stop,
-            tell=say,
         )
     _report(results, folder / "report.html", command)
-    next_step(f"diptych study verdict {folder}, or open {folder / 'report.html'}")
+    next_step(["diptych", "study", "verdict", folder], ["open", folder / "report.html"])
 
 
 @study.command()
@@ -244,9 +243,8 @@ def verdict(
 
     Example: [bold]diptych study verdict studies/metric-learning.table-1[/bold]
     """
-    from diptych.core.files import read_json
     from diptych.studies import collect
-    from diptych.studies.collect import STUDY
+    from diptych.studies.results import STUDY, StudyFolder
 
     found = collect(runs)
     if out is not None and len(found) > 1:
@@ -258,14 +256,14 @@ def verdict(
         own = [
             one
             for one in runs
-            if (one / STUDY).is_file() and read_json(one / STUDY)["study"] == results.study
+            if (one / STUDY).is_file() and StudyFolder.open(one / STUDY).study == results.study
         ]
         folder = own[0] if own else runs[0]
-        command = str(read_json(folder / STUDY).get("command", "")) if own else ""
+        command = StudyFolder.open(folder / STUDY).command if own else ""
         # A run can belong to several studies: its reports are told apart by their names.
         target = out or folder / ("report.html" if own else f"{results.study}.html")
         _report(results, target, command)
-        next_step(f"open {target}")
+        next_step(["open", target])
 
 
 def _report(results: Results, target: Path, command: str) -> Comparison:

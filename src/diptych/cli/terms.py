@@ -59,7 +59,7 @@ def terms(
     if sheet is not None:
         write_terms_sheet(sheet, f"The heaviest terms, {made.folder.name}", cards)
         say(f"drawn in {sheet}")
-    next_step(f'diptych explain {sparse} "what to look for"' + ("" if sheet else ", or --sheet terms.png"))
+    next_step(["diptych", "explain", sparse, "what to look for"], *([] if sheet else ["--sheet terms.png"]))
 
 
 def _cards(made: SparseFolder, what: list[str], split: str | None, k: int, count: int) -> Iterator[TermCard]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -67,7 +66,6 @@ def train(
 
       [bold]diptych train --resume runs/flickr8k[/bold]
     """
-    from diptych.core.locking import exclusive_folder
     from diptych.training.fit import fit
     from diptych.training.recipe import load_recipe, recipe_names
     from diptych.training.run import Run
@@ -79,7 +77,7 @@ def train(
         run = Run.open(resume)
         if run.finished:
             say(f"{resume} is finished")
-            next_step(f"diptych evaluate {resume}")
+            next_step(["diptych", "evaluate", resume])
             return
     else:
         if recipe is None:
@@ -101,24 +99,20 @@ def train(
             overrides["data.skip_bad_images"] = True
         loaded = load_recipe(recipe, overrides)
         folder = out or Path("runs") / loaded.name
-        # Further processes of the same training find the run that the first has begun.
-        run = Run.prepare(folder, loaded) if is_main_process() else Run.open(folder)
-    with progress(), stop_on_signal() as should_stop:
+        # Further processes of the same training may find the run that the first has begun.
+        run = Run.prepare(folder, loaded) if is_main_process() else Run(folder, loaded)
+    with progress(), stop_on_signal():
         collection = collection_of(run.recipe.data)
         for line in (collection.describe(), *collection.notes):
             say(line)
-        # Further processes of the same training are no others.
-        with exclusive_folder(run.folder) if is_main_process() else nullcontext():
-            run.begin()
-            place = fit(
-                run,
-                collection,
-                devices=devices,
-                accelerator=accelerator,
-                features_root=features,
-                should_stop=should_stop,
-            )
+        place = fit(
+            run,
+            collection,
+            devices=devices,
+            accelerator=accelerator,
+            features_root=features,
+        )
     kept = ", the last is kept" if run.recipe.checkpoints.keep == "last" else ""
     best = f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}"
     say(f"{best}{kept}; run in {run.folder}")
-    next_step(f"diptych evaluate {run.folder}")
+    next_step(["diptych", "evaluate", run.folder])

@@ -82,7 +82,7 @@ def track(items: Iterable[T], description: str, total: int | None = None, unit: 
 @contextmanager
 def stop_when(asked: Callable[[], bool]) -> Iterator[None]:
     """Let work inside the block end at its next safe point once ``asked()`` is true."""
-    token = _stop.set(asked)
+    token = _stop.set(_stop.get() if asked is stopping else asked)
     try:
         yield
     finally:

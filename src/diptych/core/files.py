@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     import numpy as np
+
+_NAME_BYTES = 100
+
+_TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
+"""What safetensors writes to before it renames."""
 
 
 def cache_root() -> Path:
@@ -132,7 +141,7 @@ def check_replaceable(target: Path | str, marker: str) -> None:
 
 def _is_leftover(path: Path) -> bool:
     """Return whether a kill inside this module left the path."""
-    return path.name.startswith(".") and path.name.endswith(".tmp")
+    return path.name.startswith(".") and (path.name.endswith(".tmp") or bool(_TENSORS.fullmatch(path.name)))
 
 
 def replace_folder(source: Path | str, target: Path | str) -> None:
@@ -167,9 +176,10 @@ def recover_folder(target: Path | str) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left half-written in a folder, at any depth (``.NAME.*.tmp``)."""
-    for leftover in list(folder.rglob(".*.tmp")):
-        _remove_unused(leftover)
+    """Remove what killed processes left half-written in a folder, at any depth (``.NAME.*.tmp``, ``.tmpXXXXXX``)."""
+    for leftover in list(folder.rglob(".*tmp*")):
+        if _is_leftover(leftover):
+            _remove_unused(leftover)
 
 
 def _remove_unused(leftover: Path) -> None:
@@ -189,18 +199,17 @@ def _escaped(name: str) -> str:
 
 
 def safe_name(text: str) -> str:
-    """Return a file name for any text: other than letters, digits and ``._-`` is percent-encoded.
+    """Return ``text`` as the name of a file or folder; what is not of [A-Za-z0-9._-] is percent-encoded.
 
-    A name that is safe already stays as it is; a long one is cut to 100 bytes and ends in its fingerprint.
+    A name that is safe already stays as it is. None is empty, ``.`` or ``..``, nor longer than 100 bytes; of a
+    longer one the beginning is kept, with a fingerprint of the whole.
     """
-    from urllib.parse import quote
-
-    from diptych.core.fingerprint import fingerprint
-
     name = quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
-    if name.strip(".") == "":
+    if not name.strip("."):
         name = name.replace(".", "%2E") or "%"
-    return name if len(name) <= 100 else f"{name[:80]}-{fingerprint(text)}"
+    if len(name) > _NAME_BYTES:
+        name = f"{name[: _NAME_BYTES - 17]}-{fingerprint(text)}"
+    return name
 
 
 def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -229,17 +238,33 @@ def write_text(target: Path | str, content: str) -> None:
     write_bytes(target, content.encode())
 
 
+def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table atomically, row by row; a text that a spreadsheet would run as a formula gets a ``'`` before it."""
+    with (
+        atomic_path(target) as temporary,
+        open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
+    ):
+        table = csv.writer(handle, lineterminator="\n")
+        table.writerow([_inert(name) for name in columns])
+        for row in rows:
+            table.writerow([_inert(cell) for cell in row])
+
+
+def _inert(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    cell = cell.replace(
+        "\r", "\n"
+    )  # the csv module leaves a \r outside quotes, where readers begin a new row
+    if not cell.startswith(("=", "+", "-", "@", "\t", "\n")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
 def write_json(target: Path | str, value: Any) -> None:
     """Write ``value`` atomically as indented JSON; NaN is refused, for JSON has none."""
     write_text(target, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_json(path: Path | str) -> Any:
-    """Read a JSON file; StorageError where it is missing or no JSON."""
-    path = Path(path)
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", "check the folder's name, or recreate it") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} is not JSON: {error}", "it is corrupt: recreate it") from None

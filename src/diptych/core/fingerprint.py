@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from diptych.core.reading import open_regular
 
 _DIGEST_BYTES = 8
 _BLOCK = 4096
@@ -72,9 +74,14 @@ def fingerprint_arrays(arrays: Mapping[str, Any] | Iterable[tuple[str, Any]]) ->
 
 
 def fingerprint_file(path: Path | str) -> str:
-    """Fingerprint of a file's bytes, read in blocks."""
+    """Fingerprint of a regular file's bytes, read in blocks; OSError at once for a device or a pipe."""
+    with open_regular(path) as handle:
+        return fingerprint_stream(handle)
+
+
+def fingerprint_stream(handle: BinaryIO) -> str:
+    """Fingerprint of what is left in an open file, read in blocks."""
     hasher = _hasher()
-    with open(path, "rb") as handle:
-        while block := handle.read(1 << 20):
-            hasher.update(block)
+    while block := handle.read(1 << 20):
+        hasher.update(block)
     return str(hasher.hexdigest())

@@ -15,9 +15,9 @@ import numpy as np
 
 from diptych.core.context import track
 from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.reading import read_lines
 from diptych.data.captions import assigned_split, checked_caption
 from diptych.data.images import PICTURE_ENDINGS, check_inside
-from diptych.data.lines import numbered_lines
 from diptych.data.stored import StoredWriter
 
 # Pictures that are called by a number: ``7.jpg``, ``000000007.jpg``, ``00000/000000007.jpg``.
@@ -221,7 +221,7 @@ def _is_address(text: str) -> bool:
 
 
 def _fields(file: Path, quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    lines = numbered_lines(file)
+    lines = read_lines(file, error=DataError)
     mark = "," if _is_csv(file) else "\t"
     if not quoted:
         for number, line in lines:

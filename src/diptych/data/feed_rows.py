@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
 from diptych.core.errors import DataError
-from diptych.data.json_files import beginning_of
+from diptych.core.reading import beginning_of, file_errors, open_bytes
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import split_path
 from diptych.data.taxonomy.tree import SEPARATOR
@@ -111,7 +109,7 @@ def feed_items(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
     """The line in which an item begins, and its elements: name without namespace → their texts."""
     items, given = _Items(file.name), 0
     try:
-        with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as handle:
+        with file_errors(file, DataError), open_bytes(file) as handle:
             while block := handle.read(_BLOCK):
                 items.parser.Parse(block, False)
                 given += len(block)
@@ -125,10 +123,6 @@ def feed_items(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
         raise DataError(
             f"{items.where} is no XML: {expat.ErrorString(error.code)}", "fetch the file again"
         ) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{file} is damaged: {error}", "fetch it again") from None
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror or error}", "check the path") from None
 
 
 FeedRow = tuple[str, dict[str, list[str]]]

@@ -7,14 +7,17 @@ bombs are refused before a pixel is decoded, and what cannot be read is an error
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 from diptych.core.errors import ImageError
-from diptych.core.fingerprint import fingerprint_file
+from diptych.core.fingerprint import fingerprint_stream
+from diptych.core.reading import file_errors, open_regular
+from diptych.data.loading import reserve
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,32 +34,88 @@ PICTURE_ENDINGS = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
 
+_STRIP_PIXELS = 1 << 22
+"""Pixels that are converted at once, so that what is computed on the way stays small."""
+
+_PIXEL_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
+"""Bytes that Pillow takes for a pixel of a mode; of any other it takes 4."""
+
+
 def to_rgb(picture: Image) -> Image:
     """Turn any Pillow mode into 8-bit RGB; transparency is laid on white.
 
     16-bit and 32-bit integer greys are scaled by 1/256 when a value exceeds 255; floating-point
     greys are scaled from their own minimum and maximum.
     """
-    from PIL import Image as pillow
 
     if picture.mode == "RGB":
         return picture
     if picture.mode in ("I;16", "I;16L", "I;16B", "I;16N", "I"):
-        values = np.asarray(picture).astype(np.int64)
-        if values.size and values.max() > 255:
-            values = values >> 8
-        return pillow.fromarray(np.clip(values, 0, 255).astype(np.uint8)).convert("RGB")
+        shift = 8 if max(_ends(strip)[1] for _, strip in _strips(picture)) > 255 else 0
+        return _by_strips(picture, lambda strip: _from_integers(strip, shift))
     if picture.mode == "F":
-        grey = np.nan_to_num(np.asarray(picture, dtype=np.float64))
-        low, high = (float(grey.min()), float(grey.max())) if grey.size else (0.0, 0.0)
-        scaled = (grey - low) * (255.0 / (high - low)) if high > low else np.zeros_like(grey)
-        return pillow.fromarray(scaled.astype(np.uint8)).convert("RGB")
+        ends = [_ends(strip) for _, strip in _strips(picture)]
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        return _by_strips(picture, lambda strip: _from_floats(strip, low, high))
     if picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
-        layered = picture.convert("RGBA")
-        paper = pillow.new("RGBA", layered.size, (255, 255, 255, 255))
-        paper.alpha_composite(layered)
-        return paper.convert("RGB")
+        return _by_strips(picture, _on_white)
     return picture.convert("RGB")
+
+
+def _strips(picture: Image) -> Iterator[tuple[int, Image]]:
+    """Yield top rows and strips of a picture; a small one whole."""
+    width, height = picture.size
+    rows = max(1, _STRIP_PIXELS // max(1, width))
+    if rows >= height:
+        yield 0, picture
+        return
+    for top in range(0, height, rows):
+        yield top, picture.crop((0, top, width, min(height, top + rows)))
+
+
+def _by_strips(picture: Image, convert: Callable[[Image], Image]) -> Image:
+    from PIL import Image as pillow
+
+    whole: Image | None = None
+    for top, strip in _strips(picture):
+        if strip is picture:
+            return convert(picture)
+        if whole is None:
+            whole = pillow.new("RGB", picture.size)
+        whole.paste(convert(strip), (0, top))
+    assert whole is not None
+    return whole
+
+
+def _ends(picture: Image) -> tuple[float, float]:
+    values = np.asarray(picture)
+    if values.dtype.kind == "f":
+        values = np.nan_to_num(values.astype(np.float64))
+    return (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+
+
+def _from_integers(picture: Image, shift: int) -> Image:
+    from PIL import Image as pillow
+
+    values = np.asarray(picture) >> shift
+    return pillow.fromarray(np.clip(values, 0, 255).astype(np.uint8)).convert("RGB")
+
+
+def _from_floats(picture: Image, low: float, high: float) -> Image:
+    from PIL import Image as pillow
+
+    grey = np.nan_to_num(np.asarray(picture, dtype=np.float64))
+    scaled = (grey - low) * (255.0 / (high - low)) if high > low else np.zeros_like(grey)
+    return pillow.fromarray(scaled.astype(np.uint8)).convert("RGB")
+
+
+def _on_white(picture: Image) -> Image:
+    from PIL import Image as pillow
+
+    layered = picture.convert("RGBA")
+    paper = pillow.new("RGBA", layered.size, (255, 255, 255, 255))
+    paper.alpha_composite(layered)
+    return paper.convert("RGB")
 
 
 def decode_image(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Image:
@@ -65,51 +124,78 @@ def decode_image(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Ima
     Args:
         max_pixels: width × height above which it is refused before decoding.
     """
+    return _decode(io.BytesIO(content), len(content), name, max_pixels)
+
+
+def _decode(stream: IO[bytes], n_bytes: int, name: str, max_pixels: int) -> Image:
     import warnings
 
     from PIL import Image as pillow
     from PIL import ImageOps, UnidentifiedImageError
 
-    if not content:
+    if not n_bytes:
         raise ImageError(f"{name} is empty (0 bytes)", "fetch the file again")
     try:
-        with warnings.catch_warnings():
-            # Pillow's own bomb check warns between its limit and twice that; ours is stated above.
-            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
-            with pillow.open(io.BytesIO(content), formats=_FORMATS) as opened:
-                width, height = opened.size
-                if width * height > max_pixels:
-                    raise ImageError(
-                        f"{name} has {width:,} × {height:,} pixels, more than the {max_pixels:,} allowed",
-                        "resize it, or leave it out",
-                    )
-                opened.load()
-                return to_rgb(ImageOps.exif_transpose(opened))
-    except UnidentifiedImageError:
-        raise ImageError(f"{name} is not a picture Pillow can read", "convert it to PNG or JPEG") from None
+        with (
+            file_errors(name, ImageError, "fetch the file again, or leave it out with --skip-bad-images"),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")  # what Pillow finds odd and reads nevertheless
+            try:
+                opened = pillow.open(stream, formats=_FORMATS)
+            except UnidentifiedImageError:
+                raise ImageError(
+                    f"{name} is not an image Pillow can read", "convert it to PNG or JPEG"
+                ) from None
+            width, height = opened.size
+            if width * height > max_pixels:
+                raise ImageError(
+                    f"{name} has {width:,} × {height:,} pixels, more than the {max_pixels:,} allowed",
+                    "resize it, or leave it out",
+                )
+            # Never more than two of what was decoded, an upright copy of it, and one of that in RGB.
+            with reserve(width * height * (_PIXEL_BYTES.get(opened.mode, 4) + 4) + n_bytes):
+                ImageOps.exif_transpose(opened, in_place=True)
+                picture = to_rgb(opened)
+                return picture.copy() if picture is opened else picture  # without what the file said of it
     except pillow.DecompressionBombError as error:
         raise ImageError(f"{name} is refused: {error}", "resize it, or leave it out") from None
-    except (OSError, SyntaxError, ValueError, EOFError, IndexError, OverflowError) as error:
-        raise ImageError(
-            f"{name} is damaged: {error}", "fetch the file again, or leave it out with --skip-bad-images"
-        ) from None
+    except MemoryError:
+        raise ImageError(f"{name} does not fit into the memory", "resize it, or leave it out") from None
+
+
+def _open_picture(path: Path) -> tuple[BinaryIO, int]:
+    """Open a picture's file, a regular one of at most MAX_BYTES; its size too."""
+    with file_errors(path, ImageError, "check the image folder given with --images"):
+        handle = open_regular(path)
+        size = os.fstat(handle.fileno()).st_size
+        if size <= MAX_BYTES:
+            return handle, size
+        handle.close()
+    raise ImageError(
+        f"{path} has {size:,} bytes, more than the {MAX_BYTES:,} allowed", "resize it, or leave it out"
+    )
 
 
 def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
     """Read one picture file to upright RGB."""
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ImageError(
-                f"{path} has {size:,} bytes, more than the {MAX_BYTES:,} allowed",
-                "resize it, or leave it out",
-            )
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise ImageError(f"{path} does not exist", "check the image folder given with --images") from None
-    except OSError as error:
-        raise ImageError(f"{path} cannot be read: {error.strerror}", "check its permissions") from None
-    return decode_image(content, str(path), max_pixels)
+    handle, size = _open_picture(path)
+    with handle:
+        return _decode(handle, size, str(path), max_pixels)
+
+
+def read_image_bytes(path: Path) -> bytes:
+    """Read the bytes of one picture file."""
+    handle, size = _open_picture(path)
+    with handle, file_errors(path, ImageError):
+        return handle.read(size)
+
+
+def image_content(path: Path) -> str:
+    """Return a fingerprint of the bytes of one picture file."""
+    handle, _ = _open_picture(path)
+    with handle, file_errors(path, ImageError):
+        return fingerprint_stream(handle)
 
 
 def check_inside(name: str, root: Path | str) -> None:
@@ -144,10 +230,4 @@ class FolderSource:
 
     def content(self, row: int) -> str:
         """A fingerprint of the file's bytes."""
-        path = self.path(row)
-        try:
-            return fingerprint_file(path)
-        except OSError as error:
-            raise ImageError(
-                f"{path} cannot be read: {error.strerror}", "check the image folder given with --images"
-            ) from None
+        return image_content(self.path(row))

@@ -3,51 +3,14 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import read_lines
 
 MAX_LINE_BYTES = 1 << 22
 """Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory."""
-
-
-def numbered_lines(
-    path: Path, encoding: str = "utf-8", limit: int = MAX_LINE_BYTES
-) -> Iterator[tuple[int, str]]:
-    """Line numbers, from 1, and lines without their end; ``.gz`` is unpacked as it is read.
-
-    Args:
-        encoding: of its text; a byte order mark is not part of the first line.
-        limit: the most bytes of a line.
-    """
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
-            while content := handle.readline(limit + 1):
-                number += 1
-                if len(content) > limit:
-                    raise DataError(
-                        f"{path}, line {number} is longer than {limit:,} bytes",
-                        "this is not the file it should be: fetch it again",
-                    )
-                if number == 1:
-                    content = content.removeprefix(b"\xef\xbb\xbf")
-                yield number, content.rstrip(b"\r\n").decode(encoding)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {number} is not {encoding}: {error}", "save it as UTF-8") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is damaged after line {number}: {error}", "fetch it again") from None
-    except LookupError:
-        raise DataError(f"there is no encoding {encoding!r}", "e.g. utf-8 or latin-1") from None
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", "check the path given with --data") from None
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror or error}", "check its permissions"
-        ) from None
 
 
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
@@ -67,7 +30,7 @@ class DelimitedTable:
     ) -> None:
         self.file = file
         self._encoding, self._quotes = encoding, quotes
-        header = next((line for _, line in numbered_lines(file, encoding) if line.strip()), None)
+        header = next((line for _, line in read_lines(file, encoding, error=DataError) if line.strip()), None)
         if header is None:
             raise DataError(f"{file} is empty", "a header with the names of columns is expected")
         if delimiter is None:
@@ -111,7 +74,7 @@ class DelimitedTable:
 
         def lines() -> Iterator[str]:
             nonlocal line
-            for number, text in numbered_lines(self.file, self._encoding):
+            for number, text in read_lines(self.file, self._encoding, error=DataError):
                 line = number
                 yield f"{text}\n"
 

@@ -1,24 +1,114 @@
-"""Doing many small things ahead of time, in threads, in order, with bounded memory.
+"""Do many small things ahead of time, in threads, in order, with bounded memory.
 
 Pillow and NumPy let go of the interpreter while they decode and resize, so threads are enough, and
-what comes out does not depend on how many there are.
+what comes out does not depend on how many there are. What all threads together hold of decoded images is
+bounded: who decodes one calls :func:`reserve`, and waits while others hold too many.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+MAX_DECODED_BYTES = 1 << 29
+"""What all threads together may decode at once (512 MiB); a larger image is decoded alone."""
+
+_changed = threading.Condition()
+_reserved = 0
+
+
+class _Task(threading.local):
+    """What the work of this thread has reserved, and whether it is kept until the work is done."""
+
+    kept = False
+    held = 0
+
+
+_task = _Task()
+
+
+@contextmanager
+def reserve(n_bytes: int) -> Iterator[None]:
+    """Wait until ``n_bytes`` more may be decoded, and count them while the block runs.
+
+    In a function that :func:`read_ahead` runs they count until it returns. Who holds some never waits for
+    more, so that no two wait for each other.
+    """
+    global _reserved
+    wanted = min(n_bytes, MAX_DECODED_BYTES)
+    with _changed:
+        if not _task.held:
+            _changed.wait_for(lambda: _reserved + wanted <= MAX_DECODED_BYTES)
+        _reserved += wanted
+    _task.held += wanted
+    try:
+        yield
+    finally:
+        if not _task.kept:
+            _give_back(wanted)
+
+
+def _give_back(n_bytes: int) -> None:
+    global _reserved
+    _task.held -= n_bytes
+    with _changed:
+        _reserved -= n_bytes
+        _changed.notify_all()
 
 
 def default_workers() -> int:
     """Threads for reading: as many as the process may use processors, at most 16."""
     return max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4))
+
+
+class _Results:
+    """How many results were taken, and how many bytes those hold that wait to be taken."""
+
+    def __init__(self) -> None:
+        self.taken = self.waiting_bytes = 0
+
+    def work(self, number: int, function: Callable[[A], B], item: A) -> B:
+        """Run ``function`` unless too much waits to be taken already; the next to be taken never waits."""
+        with _changed:
+            _changed.wait_for(lambda: self.waiting_bytes < MAX_DECODED_BYTES or number <= self.taken)
+        _task.kept = True
+        try:
+            result = function(item)
+            with _changed:
+                self.waiting_bytes += _size(result)
+            return result
+        finally:
+            _task.kept = False
+            _give_back(_task.held)
+
+    def take(self, future: Future[B]) -> B:
+        result = future.result()
+        self.skip(_size(result))
+        return result
+
+    def skip(self, n_bytes: int = 0, count: int = 1) -> None:
+        with _changed:
+            self.taken += count
+            self.waiting_bytes -= n_bytes
+            _changed.notify_all()
+
+
+def _size(result: Any) -> int:
+    """Bytes of the images and arrays that a result is or holds."""
+    if isinstance(result, tuple | list):
+        return sum(map(_size, result))
+    if hasattr(result, "nbytes"):
+        return int(result.nbytes)
+    picture = getattr(result, "picture", result)
+    return 4 * picture.width * picture.height if hasattr(picture, "getbands") else 0
 
 
 def read_ahead(
@@ -31,18 +121,19 @@ def read_ahead(
         return
     depth = depth or 4 * workers
     pending: deque[Future[B]] = deque()
-    source = iter(items)
+    results = _Results()
     with ThreadPoolExecutor(workers, thread_name_prefix="read-ahead") as pool:
         try:
-            for item in source:
-                pending.append(pool.submit(function, item))
+            for number, item in enumerate(items):
+                pending.append(pool.submit(results.work, number, function, item))
                 if len(pending) >= depth:
-                    yield pending.popleft().result()
+                    yield results.take(pending.popleft())
             while pending:
-                yield pending.popleft().result()
+                yield results.take(pending.popleft())
         finally:
             for future in pending:
                 future.cancel()
+            results.skip(count=len(pending) + 1)  # those that wait need wait no longer
 
 
 def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, ImageError
 from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.reading import map_array, read_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -23,16 +24,10 @@ if TYPE_CHECKING:
 def open_regions(path: Path | str) -> np.ndarray:
     """Memory-map a file of region features: (n, regions, d), or (n, d)."""
     path = Path(path)
-    try:
-        rows: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", "check the file of region features") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path} is not an .npy file of numbers: {error}", "save it with np.save") from None
-    if not isinstance(rows, np.ndarray) or rows.ndim not in (2, 3) or rows.dtype.kind != "f":
-        shape, kind = getattr(rows, "shape", "?"), getattr(rows, "dtype", "an archive")
+    rows = map_array(path, error=DataError, fix="save it with np.save")
+    if rows.ndim not in (2, 3) or rows.dtype.kind != "f":
         raise DataError(
-            f"{path} holds {kind} of shape {shape}, no region features",
+            f"{path} holds {rows.dtype} of shape {rows.shape}, no region features",
             "expected floating-point numbers of shape (images, regions, features) or (images, features)",
         )
     return rows
@@ -102,10 +97,7 @@ def region_rows(names: Sequence[str], regions: np.ndarray, ids: Path | str | Non
                 "give a file with one image name per row with --reader-option region_ids=FILE",
             )
         return np.arange(len(names), dtype=np.int64)
-    try:
-        lines = Path(ids).read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{ids} cannot be read: {error}", "one image name per line") from None
+    lines = read_text(ids, error=DataError, fix="give one image name per line").split("\n")
     known: dict[str, int] = {}
     listed = [line.strip() for line in lines if line.strip()]
     if len(listed) != len(regions):

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 
 PADDING, START, END, UNKNOWN = range(4)
 SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")

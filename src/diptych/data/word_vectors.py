@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from diptych.core.errors import StorageError
+from diptych.core.reading import file_errors, read_arrays
 
 
 def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], np.ndarray]:
@@ -16,16 +16,11 @@ def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], n
     Returns:
         Word → row, and (n, width) float32.
     """
-    try:
-        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
-            rows = {str(word): row for row, word in enumerate(file["words"])}
-            words, vectors = len(file["words"]), np.asarray(file["vectors"], dtype=np.float32)
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", f"check {setting}") from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:  # TypeError: an .npy
-        raise StorageError(
-            f"{path} is not a file of word vectors: {error}", "an .npz with 'words' and 'vectors'"
-        ) from None
+    fix = f"check {setting}: an .npz with 'words' and 'vectors'"
+    with file_errors(path, fix=fix, noun="a file of word vectors"):
+        names, numbers = read_arrays(path, ("words", "vectors"), fix=fix).values()
+        rows = {str(word): row for row, word in enumerate(names)}
+        words, vectors = len(names), np.asarray(numbers, dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != words:
         raise StorageError(
             f"{path} is not a file of word vectors: {words} words, vectors of shape {vectors.shape}",

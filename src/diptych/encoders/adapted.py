@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import read_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import opening, read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.linear_maps import LinearMaps
@@ -120,6 +120,7 @@ class LinearlyAdapted(DualEncoder):
         self.maps.save(folder / _MAPS)
 
     @classmethod
+    @opening("adapt again: diptych adapt")
     def open(cls, folder: Path | str, device: str | None = None) -> LinearlyAdapted:
         """Load what ``save`` wrote: the encoder lies in ``base/``, the maps beside it."""
         folder = Path(folder).expanduser()

@@ -24,8 +24,9 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.files import read_json, write_json, write_text
+from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_json, read_text
 from diptych.data.loading import batched
 from diptych.encoders.classifier import Classifier, ClassifierConfig
 from diptych.encoders.dual_encoder import DualEncoder
@@ -71,10 +72,7 @@ def _of_timm(names: str, file: Path) -> list[str]:
 
 
 def _lines(file: Path) -> list[str]:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{file} cannot be read: {error}", "one name per line, in UTF-8") from None
+    lines = read_text(file, fix="give one name per line, in UTF-8").splitlines()
     empty = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
     if not lines or empty is not None:
         where = "is empty" if not lines else f"has nothing in line {empty}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import FAMILIES, Family
 from diptych.encoders.given_rows import GivenRows, is_folder_of_rows
@@ -110,7 +110,7 @@ FAMILIES.add(
 
 
 def _huggingface_recognises(folder: Path) -> bool:
-    from diptych.encoders.text_rules import TEXT_RULES
+    from diptych.encoders.text_cleaning import TEXT_RULES
 
     config = folder / "config.json"
     if (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, FORMAT, DualEncoder
 

@@ -23,6 +23,7 @@ import numpy as np
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import map_array, read_text
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.rows import unit_rows
@@ -172,12 +173,8 @@ def _table(ids: Sequence[str], rows: np.ndarray, file: Path) -> _Table:
 
 def _plain(file: Path) -> _Table:
     names = file.with_suffix(".txt")
-    try:
-        rows = np.load(file, mmap_mode="r", allow_pickle=False)
-        ids = names.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError, EOFError) as error:
-        raise StorageError(f"{file} and {names.name} cannot be read: {error}", "one id per line") from None
-    return _table(ids, rows, file)
+    rows = map_array(file, fix="save it with np.save")
+    return _table(read_text(names, fix="give one id per line").splitlines(), rows, file)
 
 
 def _parquet(file: Path) -> _Table:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
 from diptych.data.overlay import split_overlay
 from diptych.encoders.heads import make_head, unit_rows
+from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
 from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tensors import load_tensors
@@ -89,12 +90,7 @@ class ImageTower(Tower):
                 "timm backbone", config.backbone, timm.list_models(f"{config.backbone[:4]}*")
             )
         self.config = config
-        self.backbone = timm.create_model(
-            config.backbone,
-            pretrained=config.pretrained and config.weights is None and load_weights,
-            num_classes=0,
-            **config.backbone_options,
-        )
+        self.backbone = _make_backbone(config, config.pretrained and config.weights is None and load_weights)
         if config.weights is not None and load_weights:
             _load_backbone(self.backbone, Path(config.weights))
         self.feature_width = int(self.backbone.num_features)
@@ -165,6 +161,27 @@ class ImageTower(Tower):
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
         return self
+
+
+def _make_backbone(config: ImageTowerConfig, pretrained: bool) -> Any:
+    """The backbone without its classifier, with timm's weights from the hub where they are asked for."""
+    import timm
+
+    if not pretrained:
+        return timm.create_model(config.backbone, num_classes=0, **config.backbone_options)
+    try:
+        with hub_within_reach():
+            return timm.create_model(
+                config.backbone, pretrained=True, num_classes=0, **config.backbone_options
+            )
+    except LOADING_ERRORS as error:
+        raise loading_failure(
+            f"the backbone {config.backbone}",
+            None,
+            error,
+            "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
+            "run this once where there is network",
+        ) from error
 
 
 def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:

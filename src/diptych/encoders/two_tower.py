@@ -11,8 +11,9 @@ import torch
 from pydantic import ValidationError
 
 from diptych.core.errors import StorageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import opening, read_json
 from diptych.data.loading import batched
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTower
@@ -206,6 +207,7 @@ class TwoTowerEncoder(TrainableEncoder):
             self.source.save(folder / "targets")
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str, device: str | None = None) -> TwoTowerEncoder:
         """Load what ``save`` wrote."""
         folder = Path(folder)

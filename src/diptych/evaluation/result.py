@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import opening, read_arrays, read_json
 from diptych.evaluation.protocol import Protocol, Reranking
 from diptych.metrics.measuring import measure
 from diptych.metrics.positives import DIRECTIONS
@@ -164,15 +165,12 @@ class Result:
         return folder
 
     @classmethod
+    @opening("evaluate again")
     def open(cls, folder: Path | str) -> Result:
         """Read what :meth:`save` wrote."""
         folder = Path(folder)
         result = cls.from_dict(read_json(folder / "evaluation.json"))
-        try:
-            with np.load(folder / "per_query.npz", allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError) as error:
-            raise StorageError(f"{folder / 'per_query.npz'} cannot be opened: {error}") from None
+        arrays = read_arrays(folder / "per_query.npz", fix="evaluate again")
         result = replace(result, text_image=arrays.pop(_TEXT_IMAGE, None))
         for direction in DIRECTIONS:
             result.per_query[direction] = {}

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_folder, read_json, recover_folder, write_json
+from diptych.core.files import atomic_folder, recover_folder, write_json
+from diptych.core.reading import map_array, opening, read_json
 from diptych.metrics.candidates import PARTS, Candidates
 from diptych.metrics.positives import DIRECTIONS, Direction
 
@@ -117,6 +118,7 @@ class Reranked:
         }
 
     @classmethod
+    @opening("re-rank again")
     def open(cls, folder: Path | str) -> Reranked:
         """Memory-map what :meth:`save` wrote."""
         folder = Path(folder)
@@ -143,12 +145,7 @@ def _mapped(folder: Path, name: str, shape: tuple[int, ...]) -> dict[str, np.nda
     arrays = {}
     for part, kind in PARTS.items():
         file = folder / f"{name}_{part}.npy"
-        try:
-            arrays[part] = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise StorageError(
-                f"{file} cannot be opened: {error}", f"remove {folder} and re-rank again"
-            ) from None
+        arrays[part] = map_array(file, fix=f"remove {folder} and re-rank again")
         if arrays[part].shape != shape or arrays[part].dtype != kind:
             raise StorageError(
                 f"{file} holds {arrays[part].dtype} numbers of shape {arrays[part].shape}, "

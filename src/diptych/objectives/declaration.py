@@ -69,6 +69,39 @@ class Objective(nn.Module):
         return {}
 
 
+class _Given(Objective):
+    """A callable of scores and positives that is no :class:`Objective`."""
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
+        """Return the callable's loss.
+
+        Raises:
+            UsageError: it is no scalar tensor.
+        """
+        loss = self.function(scores, positives)
+        if not isinstance(loss, Tensor) or loss.dim() != 0:
+            found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            raise UsageError(
+                f"the objective {name_of(self.function)} returns {found}", "return a scalar tensor"
+            )
+        return loss
+
+
+def as_objective(given: Callable[..., Tensor]) -> Objective:
+    """Return an objective as it is, and any other callable of scores and positives as one."""
+    return given if isinstance(given, Objective) else _Given(given)
+
+
+def name_of(given: Callable[..., Tensor]) -> str:
+    """Return what a callable is called where it was defined."""
+    found = getattr(given, "__qualname__", type(given).__qualname__)
+    return f"{getattr(given, '__module__', None) or type(given).__module__}.{found}"
+
+
 @dataclass(frozen=True)
 class ObjectiveKind:
     """An objective in the registry.

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from diptych.report.contact_sheet import draw_contact_sheet, write_contact_sheet
 from diptych.report.content import (
     Curves,
     Headline,
+    Query,
     ReportContent,
+    Retrieval,
+    Retrieved,
     Score,
     TableRow,
+    content_of_run,
 )
-from diptych.report.figures import learning_rate_figure, loss_figure, recall_figure, validation_figure
-from diptych.report.from_run import content_of_run
-from diptych.report.html import render_report, write_report
-from diptych.report.match_sheet import draw_match_sheet, write_match_sheet
-from diptych.report.retrievals import Query, Retrieval, Retrieved
-from diptych.report.sparse_content import ComparedRow, SparseReport, TradeoffPoint
-from diptych.report.sparse_page import render_sparse_report, write_sparse_report
-from diptych.report.terms import Match, MatchTerm, TermCard, WeightedTerm
-from diptych.report.terms_sheet import draw_terms_sheet, write_terms_sheet
+from diptych.report.html import (
+    learning_rate_figure,
+    loss_figure,
+    recall_figure,
+    render_report,
+    validation_figure,
+    write_report,
+)
+from diptych.report.sheets import draw_contact_sheet, write_contact_sheet
+from diptych.report.sparse_page import (
+    SparseReport,
+    TradeoffPoint,
+    render_sparse_report,
+    write_sparse_report,
+)
+from diptych.report.terms import (
+    Match,
+    MatchTerm,
+    TermCard,
+    WeightedTerm,
+    draw_match_sheet,
+    draw_terms_sheet,
+    write_match_sheet,
+    write_terms_sheet,
+)
 
 __all__ = [
-    "ComparedRow",
     "Curves",
     "Headline",
     "Match",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diptych.report.intent_page import Cell, Table
-from diptych.report.words import shorten
+from diptych.core.table import Cell, Table
+from diptych.report.page import shorten
 
 BETTER, WORSE = "▲", "▼"
 _NONE = Cell("–")

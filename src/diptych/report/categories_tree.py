@@ -17,10 +17,8 @@ import numpy as np
 from diptych.core.context import task
 from diptych.core.files import write_bytes
 from diptych.data.taxonomy import SEPARATOR, CategoryTree
-from diptych.report.palette import DARK, LIGHT, judgement
+from diptych.report.page import DARK, LIGHT, judgement, shorten, templates
 from diptych.report.pictures import Thumbnail, Thumbnails
-from diptych.report.templating import templates
-from diptych.report.words import shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.picking import Picks

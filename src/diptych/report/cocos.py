@@ -15,7 +15,7 @@ from diptych.analysis.cocos_report import UNITS
 from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
-from diptych.report.palette import DARK, LIGHT
+from diptych.report.page import DARK, LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def render_cocos(report: CocosReport) -> str:
     """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
-    from diptych.report.templating import templates
+    from diptych.report.page import templates
 
     return (
         templates()
@@ -151,7 +151,7 @@ def _panel(
     for name, words, colour, line in _KINDS:
         if name not in kinds or not kinds[name].candidates:
             continue
-        values = getattr(kinds[name], what)[1:-1] / max(1, kinds[name].queries)
+        values = np.asarray(getattr(kinds[name], what))[1:-1] / max(1, kinds[name].queries)
         edges = kinds[name].edges
         axes.stairs(values, edges, color=colour, linestyle=line, linewidth=1.6, label=words)
         if colour != INK:

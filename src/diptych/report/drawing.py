@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from diptych.report.palette import LIGHT
+from diptych.report.page import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,18 +6,25 @@ forbids scripts and foreign addresses to itself besides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from diptych.core.context import track
+from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
-from diptych.report.content import Curves, ReportContent
-from diptych.report.palette import DARK, LIGHT, judgement
+from diptych.report.content import Curves, ReportContent, Retrieval, Retrieved, TableRow
+from diptych.report.drawing import BLUE, INK, ORANGE, draw
+from diptych.report.page import DARK, LIGHT, judgement, shorten, templates
 from diptych.report.pictures import PictureSource, Thumbnail, Thumbnails
-from diptych.report.retrievals import Retrieval, Retrieved
-from diptych.report.templating import templates
-from diptych.report.words import shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 CAPTION_LIMIT = 400
 """Characters of a caption that a page shows; a longer one is cut and its length stated."""
@@ -73,16 +80,12 @@ def render_report(content: ReportContent, *, thumbnail_side: int = THUMBNAIL_SID
 def _recall_figure(content: ReportContent) -> Any:
     from markupsafe import Markup
 
-    from diptych.report.figures import recall_figure
-
     rows = [row for row in content.table if row.measure in content.charted and row.both is None]
     return Markup(recall_figure(rows)) if rows else ""
 
 
 def _curve_figures(curves: Curves | None) -> list[Any]:
     from markupsafe import Markup
-
-    from diptych.report.figures import learning_rate_figure, loss_figure, validation_figure
 
     if curves is None:
         return []
@@ -129,3 +132,199 @@ def _item(item: Retrieved, place: int | None, thumbnails: Thumbnails) -> dict[st
 def _picture(source: PictureSource, name: str, thumbnails: Thumbnails) -> dict[str, Thumbnail | None]:
     """What the template draws: a thumbnail, or ``None`` inside for a placeholder."""
     return {"thumbnail": thumbnails.make(source, name)}
+
+
+def running_mean(values: np.ndarray, window: int) -> np.ndarray:
+    """The mean of each value and its neighbours, ``window`` of them in all, centred.
+
+    At the ends it is the mean of the neighbours there are.
+
+    Args:
+        values: (n,).
+
+    Returns:
+        (n,) float64.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    half = window // 2
+    rows = np.arange(len(values))
+    low, high = np.maximum(rows - half, 0), np.minimum(rows + half + 1, len(values))
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    result: np.ndarray = (sums[high] - sums[low]) / (high - low)
+    return result
+
+
+def thin(x: np.ndarray, y: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most about ``limit`` points of a curve: of each stretch its lowest and its highest, in order.
+
+    A spike one step wide stays visible, which taking every k-th point would lose.
+
+    Args:
+        x: (n,) positions, rising.
+        y: (n,) values.
+    """
+    x, y = np.asarray(x), np.asarray(y)
+    if len(x) <= limit:
+        return x, y
+    edges = np.linspace(0, len(y), limit // 2, dtype=np.int64)
+    kept = {0, len(y) - 1}
+    for start, stop in pairwise(edges):
+        kept.add(int(start + np.argmin(y[start:stop])))
+        kept.add(int(start + np.argmax(y[start:stop])))
+    rows = np.array(sorted(kept))
+    return x[rows], y[rows]
+
+
+_POINTS = 600
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def smoothing_window(n: int) -> int:
+    """Over how many of ``n`` logged losses the smoothed line is a mean: about a thirtieth, odd."""
+    return max(1, n // 30) // 2 * 2 + 1
+
+
+def loss_figure(curves: Curves) -> str:
+    """Training loss per step, raw and as a centred running mean, as an ``<svg>`` element."""
+    x, raw = _logged("loss", curves.steps, curves.loss)
+    window = smoothing_window(len(raw))
+    smooth = running_mean(raw, window)
+    summary = (
+        f"Training loss per step: from {smooth[0]:.3g} at step {x[0]:,}"
+        f" to {smooth[-1]:.3g} at step {x[-1]:,}."
+    )
+    with draw("loss", summary) as drawing:
+        axes = drawing.axes
+        if window > 1:
+            axes.plot(*thin(x, raw, _POINTS), color=BLUE, alpha=0.35, linewidth=0.8, label="as logged")
+        label = f"mean of {window}" if window > 1 else "as logged"
+        axes.plot(*thin(x, smooth, _POINTS), color=BLUE, linewidth=1.8, label=label, **_dot(len(x)))
+        axes.set(title="Training loss", xlabel="step", ylabel="loss")
+        _whole_numbers(axes)
+        axes.legend(loc="upper right")
+    return drawing.svg
+
+
+def validation_figure(curves: Curves) -> str:
+    """Validation recall sum per epoch, the best epoch marked, chance as a dashed line."""
+    x, y = _logged("validation rsum", curves.epochs, curves.validation_rsum)
+    chance = curves.chance_rsum
+    best = int(np.argmax(y)) if curves.best_epoch is None else list(curves.epochs).index(curves.best_epoch)
+    summary = f"Validation rsum per epoch: best {y[best]:.1f} after epoch {x[best]:g}, last {y[-1]:.1f}" + (
+        f", chance {chance:.1f}." if chance is not None else "."
+    )
+    with draw("validation", summary) as drawing:
+        axes = drawing.axes
+        axes.plot(x, y, color=BLUE, linewidth=1.8, marker="o", markersize=3.5, label="validation")
+        axes.plot(
+            x[best],
+            y[best],
+            linestyle="none",
+            marker="D",
+            markersize=8,
+            markerfacecolor="none",
+            markeredgecolor=ORANGE,
+            markeredgewidth=2,
+            label=f"best: {y[best]:.1f}, epoch {x[best]:g}",
+        )
+        if chance is not None:
+            axes.axhline(
+                chance, color=INK, linestyle=(0, (4, 3)), linewidth=1.2, label=f"chance: {chance:.1f}"
+            )
+        axes.set(title="Validation rsum", xlabel="epoch", ylabel="rsum (sum of R@k in %)")
+        axes.set_ylim(0, max(float(y.max()), chance or 0.0, 1.0) * 1.12)
+        _whole_numbers(axes)
+        axes.legend(loc="best")
+    return drawing.svg
+
+
+def learning_rate_figure(curves: Curves) -> str:
+    """Learning rate per step, in the power of ten of its highest."""
+    x, y = _logged("learning rate", curves.steps, curves.learning_rate)
+    summary = f"Learning rate per step: highest {y.max():.3g}, last {y[-1]:.3g}."
+    with draw("rate", summary) as drawing:
+        axes = drawing.axes
+        power = math.floor(math.log10(y.max())) if y.max() > 0 else 0
+        axes.plot(*thin(x, y / 10.0**power, _POINTS), color=BLUE, linewidth=1.8, **_dot(len(x)))
+        unit = f" (× 10{str(power).translate(_RAISED)})" if power else ""
+        axes.set(title="Learning rate", xlabel="step", ylabel=f"learning rate{unit}")
+        axes.set_ylim(0, float(y.max()) / 10.0**power * 1.12 or 1.0)
+        _whole_numbers(axes)
+    return drawing.svg
+
+
+def recall_figure(rows: Sequence[TableRow]) -> str:
+    """Bars of both directions with their 95 % intervals, chance as a line across each bar."""
+    if not rows or any(row.both is not None for row in rows):
+        raise DataError(
+            f"bars need scores per direction, got {[row.measure for row in rows]}", "leave the figure out"
+        )
+    directions = (("image → text", BLUE, -0.21), ("text → image", ORANGE, 0.21))
+    parts, highest = [], 1.0
+    with draw("recall", size=(4.8, 3.4)) as drawing:
+        axes = drawing.axes
+        chance_label: str | None = "chance"
+        for direction, colour, shift in directions:
+            places, scores = [], []
+            for place, row in enumerate(rows):
+                score = row.image_to_text if shift < 0 else row.text_to_image
+                if score is not None:
+                    places.append(place + shift)
+                    scores.append(score)
+                    parts.append(f"{row.measure} {direction} {score.value:.{row.decimals}f}")
+            if not scores:
+                continue
+            axes.bar(
+                places, [score.value for score in scores], 0.38, color=colour, label=direction, alpha=0.9
+            )
+            for middle, score in zip(places, scores, strict=True):
+                top = score.value
+                if score.low is not None and score.high is not None:
+                    error = [[max(0.0, top - score.low)], [max(0.0, score.high - top)]]
+                    axes.errorbar(middle, top, error, color=INK, capsize=3, linewidth=1.2)
+                    top = max(top, score.high)
+                if score.chance is not None:
+                    axes.plot(
+                        [middle - 0.19, middle + 0.19],
+                        [score.chance] * 2,
+                        color=INK,
+                        linewidth=1.6,
+                        linestyle=(0, (2, 1)),
+                        label=chance_label,
+                    )
+                    chance_label = None
+                    top = max(top, score.chance)
+                axes.annotate(
+                    f"{score.value:.1f}",
+                    (middle, top),
+                    (0, 3),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=9,
+                )
+                highest = max(highest, top)
+        axes.set(title="Recall against chance", ylabel="recall (% of queries)")
+        axes.set_xticks(range(len(rows)), [row.measure for row in rows])
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(-0.6, len(rows) - 0.4)
+        axes.set_ylim(0, highest * 1.15)
+        drawing.figure.legend(loc="outside lower left", ncols=3)
+        drawing.summary = f"Bars against chance, in percent: {'; '.join(parts)}."
+    return drawing.svg
+
+
+def _logged(what: str, x: Sequence[float], y: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    if not len(y):
+        raise DataError(f"no {what} was logged, so there is no curve of it", "leave the figure out")
+    return np.asarray(x), np.asarray(y, dtype=np.float64)
+
+
+def _dot(n: int) -> dict[str, Any]:
+    """A single point makes no line: mark it."""
+    return {"marker": "o"} if n == 1 else {}
+
+
+def _whole_numbers(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))

@@ -9,13 +9,13 @@ from diptych.analysis.information import CONDITIONS, GROUPS, READING, SIDES, Aud
 from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
-from diptych.report.palette import DARK, LIGHT
+from diptych.report.page import DARK, LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from diptych.analysis.information.figures import QuestionFigure, Side
+    from diptych.analysis.information.audit_report import QuestionFigure, Side
 
 
 SUMS = ("one caption", "task-relevant")
@@ -264,7 +264,7 @@ def render_audit(audit: Audit, name: str) -> str:
     """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
-    from diptych.report.templating import templates
+    from diptych.report.page import templates
 
     conditions = {key: words for key, words in CONDITIONS.items() if key in audit.conditions}
     probes = list(audit.protocol.probes)

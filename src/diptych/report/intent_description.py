@@ -5,33 +5,252 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, STATISTICS, DescribeOptions
 from diptych.core.errors import MismatchError
+from diptych.core.table import Cell, Table
+from diptych.report import intent_description_tables as found
 from diptych.report import intent_description_tables as tables_of
-from diptych.report import intent_findings as found
-from diptych.report.intent_class_tables import length_table, query_table, unique_table
-from diptych.report.intent_discretion import Discretion, number, percent, sentence
-from diptych.report.intent_group_figures import CLASS_LEGEND, MOST_GROUPS, class_bars
-from diptych.report.intent_group_sections import Tables, channel_section, device_section
-from diptych.report.intent_import import import_section
-from diptych.report.intent_length_figures import ALL, length_figures, shown_devices
-from diptych.report.intent_page import Block, Headline, Legend, Page, Panels, Section, write_page
-from diptych.report.intent_time_figures import hour_figure, week_day_figure
-from diptych.report.intent_transition_figure import (
+from diptych.report.drawing import BLUE
+from diptych.report.intent_content import (
+    WEEK_DAYS,
+    Block,
+    Discretion,
+    Headline,
+    Legend,
+    Page,
+    Panels,
+    Section,
+    listed,
+    number,
+    panel,
+    percent,
+    sentence,
+    write_page,
+)
+from diptych.report.intent_description_tables import (
+    device_count_table,
+    group_table,
+    length_table,
+    query_table,
+    unique_table,
+)
+from diptych.report.intent_figures import (
+    ALL,
+    CLASS_LEGEND,
     LINKS,
     MOST_ARROWS,
+    MOST_GROUPS,
     MOST_NODES,
+    class_bars,
+    hour_figure,
+    length_figures,
+    rate_figure,
+    shown_devices,
+    standardised_figure,
     transition_figure,
     transition_order,
+    week_day_figure,
 )
-from diptych.report.words import shorten
+from diptych.report.page import shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description
     from diptych.data.logs.log import Log
+
+
+_LONG = 300  # characters of a note
+
+
+def import_section(about: Mapping[str, Any]) -> Section:
+    """The section of an import."""
+    read, kept = about["rows_read"], about["events"]
+    rows = [
+        (
+            Cell(one["rule"]),
+            Cell(number(one["dropped"])),
+            Cell(percent(one["dropped"] / read, 2) if read else "–"),
+            Cell(shorten(str(one["description"]), _LONG), words=True),
+        )
+        for one in about["rules"]
+    ]
+    blocks: list[Block] = []
+    days = about.get("events_by_day") or {}
+    if len(days) > 1:
+        blocks.append(Panels([day_figure(days)], 24.0))
+    if rows:
+        blocks.append(
+            Table("Rules and what they dropped", ("Rule", "Events", "% of rows", "What it drops"), rows)
+        )
+    dropped = read - kept
+    said = f"{number(kept)} of {number(read)} rows are events of the log"
+    return Section(
+        "import",
+        "What was left out",
+        [
+            f"{said}; {number(dropped)} were dropped ({percent(dropped / read, 2)} %)."
+            if dropped
+            else f"{said}."
+        ],
+        f"Read as {shorten(str(about['importer']), 80)}. Every row that was read is an event or counted by the "
+        "rule that dropped it.",
+        blocks,
+        [sentence(str(note)) for note in [*about["notes"], *uneven_days(days)]],
+    )
+
+
+def day_figure(days: Mapping[str, int]) -> str:
+    """Events per local day, days without any among them, as ``<svg>``."""
+    counts = list(days.values())
+    with panel("days", size=(4.8, 2.2)) as drawing:
+        axes = drawing.axes
+        axes.bar(range(len(counts)), counts, 0.8 if len(counts) <= 60 else 1.0, color=BLUE, alpha=0.9)
+        places = sorted({0, len(counts) // 2, len(counts) - 1})
+        names = list(days)
+        labels = axes.set_xticks(places, [names[place] for place in places])
+        labels[0].label1.set_horizontalalignment("left")
+        labels[-1].label1.set_horizontalalignment("right")
+        axes.tick_params(axis="x", length=0)
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.set(title="Events by day", ylabel="events")
+        least, most = (
+            min(days, key=lambda day: (days[day], day)),
+            min(days, key=lambda day: (-days[day], day)),
+        )
+        drawing.summary = (
+            f"Events by day, {names[0]} to {names[-1]}: least on {least} ({days[least]:,}), most on {most} "
+            f"({days[most]:,})."
+        )
+    return drawing.svg
+
+
+def uneven_days(days: Mapping[str, int]) -> list[str]:
+    """A note where the log does not hold every week day equally often, or nothing."""
+    counts = dict.fromkeys(range(7), 0)
+    for day in days:
+        counts[date.fromisoformat(day).weekday()] += 1
+    most = max(counts.values())
+    more = [WEEK_DAYS[place] for place, count in counts.items() if count == most]
+    if not days or len(more) == 7:
+        return []
+    others = [count for count in counts.values() if count != most]
+    rest = " to ".join(map(str, dict.fromkeys((min(others), max(others)))))
+    times = f"{most} {'time' if most == 1 else 'times'}"
+    return [f"{listed(more)} {'is' if len(more) == 1 else 'are'} in the log {times}, other week days {rest}"]
+
+
+Rows = Sequence[Mapping[str, Any]]
+Tables = Mapping[str, Rows]
+"""Statistic → its finished rows; those that were not made are missing."""
+
+
+def _groups(
+    key: str, rows: Rows, discretion: Discretion, options: DescribeOptions
+) -> tuple[list[Block], list[str]]:
+    """Figures and table of channels or devices."""
+    order = sorted(rows, key=lambda row: (-row["sessions"], row[key]))[:MOST_GROUPS]
+    shares = {row[key]: _shares(row, discretion) for row in order}
+    texts = {row[key]: (percent(row["purchase_share"]), percent(row["other_share"])) for row in order}
+    open_rows = [
+        row
+        for row in order
+        if not discretion.small(row["purchase_sessions"], row["sessions"] - row["purchase_sessions"])
+    ]
+    figures = [
+        class_bars(
+            f"{key}-shares",
+            f"{key.capitalize()}s of both classes",
+            shares,
+            texts,
+            "% of the class's sessions",
+        )
+    ]
+    if discretion.hide_rates:
+        values = {row[key]: row["standardised"] for row in open_rows if row["standardised"] is not None}
+        if values:
+            figures.append(standardised_figure(f"{key}-rates", "Standardised conversion rate", values))
+    elif open_rows:
+        sessions = sum(row["sessions"] for row in rows)
+        overall = sum(row["purchase_sessions"] for row in rows) / sessions if sessions else None
+        rates = {row[key]: (row["rate"], row["low"], row["high"]) for row in open_rows}
+        figures.append(rate_figure(f"{key}-rates", "Conversion rate", rates, overall))
+    return [
+        CLASS_LEGEND,
+        Panels(figures, 24.0),
+        group_table(rows, key, options.ddof, discretion),
+    ], found.group_findings(rows, key, discretion)
+
+
+def _shares(row: Mapping[str, Any], discretion: Discretion) -> tuple[float | None, float | None]:
+    """Per cent of purchase sessions and of others; None for what there is not, or is not shown.
+
+    Of few in one class the other's share is not shown either: beside the number of sessions it would tell.
+    """
+    if discretion.small(row["purchase_sessions"], row["sessions"] - row["purchase_sessions"]):
+        return None, None
+    buy, other = (
+        None if row[name] is None else 100 * row[name] for name in ("purchase_share", "other_share")
+    )
+    return buy, other
+
+
+def _standard(ddof: int, table: str) -> str:
+    return (
+        "A conversion rate is the share of a group's sessions that have a purchase; standardised: less the "
+        f"mean of the groups' rates, each group counting once, in their standard deviations (ddof {ddof}). "
+        f"Thesis Table {table}."
+    )
+
+
+def channel_section(tables: Tables, discretion: Discretion, options: DescribeOptions) -> Section | None:
+    """Channels, of both classes and by rate; None where nobody counted them."""
+    rows = tables.get("channels")
+    if not rows:
+        return None
+    blocks, findings = _groups("channel", rows, discretion, options)
+    return Section(
+        "channels",
+        "Channels",
+        findings,
+        _standard(options.ddof, "6.2"),
+        blocks,
+        [
+            "The rates of thesis Table 6.2 fit ddof 1, those of Table 6.4 and its worked example ddof 0. Its "
+            "−0.56 of direct cannot be: such rates add up to 0, those four to −0.41; −0.56 is the smartphone's "
+            "of Table 6.4."
+        ],
+    )
+
+
+def device_section(tables: Tables, discretion: Discretion, options: DescribeOptions) -> Section | None:
+    """Devices of sessions and per visitor; None where nobody counted them."""
+    rows, visitors = tables.get("devices"), tables.get("devices-per-visitor")
+    blocks: list[Block] = []
+    findings: list[str] = []
+    if rows:
+        blocks, findings = _groups("device", rows, discretion, options)
+    if visitors:
+        blocks.append(device_count_table(visitors, discretion))
+        findings += found.device_count_findings(visitors, discretion)
+    if not blocks:
+        return None
+    return Section(
+        "devices",
+        "Devices",
+        findings,
+        (_standard(options.ddof, "6.4") + " " if rows else "")
+        + (
+            "Devices per visitor are those that a known visitor was seen on in this log; purchasers have "
+            "bought at least once in it. Thesis Table 6.3, which says per session and counts per user."
+            if visitors
+            else ""
+        ),
+        blocks,
+    )
 
 
 DEFAULTS = DescribeOptions()

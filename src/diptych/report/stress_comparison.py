@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +14,107 @@ from diptych.core.files import write_bytes
 from diptych.evaluation.stress import BesideRow, StressComparison, say_beside
 from diptych.evaluation.stress.beside_sayings import blind_to, say_left_out, shown_lost, verdict_of
 from diptych.evaluation.stress.sayings import shown
-from diptych.report.heat import heat_figure
-from diptych.report.palette import DARK, LIGHT
+from diptych.report.drawing import BLUE, ORANGE, draw
+from diptych.report.page import DARK, LIGHT
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from diptych.evaluation.drop_differences import DropDifference
+
+
+FIGURE_WIDTH = 8.8  # inches
+
+_STRONGEST = 0.6  # opacity
+_BEND = 0.6  # below 1: what is small beside the greatest can still be told apart
+_ROW = 0.27  # inches
+_GAP = 0.95  # rows above a group, in which its name stands
+_LEAST = 5.0  # where the scale of colours ends at least
+
+
+def add_cell(
+    axes: Axes, column: float, row: float, share: float, colour: str, text: str, **font: object
+) -> None:
+    """One cell."""
+    from matplotlib.patches import Rectangle
+
+    ground = Rectangle(
+        (column - 0.48, row - 0.46), 0.96, 0.92, facecolor=colour, alpha=_STRONGEST * share, linewidth=0
+    )
+    axes.add_patch(ground)
+    axes.text(column, row, text, ha="center", va="center", **font)  # type: ignore[arg-type]
+
+
+def heat_figure(
+    name: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: np.ndarray,
+    texts: Sequence[Sequence[str]],
+    strong: np.ndarray,
+    groups: Sequence[str],
+    summary: str,
+) -> str:
+    """Rows in groups × columns, as ``<svg>``; above 0 orange, below blue, the strongest the greatest of all."""
+    greatest = max(_LEAST, float(np.nanmax(np.abs(values), initial=0.0)))
+    places, at = [], 0.0
+    titles = []
+    for group, members in groupby(range(len(rows)), key=lambda row: groups[row]):
+        at += _GAP
+        titles.append((group, at - 0.9))
+        for _ in members:
+            places.append(at)
+            at += 1
+        at += 0.15
+    height = 0.45 + _ROW * (at + 0.3)
+    with draw(name, size=(FIGURE_WIDTH, height)) as drawing:
+        axes = drawing.axes
+        for row, place in enumerate(places):
+            for column in range(len(columns)):
+                value = float(values[row, column])
+                add_cell(
+                    axes,
+                    column,
+                    place,
+                    0.0 if np.isnan(value) else min(1.0, abs(value) / greatest) ** _BEND,
+                    BLUE if value < 0 else ORANGE,
+                    texts[row][column],
+                    fontsize=9,
+                    fontweight="bold" if strong[row, column] else "normal",
+                )
+        axes.set_xlim(-0.5, len(columns) - 0.5)
+        axes.set_ylim(at - 0.3, -0.3)
+        for group, place in titles:
+            axes.annotate(
+                group,
+                (0, place),
+                xycoords=("axes fraction", "data"),
+                xytext=(-8, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize=8.5,
+                fontweight="bold",
+                alpha=0.65,
+            )
+        axes.set_yticks(places, rows)
+        axes.set_xticks(range(len(columns)), columns, fontsize=9.5)
+        axes.xaxis.tick_top()
+        bare(axes)
+        drawing.summary = f"{summary}: " + "; ".join(
+            f"{row} {', '.join(f'{column} {text}' for column, text in zip(columns, line, strict=True))}"
+            for row, line in zip(rows, texts, strict=True)
+        )
+    return drawing.svg
+
+
+def bare(axes: Axes) -> None:
+    """Axes of a table: labels alone."""
+    axes.grid(False)
+    axes.tick_params(length=0)
+    for side in ("top", "right", "bottom", "left"):
+        axes.spines[side].set_visible(False)
+
 
 _DIRECTIONS = {"t2i": "captions ask for pictures", "i2t": "pictures ask for captions"}
 _LABELS = 72  # characters that all columns of a heat map have together
@@ -27,7 +125,7 @@ def render_stress_comparison(found: StressComparison) -> str:
     """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
-    from diptych.report.templating import templates
+    from diptych.report.page import templates
 
     return (
         templates()

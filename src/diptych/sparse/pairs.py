@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ from torch import Tensor
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.loading import read_ahead
 from diptych.encoders.embeddings import Embeddings
 
 
@@ -133,11 +132,6 @@ class Pairs:
         """The caption rows of each batch; every caption once."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self))
         return np.array_split(order, self.steps)
-
-    def batches(self, epoch: int, first: int, device: torch.device) -> Iterator[PairBatch]:
-        """An epoch's batches from its ``first`` on; for another device than the CPU one is read ahead."""
-        workers = 0 if device.type == "cpu" else 1
-        return read_ahead(lambda rows: self.load(rows, device), self.epoch(epoch)[first:], workers)
 
     def load(self, captions: np.ndarray, device: torch.device) -> PairBatch:
         """The pairs of some captions."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json
-from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
+from diptych.core.reading import file_errors, read_json, read_text
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure
 from diptych.sparse.wordpiece import CONTINUATION
 
 _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
@@ -56,16 +56,16 @@ def source_tokenizer(source: str | Path) -> Any:
             f"{source} holds no vocabulary: neither tokenizer.json nor vocab.txt",
             "download the model again, its tokenizer included",
         )
-    try:
-        pieces = (folder / "vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise StorageError(f"{folder / 'vocab.txt'} is not UTF-8: {error}", "download it again") from None
+    pieces = read_text(folder / "vocab.txt", fix="download it again").removesuffix("\n").split("\n")
     lacking = [piece for piece in (_UNKNOWN, _BEGIN, _END) if piece not in pieces]
     if lacking or len(set(pieces)) != len(pieces):
         reason = f"lacks {', '.join(lacking)}" if lacking else "has a term twice"
         raise StorageError(f"{folder / 'vocab.txt'} {reason}", "download the model again")
     settings = folder / "tokenizer_config.json"
-    lower_case = read_json(settings).get("do_lower_case", True) if settings.is_file() else True
+    lower_case = True
+    if settings.is_file():
+        with file_errors(settings, fix="download it again"):
+            lower_case = read_json(settings).get("do_lower_case", True)
     return bert_tokenizer(pieces, bool(lower_case))
 
 

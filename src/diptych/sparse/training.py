@@ -1,31 +1,28 @@
-"""Training a head: from dense rows and captions to a Sparsifier, resumable at any moment."""
+"""Training a head: from dense rows and captions to a Sparsifier."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import recover_folder
-from diptych.core.locking import exclusive_folder
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.pretrained import pick_device
-from diptych.sparse.expansion import ExpansionControl
-from diptych.sparse.folder import HeadFolder
 from diptych.sparse.head import Kind, SparseHeads, fresh_heads, head_of
 from diptych.sparse.initialise import starting_weights
-from diptych.sparse.loop import Loop
 from diptych.sparse.options import SparsifyOptions
 from diptych.sparse.pairs import Pairs, check_batch_size, check_pairs, pairs_fingerprint
 from diptych.sparse.sparsifier import Sparsifier
-from diptych.sparse.step import SparsifyStep, chosen_precision
+from diptych.sparse.task import HeadFolder, HeadTask
 from diptych.sparse.validation import Validation, ValidationRows
 from diptych.sparse.vocabulary import TermVocabulary
+from diptych.training.trainer import Saving, Trainer, single_device
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +37,8 @@ def train_sparsifier(
     *,
     validation: ValidationRows | None = None,
     accelerator: str = "auto",
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Sparsifier:
-    """Train a head on dense rows, or go on from where a training in ``folder`` stands.
+    """Train a head on dense rows, or resume a training in ``folder``.
 
     No labels are used: dense scores are the targets. Which caption is whose decides only who meets in a
     batch.
@@ -58,46 +54,70 @@ def train_sparsifier(
         _check_validation(validation, texts)
     caption_image = np.asarray(caption_image)
     kept = HeadFolder(folder)
+    check_head_folder(kept, options)
     device = pick_device(None if accelerator == "auto" else accelerator)
-    with exclusive_folder(kept.path):
-        recover_folder(kept.checkpoint)
+    with kept.held():
         recover_folder(kept.head)
-        # A training goes on with the precision that it was begun with, whatever the device has now.
-        before = kept.about.get("precision") if kept.begun else None
+        # A training is resumed in the precision that it was begun with, whatever the device has now.
+        before = kept.begun_with.get("precision") if kept.begun else None
         precision = before or chosen_precision(options.training.precision, device)
-        about = {
+        request = {
+            **options.model_dump(mode="json"),
             "encoder": texts.encoder,
             "width": texts.width,
             "precision": precision,
             "data": pairs_fingerprint(images, texts, captions, caption_image),
             "validation": None if validation is None else validation.fingerprint,
         }
-        if not kept.begun and options.vocabulary.source is not None:
-            TermVocabulary.pretrained(options.vocabulary.source)  # what cannot be opened binds no folder
-        kept.begin(options, about)
+        kept.check(request)
         if kept.finished:
             return Sparsifier.load(kept.head, device=str(device))
-        vocabulary = _vocabulary(options, captions, kept.vocabulary)
+        vocabulary = _vocabulary(options, captions, kept)
+        heads = _begun(options, texts.width, vocabulary, captions)
+        kept.begin(request)
+        if not (kept.vocabulary / "terms.json").is_file():
+            vocabulary.save(kept.vocabulary)
         terms = vocabulary.caption_terms(captions)
-        pairs = Pairs(images, texts, caption_image, terms, options.training.batch_size, options.seed)
-        heads = _begun(options, texts.width, vocabulary, captions).to(device)
-        steps = options.training.epochs * pairs.steps
-        loop = Loop(
-            folder=kept,
-            about=about | {"pairs": len(pairs), "terms": len(vocabulary.terms)},
-            pairs=pairs,
-            step=SparsifyStep(heads, options, texts.similarity, device, precision, steps),
-            control=ExpansionControl(
-                options.expansion, pairs.document_frequency, options.training.epochs, options.seed
-            ),
-            sparsifier=Sparsifier(heads, vocabulary, options, texts.encoder, device=str(device)),
-            validation=None
+        task = HeadTask(
+            kept,
+            Sparsifier(heads, vocabulary, options, texts.encoder, device=str(device)),
+            Pairs(images, texts, caption_image, terms, options.training.batch_size, options.seed),
+            texts.similarity,
+            precision,
+            None
             if validation is None
             else Validation(validation, vocabulary, options.expansion.mode != "0", device),
-            should_stop=should_stop,
         )
-        loop.go()
+        fabric = single_device(device, "16-mixed" if precision == "float16" else "32-true")
+        saving = Saving(epochs=False, minutes=options.training.checkpoint_minutes)
+        place = Trainer(task, kept, fabric, saving).train()
+        numbers: dict[str, Any] = {"pairs": len(captions), "terms": len(vocabulary.terms)}
+        numbers |= {"epochs": place.epoch, "seconds": round(place.seconds, 1)}
+        if place.best_epoch:
+            numbers |= {"best": place.best, "best_epoch": place.best_epoch}
+        kept.finish(**numbers)
         return Sparsifier.load(kept.head, device=str(device))
+
+
+def check_head_folder(folder: HeadFolder, options: SparsifyOptions) -> None:
+    """See that a training with ``options`` can begin or be resumed here."""
+    folder.check(options.model_dump(mode="json"), beside=("embeddings",), whole=False)
+
+
+Precision = Literal["float32", "bfloat16", "float16"]
+
+
+def chosen_precision(asked: Literal["auto"] | Precision, device: torch.device) -> Precision:
+    """Return what matrix products are computed in; ``auto``: bfloat16 where the device has it in hardware."""
+    if asked == "float16" and device.type != "cuda":
+        raise UsageError(f"training.precision = float16 on {device.type}", "use bfloat16 or float32")
+    if asked != "auto":
+        return asked
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    # PyTorch tells only in private whether a CPU multiplies bfloat16; without, it is emulated, slowly.
+    has = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return "bfloat16" if device.type == "cpu" and has is not None and has() else "float32"
 
 
 def _check_validation(validation: ValidationRows, texts: Embeddings) -> None:
@@ -117,19 +137,15 @@ def _check_validation(validation: ValidationRows, texts: Embeddings) -> None:
             )
 
 
-def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: Path) -> TermVocabulary:
+def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: HeadFolder) -> TermVocabulary:
     """The terms that the training began with: what was learned from captions is not learned again."""
-    if (kept / "terms.json").is_file():
-        return TermVocabulary.load(kept)
+    if kept.begun and (kept.vocabulary / "terms.json").is_file():
+        return TermVocabulary.load(kept.vocabulary)
     chosen = options.vocabulary
     if chosen.source is None:
-        vocabulary = TermVocabulary.learned(captions, chosen.size, chosen.min_count)
-    else:
-        vocabulary = TermVocabulary.pretrained(chosen.source)
-        if chosen.occurring:
-            vocabulary = vocabulary.restricted(captions)
-    vocabulary.save(kept)
-    return vocabulary
+        return TermVocabulary.learned(captions, chosen.size, chosen.min_count)
+    vocabulary = TermVocabulary.pretrained(chosen.source)
+    return vocabulary.restricted(captions) if chosen.occurring else vocabulary
 
 
 def _begun(

@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 
 from diptych.core.context import task
 from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
-from diptych.core.files import read_json, write_json, write_text
+from diptych.core.files import write_json, write_text
+from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import term_fingerprint
 from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer, read_tokenizer, source_tokenizer
 from diptych.sparse.wordpiece import CONTINUATION, learn_pieces, word_counts

@@ -10,25 +10,153 @@ Embeddings are in the row's folder and shared by all three studies, the suite's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.studies.brittleness_chosen import Chosen, chosen_of
-from diptych.studies.brittleness_rows import GROUPS, NONE, THIRTEEN
+from diptych.core.context import stopping
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
+from diptych.core.fingerprint import fingerprint
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.studies.brittleness_rows import FINER, GROUPS, NONE, THIRTEEN
 from diptych.studies.given import encoder_of
-from diptych.studies.kept import keep
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
-from diptych.studies.results import file_name
+from diptych.studies.results import keep
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from diptych.data.collection import Collection
+    from diptych.data.language import Language
+    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.evaluation.stress import StressResult
     from diptych.evaluation.stress.asking import Part
+
+
+FOLDER = "folder"
+_GALLERIES = ("split", FOLDER)
+_COMPATS = ("none", "published")
+_FULL = "full"
+_WHOLE = "full, text queries among all pictures of the folder"
+
+_SEARCHED = {"coco": 40_504, "flickr30k": 31_783}
+"""Pictures in the folders that the published runs searched."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen."""
+
+    split: str = "test"
+    gallery: str = "split"
+    relevance: str | None = None
+    compat: str = "none"
+    seeds: int | None = None
+    language: str = "auto"
+    wordnet: str | None = None
+    nltk_data: str | None = None
+
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        """The seeds by number."""
+        from diptych.analysis.perturbations.perturb import PUBLISHED_SEED
+        from diptych.evaluation.stress import DEFAULT_SEEDS
+
+        if self.seeds is not None:
+            return tuple(range(self.seeds))
+        return (PUBLISHED_SEED,) if self.compat == "published" else DEFAULT_SEEDS
+
+    @property
+    def place(self) -> str:
+        """What is part of the names of embeddings: the split, and the gallery where it is another."""
+        return self.split if self.gallery == "split" else f"{self.split}-{self.gallery}"
+
+    @property
+    def mark(self) -> str:
+        """What is part of the name of a stress run: a fingerprint of what was chosen, beyond the usual."""
+        own = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
+        return f"-{fingerprint(own)[:8]}" if own.keys() - {"split", "gallery"} else ""
+
+    def protocol(self, part: Part, perturbed: bool) -> str:
+        """How a part was measured, as :class:`~diptych.studies.verdict.Measured` says it."""
+        how = _FULL
+        if self.gallery == FOLDER:
+            pictures = part.encoded.n_images
+            as_printed = _SEARCHED.get(part.asking.name.lower().removesuffix(FINER), pictures) == pictures
+            how = _WHOLE if as_printed else f"{_WHOLE}, of which there are {pictures:,}"
+        return f"{how}, captions perturbed with compat none" if perturbed and self.compat == "none" else how
+
+    def part(self, collection: Collection) -> Part:
+        """What is encoded, and who asks."""
+        from diptych.evaluation.stress.asking import part_of
+
+        return part_of(self.searched(collection), self.split, "split" if self.gallery == "split" else "all")
+
+    def searched(self, collection: Collection) -> Collection:
+        """The collection, or the part that asks with everything in its folder."""
+
+        return collection if self.gallery == "split" else with_whole_folder(collection.split(self.split))
+
+    def opened_language(self, collection: Collection) -> Language:
+        """What tags captions and knows synonyms."""
+        from diptych.data.language.open import open_language
+
+        return open_language(
+            self.language, wordnet=self.wordnet, nltk_data=self.nltk_data, collection=collection
+        )
+
+    def relevance_model(self, device: str | None = None) -> DualEncoder | None:
+        """The model whose similarity is the gain of DCG_CM; None for the evaluated one."""
+        from diptych.encoders.dual_encoder import DualEncoder
+
+        if self.relevance is None:
+            return None
+        best = Path(self.relevance).expanduser() / "best"
+        return DualEncoder.load(best if (best / "diptych.json").is_file() else self.relevance, device=device)
+
+
+MEASURED_BY = tuple(one.name for one in fields(Chosen))
+
+
+def chosen_of(values: Mapping[str, Any]) -> Chosen:
+    """The choices that were made, checked."""
+    from diptych.data.language.open import LANGUAGES
+
+    given = dict(values)
+    if given.get("relevance") in ("", "none"):
+        del given["relevance"]
+    chosen = Chosen(**given)
+    for key, known in (("gallery", _GALLERIES), ("compat", _COMPATS)):
+        if getattr(chosen, key) not in known:
+            raise UsageError(f"measure.{key} is {getattr(chosen, key)!r}", f"give one of {', '.join(known)}")
+    if chosen.language not in LANGUAGES:
+        raise UnknownNameError("language", chosen.language, LANGUAGES)
+    seeds = chosen.seeds
+    if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
+        raise UsageError(f"measure.seeds is {seeds!r}", "give how many, from 1: measure.seeds=3")
+    for key in ("split", "relevance", "wordnet", "nltk_data"):
+        value = getattr(chosen, key)
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"measure.{key} is {value!r}", f"--set measure.{key}=NAME")
+    return chosen
+
+
+def check_chosen(values: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
+    """See that the choices are possible on every collection, before anything is made."""
+    chosen = chosen_of(values)
+    for name, collection in collections.items():
+        if not collection.split_sizes.get(chosen.split):
+            raise UnknownNameError(f"split of {name}", chosen.split, collection.split_sizes)
+        chosen.searched(collection)
+        chosen.opened_language(collection)
+    chosen.relevance_model("cpu")
+
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _GAIN = "DCG_CM@10"
@@ -65,9 +193,9 @@ class Clean:
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         part = chosen.part(subject.collection)
-        name = f"{file_name(subject.collection.name)}-{chosen.place}"
+        name = safe_name(f"{subject.collection.name}-{chosen.place}")
         encoder, relevance = encoder_of(subject.run), chosen.relevance_model()
-        how: dict[str, Any] = {"split": chosen.split, "should_stop": subject.should_stop}
+        how: dict[str, Any] = {"split": chosen.split}
         encoded = encode_collection(encoder, part.encoded, folder / "embeddings" / name, **how)
         relevant = None
         if relevance is not None:
@@ -108,11 +236,7 @@ class Clean:
 
 @dataclass(frozen=True)
 class Suite:
-    """Tables 5.3 and 5.4: the thirteen perturbations, run once for both.
-
-    Attributes:
-        table: ``rsum`` for sums of recalls, ``jaccard`` for the agreement of who is changed.
-    """
+    """Tables 5.3 and 5.4: the thirteen perturbations, run once for both."""
 
     table: str
 
@@ -137,7 +261,7 @@ class Suite:
         from diptych.evaluation.stress.asking import RSUM
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
-        name = f"{file_name(subject.collection.name)}-{chosen.place}"
+        name = safe_name(f"{subject.collection.name}-{chosen.place}")
         searched = chosen.searched(subject.collection)
         target = folder / "stress" / f"{name}{chosen.mark}"
         result = stress(
@@ -152,7 +276,7 @@ class Suite:
             gallery="split" if chosen.gallery == "split" else "all",
             measures=(RSUM,),
             embeddings=folder / "embeddings" / name,
-            should_stop=subject.should_stop,
+            should_stop=stopping,
         )
         part = chosen.part(subject.collection)
         _keep_queries(result, chosen.drawn, target, part, folder / "embeddings" / name)
@@ -203,3 +327,42 @@ def jaccard_values(result: StressResult) -> dict[str, float]:
         return {}
     found = {name: getattr(agreement, name) for name in ("decreased", "increased", "unchanged")}
     return {name: value for name, value in found.items() if value is not None}
+
+
+BESIDE = "beside"
+"""The split of pictures that are beside the part's own."""
+
+_ENDING = ".jpg"
+
+
+def with_whole_folder(part: Collection) -> Collection:
+    """The part's pictures and captions, then all other ``.jpg`` files of the same folders, without captions."""
+    source = part.source
+    if not isinstance(source, FolderSource):
+        raise UsageError(
+            f"the pictures of {part.name} are no files of a folder: there is none to search",
+            "take the gallery of the split: --set measure.gallery=split",
+        )
+    if not part.pictured.all():
+        raise UsageError(
+            f"{int((~part.pictured).sum()):,} items of {part.name} have no picture to be searched",
+            "take the gallery of the split: --set measure.gallery=split",
+        )
+    names = [source.names[row] for row in part.source_rows.tolist()]
+    folders = sorted({str(Path(name).parent) for name in names})
+    found = {
+        str(Path(folder) / file.name)
+        for folder in folders
+        for file in (source.root / folder).glob("*")
+        if file.suffix.lower() == _ENDING
+    }
+    beside = sorted(found - {str(Path(name)) for name in names})
+    return replace(
+        part,
+        image_ids=[*part.image_ids, *beside],
+        splits=[*part.splits, *([BESIDE] * len(beside))],
+        source=FolderSource(source.root, [*names, *beside]),
+        source_rows=np.arange(len(names) + len(beside), dtype=np.int64),
+        records=None if part.records is None else [*part.records, *({} for _ in beside)],
+        notes=(*part.notes, f"{len(beside):,} more pictures of its folder are searched"),
+    )

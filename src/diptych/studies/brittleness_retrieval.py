@@ -11,8 +11,19 @@ with all words shuffled (ALIGN on COCO). All three share what is given and embed
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diptych.core.table import Table
 from diptych.studies.brittleness_checks import (
+    average_gain,
     finer_drops_less,
+    finer_raises,
+    gain_of,
+    gains_more,
     highest,
     hurts_most,
     hurts_most_everywhere,
@@ -20,25 +31,260 @@ from diptych.studies.brittleness_checks import (
     lowers_always,
     mostly_lower,
 )
-from diptych.studies.brittleness_chosen import MEASURED_BY, check_chosen
-from diptych.studies.brittleness_figure import FIGURE
-from diptych.studies.brittleness_gains import average_gain, finer_raises, gain_of, gains_more
-from diptych.studies.brittleness_measuring import Clean, Suite
+from diptych.studies.brittleness_measuring import MEASURED_BY, Clean, Suite, check_chosen
 from diptych.studies.brittleness_rows import (
     CLEAN_COLUMNS,
     CLEAN_NOTES,
     HOME,
     JACCARD_COLUMNS,
+    KINDS,
     NOTES,
     ROWS,
     RSUM_COLUMNS,
     SETTINGS,
     SHUFFLES,
+    THIRTEEN,
+    relative_change,
 )
-from diptych.studies.brittleness_tables import agreement_tables, drop_tables, remarks_on_runs
 from diptych.studies.claims import Claim, all_of
+from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Study
+
+if TYPE_CHECKING:
+    from diptych.evaluation.stress import StressResult, StressRow
+
+
+_SIGNS = {"worse": " ↓", "better": " ↑", "": ""}
+
+
+def runs_of(evidence: Evidence) -> Iterator[tuple[str, str, StressResult]]:
+    """Row, collection and the run of the suite behind them, of the first seed."""
+    from diptych.evaluation.stress import StressResult
+    from diptych.evaluation.stress.result import MARKER
+
+    for row in evidence.figures:
+        for name in sorted(evidence.centric, key=str.lower):  # a collection before its finer one
+            folders: list[Path] = list(evidence.kept.get(f"{name} {row}", ()))
+            if folders and (folders[0] / MARKER).is_file():
+                yield row, name, StressResult.open(folders[0])
+
+
+def remarks_on_runs(evidence: Evidence) -> list[str]:
+    """What could not be perturbed, and why."""
+    return [
+        f"{row} on {name}: {perturbation} was left out: {why}"
+        for row, name, result in runs_of(evidence)
+        for perturbation, why in result.left_out.items()
+    ]
+
+
+def drop_tables(evidence: Evidence) -> list[Table]:
+    """Relative drops of the sum from text, perturbation by perturbation; nothing where nothing was run."""
+    runs = list(runs_of(evidence))
+    if not runs:
+        return []
+    cells = {(row, name): {one.name: one for one in result.rows} for row, name, result in runs}
+    rows = []
+    for perturbation in THIRTEEN:
+        share = [of[perturbation].changed_share for of in cells.values() if perturbation in of]
+        if share:
+            ends = dict.fromkeys(f"{100 * one:.0f}" for one in (min(share), max(share)))
+            found = (_cell(of.get(perturbation)) for of in cells.values())
+            rows.append((perturbation, f"{'–'.join(ends)} %", *found))
+    return [
+        Table.of(
+            "Drops",
+            "What a perturbation costs of the sum R@1 + R@5 + R@10 from text, relative to the clean one, with 95 % "
+            "intervals (paired bootstrap over pictures with their captions). ↓ worse, ↑ better: p ≤ 0.05 by random "
+            "swaps, Holm over the perturbations of the run. A folder of diptych stress with every query is kept "
+            "beside each row. Changed: captions that could be; in brackets the change over those alone, where fewer "
+            "than 90 % were.",
+            ("perturbation", "changed", *(f"{row}, {name}" for row, name in cells)),
+            tuple(rows),
+        )
+    ]
+
+
+def _cell(row: StressRow | None) -> str:
+    from diptych.evaluation.stress.asking import RSUM
+    from diptych.evaluation.stress.sayings import NEARLY_ALL
+
+    if row is None:
+        return "–"
+    drop = row.drop(RSUM)
+    if row.sizes["unchanged"] == 1:
+        return "0"  # no query moves; a mean of 0 of queries that do is another thing
+    if drop.relative is None:
+        return f"{drop.difference:+.1f} of 0{_SIGNS[drop.verdict]}"
+    ends = ""
+    if drop.relative_low is not None and drop.relative_high is not None:
+        ends = f" ({100 * drop.relative_low:+.1f} to {100 * drop.relative_high:+.1f})"
+    changed = row.changed_drops.get(RSUM)
+    if changed is not None and changed.relative is not None and row.changed_share < NEARLY_ALL:
+        ends += f" [{100 * changed.relative:+.1f}]"
+    return f"{100 * drop.relative:+.1f} %{ends}{_SIGNS[drop.verdict]}"
+
+
+def agreement_tables(evidence: Evidence) -> list[Table]:
+    """Similarities beside those of sets as large that have nothing to do with each other."""
+    rows = []
+    for row, name, result in runs_of(evidence):
+        agreement = result.agreement.get("t2i")
+        if agreement is None:
+            continue
+        for group in ("decreased", "increased", "unchanged"):
+            shares = [one.sizes[group] for one in result.rows if one.direction == "t2i"]
+            found, chance = getattr(agreement, group), chance_similarity(shares)
+            rows.append(
+                (
+                    row,
+                    name,
+                    group,
+                    f"{100 * min(shares):.1f}–{100 * max(shares):.1f} %",
+                    "–" if found is None else f"{found:.4f}",
+                    "–" if chance is None else f"{chance:.4f}",
+                    "–" if found is None or not chance else f"{found / chance:.1f} ×",
+                )
+            )
+    if not rows:
+        return []
+    return [
+        Table.of(
+            "Against chance",
+            "How large the sets are decides most of a similarity: two sets of 80 % of the queries share 67 % of "
+            "their union if they are drawn independently. So that the unchanged have the highest similarity says "
+            "first of all that most queries stay. Chance: the same shares of queries, drawn independently.",
+            ("row", "collection", "group", "share of queries", "similarity", "by chance", "ratio"),
+            tuple(rows),
+        )
+    ]
+
+
+def chance_similarity(shares: list[float]) -> float | None:
+    """Mean Jaccard similarity of independent sets with these shares of all queries, ``ab / (a + b − ab)``, over
+    all pairs that are not both empty; None where there is no such pair."""
+    found = [
+        one * other / (one + other - one * other) for one, other in combinations(shares, 2) if one + other
+    ]
+    return sum(found) / len(found) if found else None
+
+
+_ROW, _CELL, _LEFT, _TOP = 0.27, 0.62, 2.6, 1.15
+"""Inches: height of a line, width of a cell, and the room for names."""
+
+_CASES = 16
+"""Models and collections of the printed table."""
+
+_FULL = 0.6
+"""The drop that is drawn in full colour."""
+
+
+@dataclass(frozen=True)
+class HeatMaps:
+    """One panel of what is printed, one of what was measured here."""
+
+    name: str = "heat-map"
+    title: str = "Heat map"
+    note: str = (
+        "Change of the sum R@1 + R@5 + R@10 from text, in per cent of the clean one: orange where it drops, full "
+        "colour at 60 %; blue where it rises. Printed: kinds as in Table 5.3; here: all thirteen perturbations."
+    )
+    wide: bool = True
+
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
+        """The panels; the printed one is always there."""
+        printed = printed_by([published_table("brittleness", "table-5.3")], "thesis")
+        panels = [_panel(f"{self.name}-printed", "printed", printed, KINDS, labels)]
+        measured = _panel(f"{self.name}-here", "here", evidence, THIRTEEN, labels)
+        return [panel for panel in (measured, *panels) if panel]
+
+
+FIGURE = HeatMaps()
+
+
+def _panel(
+    name: str, title: str, evidence: Evidence, columns: Sequence[str], labels: Mapping[str, str]
+) -> str:
+    """One heat map; empty where there is nothing to draw."""
+    from matplotlib.patches import Rectangle
+
+    from diptych.report.drawing import BLUE, INK, ORANGE, draw
+
+    found = {
+        (row, collection): [relative_change(evidence, row, collection, column) for column in columns]
+        for row in evidence.figures
+        for collection in sorted(evidence.centric, key=str.lower)  # before its finer one
+    }
+    cases = {case: changes for case, changes in found.items() if any(one is not None for one in changes)}
+    if not cases:
+        return ""
+    # As wide as the printed one, so that both come out in letters of one size.
+    width, height = _LEFT + _CELL * max(_CASES, len(cases)), _TOP + _ROW * len(columns) + 0.1
+    with draw(name, size=(width, height)) as drawing:
+        axes = drawing.axes
+        axes.set_axis_off()
+        axes.set_xlim(-_LEFT, width - _LEFT)
+        axes.set_ylim(-_ROW * len(columns) - 0.1, _TOP)
+        axes.text(-_LEFT, _TOP - 0.2, title, color=INK, fontsize=11, weight="bold", va="center")
+        for line, column in enumerate(columns):
+            axes.text(-0.1, -_ROW * (line + 0.5), column, color=INK, fontsize=8.5, ha="right", va="center")
+        for place, ((row, collection), changes) in enumerate(cases.items()):
+            left = _CELL * place
+            axes.text(
+                left + _CELL / 2,
+                0.06,
+                f"{labels.get(row, row)}\n{collection}",
+                color=INK,
+                fontsize=7.5,
+                rotation=60,
+                ha="left",
+                va="bottom",
+                linespacing=1.0,
+                rotation_mode="anchor",
+            )
+            for line, change in enumerate(changes):
+                if change is None:
+                    continue
+                bottom = -_ROW * (line + 1)
+                share = min(1.0, abs(change) / _FULL)
+                axes.add_patch(
+                    Rectangle(
+                        (left + 0.02, bottom + 0.02),
+                        _CELL - 0.04,
+                        _ROW - 0.04,
+                        facecolor=ORANGE if change < 0 else BLUE,
+                        alpha=0.08 + 0.72 * share if change else 0.0,
+                        linewidth=0,
+                    )
+                )
+                axes.text(
+                    left + _CELL / 2,
+                    bottom + _ROW / 2,
+                    f"{100 * change:+.1f}" if change else "0",
+                    color=INK,
+                    fontsize=8,
+                    ha="center",
+                    va="center",
+                )
+        drawing.summary = _summary(title, cases, columns, labels)
+    return drawing.svg
+
+
+def _summary(
+    title: str,
+    cases: Mapping[tuple[str, str], Sequence[float | None]],
+    columns: Sequence[str],
+    labels: Mapping[str, str],
+) -> str:
+    """The panel in words, for those who do not see it."""
+    parts = []
+    for (row, collection), changes in cases.items():
+        known = {column: one for column, one in zip(columns, changes, strict=True) if one is not None}
+        worst = min(known, key=lambda column: known[column])
+        parts.append(f"{labels.get(row, row)} on {collection}: {worst} {100 * known[worst]:+.1f} %")
+    return f"Largest drops, {title}: {'; '.join(parts)}."
+
 
 _RESULTS = "Section 5.5.3"
 _I2T, _T2I = "i2t R@1", "t2i R@1"

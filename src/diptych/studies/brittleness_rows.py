@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from diptych.studies.evidence import Evidence
 from diptych.studies.study import Column, Row, Setting, SettingName
 
 HOME = "brittleness.table-5.3"
@@ -139,3 +142,33 @@ CLEAN_NOTES = (
     "model where one is given. The right number, any of an image's captions and the model's own similarity, stands "
     "below it.",
 )
+
+
+def pairs_of(evidence: Evidence) -> list[tuple[str, str]]:
+    """Collections with their finer ones."""
+    names = {name.lower(): name for name in evidence.centric}
+    return [(name, names[low + FINER]) for low, name in names.items() if low + FINER in names]
+
+
+def models_of(evidence: Evidence) -> list[str]:
+    """The rows that what is said of models is said of."""
+    return [row for row in evidence.figures if row != CONTROL]
+
+
+def relative_change(evidence: Evidence, row: str, collection: str, column: str) -> float | None:
+    """How far a row's sum under a perturbation is from its sum without one; None with one missing or 0."""
+    clean, changed = (evidence.figure(row, f"{collection} {name}") for name in (NONE, column))
+    if clean is None or changed is None or clean.mean <= 0:
+        return None
+    return changed.mean / clean.mean - 1
+
+
+def share_text(value: float) -> str:
+    """``+1.5 %`` of 0.015."""
+    return f"{100 * value:+.1f} %"
+
+
+def listed(cases: Sequence[str], most: int = 6) -> str:
+    """Some cases by name, the others counted."""
+    more = len(cases) - most
+    return "; ".join([*cases[:most], *([f"and {more} more"] if more > 0 else [])])

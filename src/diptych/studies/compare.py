@@ -2,17 +2,239 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge, missing
-from diptych.studies.comparison import OWN, Block, ComparedCell, ComparedRow, Comparison
 from diptych.studies.evidence import Evidence, Figure, printed_by, printed_evidence
-from diptych.studies.label import changed_training, given_start, label_of, label_of_log, label_of_several
-from diptych.studies.measurement import PUBLISHED
-from diptych.studies.published import EvaluatedOn
-from diptych.studies.results import Results
-from diptych.studies.study import Row, Study
+from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
+from diptych.studies.results import Entry, Results
+from diptych.studies.rows import FINE_TUNE
+from diptych.studies.study import PUBLISHED, Row, Study
 from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evaluation
+
+OWN = "own"
+"""The key of what ours were measured on, where nothing is printed of it."""
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """One column of one row."""
+
+    column: str
+    published: Cell | None
+    measured: Figure | None
+    right: Figure | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One row."""
+
+    row: Row
+    printed: PublishedRow | None
+    cells: tuple[ComparedCell, ...]
+    seeds: tuple[int, ...]
+    why: str = ""
+    protocol: str = ""
+    commands: tuple[str, ...] = ()
+    cpu_seconds: float = 0.0
+    epochs: tuple[int, int] = (0, 0)
+    differences: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The paper's number and the label, once where they are the same."""
+        return f"{self.number}  {self.row.label}" if self.number else self.row.label
+
+    @property
+    def number(self) -> str:
+        """The paper's number or words; empty where it prints no number, or where the label says the same."""
+        printed = "" if self.printed is None or not self.printed.cells else self.printed.row
+        return "" if printed.lower() == self.row.label.lower() else printed
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rows on one ground truth."""
+
+    on: EvaluatedOn
+    differences: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether anything is printed of it; else ours stand alone."""
+        return self.on.key != OWN
+
+    def describe(self) -> str:
+        """What the printed numbers were measured on, and by whom: in one line, with rows that differ by name."""
+        each: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.printed is not None:
+                each.setdefault(row.printed.on.describe(), []).append(row.row.label)
+        by = f"by {self.on.by}: " if self.on.by else ""
+        if len(each) < 2:
+            return by + self.on.describe()
+        return by + "; ".join(f"{', '.join(rows)}: {on}" for on, rows in each.items())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A study's verdict.
+
+    Attributes:
+        study: which.
+        results: what was measured.
+        label: in one sentence, what these numbers are and are not.
+        reproduces: whether cells get verdicts.
+        blocks: tables; the first is on the collection's own pairs.
+        claims: each with what our numbers say and, by dataset, what the paper's own do.
+        remarks: what the table does not say of the numbers.
+        tables: what the study makes of the numbers besides.
+    """
+
+    study: Study
+    results: Results
+    label: str
+    reproduces: bool
+    blocks: tuple[Block, ...]
+    claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
+    remarks: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """How many cells have each verdict, of those that were measured, are printed and could be checked."""
+        found: dict[str, int] = {}
+        for block in self.blocks:
+            for row in block.rows:
+                for cell in row.cells:
+                    if cell.verdict not in ("not run", "not printed", "unchecked start"):
+                        found[cell.verdict] = found.get(cell.verdict, 0) + 1
+        return found
+
+
+_OF_THE_MACHINE = (
+    "model.image.weights",
+    "model.text.word_vectors",
+    "checkpoints.every_steps",
+    FINE_TUNE,
+    "reconstruction.targets.model",
+    "model.text.targets.model",
+    "dense",
+    "sparsify.vocabulary.source",
+    "sparsify.training.checkpoint_minutes",
+    "measure.",
+)
+"""Keys that say where things are or how often a run is saved: setting them makes no other training.
+
+What is fine-tuned from an encoder that was given, or made of its rows, is the paper's training, but no
+reproduction: whether it is the paper's encoder cannot be checked.
+"""
+
+
+def changed_training(results: Results) -> list[str]:
+    """What was set that makes it another training than the setting's, as dotted keys."""
+    keys = {key for entry in results.entries for key in entry.changed}
+    return sorted(key for key in keys if not key.startswith(_OF_THE_MACHINE))
+
+
+def given_start(entry: Entry) -> str:
+    """The encoder that a person gave a training to go on from; empty for none."""
+    return entry.fine_tuned_from or ("an encoder without a name" if FINE_TUNE in entry.changed else "")
+
+
+def label_of(study: Study, results: Results, block: Block, changed: list[str], is_the_papers: bool) -> str:
+    """The sentence."""
+    if not results.entries:
+        return "Nothing has been run."
+    data = results.entries[0].data
+    setting = study.settings[results.entries[0].setting].description
+    how = f"trained as the setting {results.setting!r} says ({setting})"
+    if changed:
+        how += f", with changes of {', '.join(changed)}"
+    given = ", ".join(dict.fromkeys(start for entry in results.entries if (start := given_start(entry))))
+    begun = "on rows of" if any(row.given for row in (*study.rows, *study.bases)) else "fine-tuned from"
+    if given and is_the_papers:
+        whole = all(given_start(entry) for entry in results.entries)
+        first = "The" if whole else "A reproduction where trained from scratch, else the"
+        return (
+            f"{first} paper's training, {begun} {given}: on {data}; {how}. Whether that is the paper's "
+            "encoder cannot be checked: its cells have no verdict."
+        )
+    if is_the_papers:
+        return f"A reproduction: on {data}; {how}."
+    if given:
+        how += f", {begun} {given}"
+    if not study.printed_keys():
+        return f"Not in the paper: on {data}, {how}."
+    if block.differences:
+        return (
+            f"Not a reproduction: on {data}, {how}. The paper's numbers are of {block.on.describe()}; "
+            "they stand beside ours for orientation, and only the claims are judged."
+        )
+    return (
+        f"Not a reproduction: on the paper's data, but {how}. The paper's numbers stand beside ours for "
+        "orientation, and only the claims are judged."
+    )
+
+
+def label_of_log(study: Study, results: Results, block: Block, is_the_papers: bool) -> str:
+    """The sentence for a study of a log, for which nothing is trained but what predicts."""
+    if not results.entries:
+        return "Nothing has been run."
+    entry = results.entries[0]
+    how = f"on {entry.data}; as the setting {entry.setting!r} says ({study.settings[entry.setting].description})"
+    changed = sorted({key for one in results.entries for key in one.changed})
+    if changed:
+        how += f", with changes of {', '.join(changed)}"
+    if study.without_data:
+        return f"Held against the paper: {study.settings[entry.setting].description}."
+    if is_the_papers:
+        return f"A reproduction: {how}."
+    return (
+        f"Not a reproduction: {how}. The paper's numbers are of {block.on.describe()}; they stand beside ours for "
+        "orientation, and only the claims are judged."
+    )
+
+
+def label_of_several(study: Study, results: Results, changed: list[str], reproduces: bool) -> str:
+    """The sentence for a study of several collections: what stands for its rows, on what it was measured."""
+    if not results.entries:
+        return "Nothing has been run."
+    stands = {}
+    for entry in results.entries:
+        if study.row(entry.row).adapt is not None:
+            continue  # it is its base's
+        row = study.row(entry.row)
+        made = (
+            "nothing is trained" if row.captions_alone else f"trained as the setting {results.setting!r} says"
+        )
+        stands[row.label] = entry.fine_tuned_from or made
+    who = "; ".join(f"{label}: {what}" for label, what in stands.items())
+    data = "; ".join(dict.fromkeys(entry.data for entry in results.entries))
+    how = f" With changes of {', '.join(changed)}." if changed else ""
+    alone = all(row.captions_alone for row in study.rows)
+    if alone and reproduces:
+        verdicts = "Cells have a verdict where collection and captions are those of the printed number."
+    elif alone:
+        verdicts = (
+            "Not a reproduction: the paper's numbers are of other captions. They stand beside ours for "
+            "orientation, and only claims are judged."
+        )
+    elif reproduces:
+        verdicts = (
+            "Cells have a verdict where collection, captions and candidates are those of the printed number; "
+            "whether these are the paper's weights cannot be checked."
+        )
+    else:
+        verdicts = (
+            "Not a reproduction: the paper's numbers are of other data, or of other models. They stand beside "
+            "ours for orientation, and only orders and claims are judged."
+        )
+    return f"{who}. On {data}.{how} {verdicts}"
 
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:

@@ -17,10 +17,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from diptych.studies.checks import more_at_the_top, narrow, small_spreads
-from diptych.studies.claims import Claim, all_of, beats, similar
+from diptych.studies.claims import (
+    I2T,
+    T2I,
+    Claim,
+    all_of,
+    beats,
+    more_at_the_top,
+    narrow,
+    similar,
+    small_spreads,
+)
 from diptych.studies.published import published_table
-from diptych.studies.retrieval import I2T, T2I, Retrieval
+from diptych.studies.retrieval import Retrieval
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
 
 # How it is trained ------------------------------------------------------------------------------

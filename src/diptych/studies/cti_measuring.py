@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.cti_error_checks import DEPTHS, DIFFERENT, GENERAL, SAME, SPECIFIC
+from diptych.studies.cti_checks import DEPTHS, DIFFERENT, GENERAL, SAME, SPECIFIC
 from diptych.studies.cti_rows import FULL, MEASURES, SETTINGS, of_row
-from diptych.studies.intent_statistics import beside
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
+from diptych.studies.intent_rows import beside
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.errors import ErrorCounts
     from diptych.commerce.category_to_image.evaluation.work import Cell
-    from diptych.studies.catalogue_row import CatalogueRow
+    from diptych.studies.catalogues import CatalogueRow
     from diptych.studies.study import Row
 
 _VERSION = 1

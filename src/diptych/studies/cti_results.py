@@ -1,4 +1,4 @@
-r"""Hendriksen et al., Extending CLIP for Category-to-image Retrieval in E-commerce (2022): thesis ch. 7, Table 7.1.
+"""Hendriksen et al., Extending CLIP for Category-to-image Retrieval in E-commerce (2022): thesis ch. 7, Table 7.1.
 
 diptych study run cti.table-7.1 --quick
 diptych study run cti.table-7.1 --data PRODUCTS
@@ -15,6 +15,11 @@ from __future__ import annotations
 
 from diptych.studies.claims import Claim, all_of
 from diptych.studies.cti_checks import (
+    DEPTHS,
+    DIFFERENT,
+    GENERAL,
+    SAME,
+    SPECIFIC,
     ahead,
     below,
     best_in,
@@ -22,15 +27,37 @@ from diptych.studies.cti_checks import (
     gains_most,
     keeps_more_points,
     keeps_more_share,
+    mostly,
+    mostly_at,
+    none_found,
+    seen_over_unseen,
+    share_above,
 )
-from diptych.studies.cti_figure import model_dots
-from diptych.studies.cti_measuring import Retrieved
-from diptych.studies.cti_rows import BASELINES, FULL, MEASURES, RETRIEVAL, SETTINGS, model_rows
-from diptych.studies.cti_settings import MAP_NOTE, NOTES
-from diptych.studies.cti_settings import SETTINGS as TRAINED
-from diptych.studies.cti_tables import result_tables
+from diptych.studies.cti_measuring import ErrorDepths, ErrorTrees, Retrieved, SeenRetrieved
+from diptych.studies.cti_rows import (
+    BASELINES,
+    FULL,
+    MAP_NOTE,
+    MEASURES,
+    NOTES,
+    RETRIEVAL,
+    SETTINGS,
+    TRAINED,
+    model_rows,
+    seen_rows,
+    setting_rows,
+)
+from diptych.studies.cti_tables import (
+    depth_bars,
+    error_tables,
+    model_dots,
+    result_tables,
+    seen_bars,
+    seen_tables,
+    tree_bars,
+)
 from diptych.studies.published import published_table
-from diptych.studies.study import STUDIES, Study
+from diptych.studies.study import STUDIES, Column, Study
 
 _GENERAL, _SPECIFIC, _ALL = "most-general", "most-specific", "all"
 _NOT_R = tuple(name for name in MEASURES if name != "R-precision")
@@ -142,5 +169,140 @@ TABLE_7_1 = STUDIES.add(
         notes=(MAP_NOTE, *NOTES),
         figure=model_dots(),
         tables=result_tables,
+    )
+)
+
+_PRECISION = ("P@1", "P@5", "P@10", "R-precision")
+_AVERAGE = tuple(name for name in MEASURES if name not in _PRECISION)
+
+TABLE_7_3 = STUDIES.add(
+    Study(
+        name="cti.table-7.3",
+        asks="Does CLIP-ITA find products of categories that it has not seen in training?",
+        rows=seen_rows(),
+        columns=RETRIEVAL,
+        published=(published_table("cti", "table-7.3"), published_table("cti", "text-table-7.3")),
+        claims=(
+            Claim(
+                "most general",
+                "Seen categories are found better than unseen ones",
+                seen_over_unseen("most-general"),
+                "Section 7.6.2",
+            ),
+            Claim(
+                "nothing",
+                "Of unseen most general categories no product is found at all",
+                none_found("unseen-most-general"),
+                "Section 7.6.2; the thesis has two such categories",
+            ),
+            Claim(
+                "most specific",
+                "Seen categories are found better than unseen ones",
+                seen_over_unseen("most-specific"),
+                "Section 7.6.2",
+            ),
+            Claim(
+                "all, precision",
+                "Unseen categories are found better by P@k and R-precision, all categories",
+                seen_over_unseen("all", _PRECISION, "unseen", "seen"),
+                "Section 7.6.2",
+            ),
+            Claim(
+                "all, mAP",
+                "Seen categories are found better by mAP@k, all categories",
+                seen_over_unseen("all", _AVERAGE),
+                "Section 7.6.2",
+            ),
+            Claim(
+                "conclusion",
+                "Seen categories are found better than unseen ones, all categories",
+                seen_over_unseen("all"),
+                "Section 7.7: “the performance on unseen categories is lower”",
+            ),
+        ),
+        settings=TRAINED,
+        measure=SeenRetrieved(),
+        notes=(MAP_NOTE, *NOTES),
+        figure=seen_bars(),
+        tables=seen_tables,
+    )
+)
+
+_C_P = (
+    "c_p, the predicted category, is that of the first product in the setting that is asked: so two roots are never in "
+    "one tree, and the most general setting has no errors within a tree."
+)
+
+TABLE_7_2 = STUDIES.add(
+    Study(
+        name="cti.table-7.2",
+        asks="Are wrong first products in the tree of the category that asked?",
+        rows=setting_rows(total=True),
+        columns=tuple(Column(name, decimals=0) for name in (SAME, DIFFERENT)),
+        published=(published_table("cti", "table-7.2"), published_table("cti", "text-table-7.2")),
+        claims=(
+            Claim(
+                "most general",
+                "Most errors are in another tree",
+                mostly("most-general", DIFFERENT, SAME),
+                "Section 7.6.1; with a category of the setting it cannot be otherwise",
+            ),
+            Claim(
+                "most specific",
+                "Most errors are in another tree",
+                mostly("most-specific", DIFFERENT, SAME),
+                "Section 7.6.1: 89 %",
+            ),
+            Claim(
+                "all categories",
+                "Most errors are in the same tree",
+                mostly("all", SAME, DIFFERENT),
+                "Section 7.6.1: 72 %",
+            ),
+        ),
+        settings=TRAINED,
+        measure=ErrorTrees(),
+        notes=(_C_P, *NOTES),
+        figure=tree_bars(),
+        tables=error_tables,
+    )
+)
+
+FIGURE_7_2 = STUDIES.add(
+    Study(
+        name="cti.figure-7.2",
+        asks="How much more general or specific than the target is the category of a wrong first product?",
+        rows=setting_rows(),
+        columns=(
+            *(Column(f"d = {depth}", decimals=1, short=f"d={depth}") for depth in DEPTHS),
+            Column(GENERAL, decimals=1),
+            Column(SPECIFIC, decimals=1),
+        ),
+        published=(published_table("cti", "figure-7.2"), published_table("cti", "table-7.2")),
+        claims=(
+            Claim(
+                "one level",
+                "Most errors within the tree are one level more general, most specific categories",
+                mostly_at("most-specific", -1),
+                "Section 7.6.1: 68 %",
+            ),
+            Claim(
+                "more general",
+                "Nearly all errors within the tree are more general, all categories",
+                share_above("all", GENERAL, 90),
+                "Section 7.6.1: “in 92 % of the cases”; at least 90 % is taken for it",
+            ),
+            Claim(
+                "more specific",
+                "Most errors within the tree are more specific, all categories",
+                share_above("all", SPECIFIC, 50),
+                "Section 7.6.1, later: “the majority … were more specific than the target”",
+            ),
+        ),
+        settings=TRAINED,
+        measure=ErrorDepths(),
+        notes=(_C_P, *NOTES),
+        figure=depth_bars(),
+        tables=error_tables,
     )
 )

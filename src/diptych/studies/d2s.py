@@ -11,12 +11,22 @@ figure 3.2 share dense rows and heads.
 
 from __future__ import annotations
 
-from diptych.studies.claims import Check, Claim, all_of, at_most, beats, similar
+from diptych.studies.claims import Check, Claim, all_of, at_most, beats, between, similar
+from diptych.studies.figures import TradeOff
 from diptych.studies.published import published_table
-from diptych.studies.shortcut_checks import at_least
-from diptych.studies.sparse_checks import exceeds_by, significantly
+from diptych.studies.shortcut_checks import at_least, less
+from diptych.studies.sparse_checks import (
+    TermExamples,
+    every_step,
+    exceeds_by,
+    narrowing,
+    positive,
+    significantly,
+    tends,
+    within,
+)
 from diptych.studies.sparse_retrieval import RETRIEVAL, SparseRetrieval
-from diptych.studies.sparse_rows import DENSE, EXPANSIONS, HOME, NOTES, SETTINGS, head_name, head_row
+from diptych.studies.sparse_rows import DENSE, ETAS, EXPANSIONS, HOME, NOTES, SETTINGS, head_name, head_row
 from diptych.studies.study import STUDIES, Column, Study
 
 _COLUMNS = (
@@ -178,5 +188,178 @@ TABLE_3_2 = STUDIES.add(
         settings=SETTINGS,
         measure=_MEASURE,
         notes=NOTES,
+    )
+)
+
+_BY_ETA = tuple(head_name(eta) for eta in ETAS)
+_CORRELATIONS = ("ρ-R@1", "ρ-R@5", "ρ-MRR@10")
+_FAITHFUL = (*(Column(name) for name in _CORRELATIONS), Column("overlap@10"), Column("Kendall τ", 2))
+
+
+def _rise_with_cutoff(row: str) -> Check:
+    """Within a row, from R@1 to R@5 and from there to MRR@10."""
+    return all_of(less(row, "ρ-R@1", "ρ-R@5"), less(row, "ρ-R@5", "ρ-MRR@10"))
+
+
+TABLE_3_5 = STUDIES.add(
+    Study(
+        name="d2s.table-3.5",
+        asks="Do heads answer the same captions as their dense rows, and with the same pictures?",
+        rows=tuple(head_row(eta) for eta in ETAS),
+        bases=(DENSE,),
+        columns=_FAITHFUL,
+        published=(published_table("d2s", "table-3.5"),),
+        claims=(
+            Claim(
+                "positive",
+                "Heads and dense rows correlate positively",
+                positive(_BY_ETA, _CORRELATIONS),
+                "Section 3.5.2, RQ2.4",
+            ),
+            Claim(
+                "η",
+                "The correlation tends to rise as η falls",
+                tends(_BY_ETA, _CORRELATIONS),
+                "Section 3.5.2, RQ2.4; tends: from first to last, and in two of three steps",
+            ),
+            Claim(
+                "cut-off",
+                "The correlation is higher at R@5 than at R@1, and at MRR@10 than at R@5",
+                all_of(*(_rise_with_cutoff(row) for row in _BY_ETA)),
+                "Section 3.5.2, RQ2.4: tends to increase",
+            ),
+        ),
+        settings=SETTINGS,
+        measure=SparseRetrieval(),
+        notes=(*NOTES, "Overlap@10 and Kendall's τ, of what both lists of ten have, are not in the table."),
+    )
+)
+
+FIGURE_3_2 = STUDIES.add(
+    Study(
+        name="d2s.figure-3.2",
+        asks="What does η trade, and how much of the top 10 do heads share with their dense rows?",
+        rows=(DENSE, *(head_row(eta) for eta in ETAS)),
+        columns=(
+            *(Column(name) for name in ("t2i R@1", "t2i R@5", "t2i R@10", "t2i MRR@10")),
+            Column("FLOPs"),
+            Column("overlap@10"),
+        ),
+        published=(published_table("d2s", "figure-3.2"), published_table("d2s", "table-3.1")),
+        claims=(
+            Claim(
+                "trade-off",
+                "Recall and MRR rise as η falls, and so do FLOPs",
+                all_of(
+                    *(every_step(_BY_ETA, column, rising=True) for column in (*RETRIEVAL, "FLOPs")),
+                ),
+                "Section 3.5.2, RQ2.1",
+            ),
+            Claim(
+                "gap",
+                "Heads come nearer to their dense rows at higher cut-offs",
+                all_of(*(narrowing(row, DENSE.name, ("t2i R@1", "t2i R@5", "t2i R@10")) for row in _BY_ETA)),
+                "Section 3.5.2, RQ2.1",
+            ),
+            Claim(
+                "overlap",
+                "About 70 % of the top 10 are in both lists",
+                within(_BY_ETA, "overlap@10", 60.0, 80.0),
+                "Section 3.5.2, RQ2.4, figure 3.2b; about: 60 to 80 %, on average over the rows",
+            ),
+        ),
+        settings=SETTINGS,
+        measure=SparseRetrieval(),
+        notes=NOTES,
+        figure=TradeOff(rows=_BY_ETA, dense=DENSE.name, printed="coco-blip"),
+    )
+)
+
+_ETAS = ("1e-5", "1e-3")
+_PAIRS = tuple((head_name(eta, "c"), head_name(eta, "1")) for eta in _ETAS)
+_TERMS = 20  # Exact@20 of 5 % is one term
+
+_COUNTED = (
+    "Terms are WordPiece pieces; special ones take no place among the top k, and neither do terms without "
+    "weight. In Semantic@k a term that the caption contains counts 1; captions are held against by whole "
+    "words where the static embedding has them.",
+    "Semantic@k is by the input embeddings of the vocabulary's masked language model, or by a file of word "
+    "vectors (--set measure.words=GLOVE.npz); without either by vectors of which terms stand together in "
+    "the training captions, which heads begin with as well. The protocol names them.",
+)
+
+
+def _in_terms(row: str, low: float, high: float) -> Check:
+    """Exact@20 as a number of terms, rounded as the text does."""
+    return between(row, "Exact@20", 100 * (low - 0.5) / _TERMS, 100 * (high + 0.5) / _TERMS)
+
+
+TABLE_3_3 = STUDIES.add(
+    Study(
+        name="d2s.table-3.3",
+        asks="Are a head's terms those of the captions, with control of expansion and without?",
+        rows=tuple(head_row(eta, expansion) for eta in _ETAS for expansion in ("c", "1")),
+        bases=(DENSE,),
+        columns=(Column("Exact@20"), Column("Semantic@20")),
+        published=(published_table("d2s", "table-3.3"),),
+        claims=(
+            Claim(
+                "Exact@20",
+                "With control, more of the top 20 terms are the caption's own",
+                significantly(_PAIRS, ("Exact@20",), 0.01),
+                "Section 3.5.2, RQ2.3; †: paired t-test, p < 0.01",
+            ),
+            Claim(
+                "Semantic@20",
+                "With control, the top 20 terms are nearer to the caption's",
+                significantly(_PAIRS, ("Semantic@20",), 0.01),
+                "Section 3.5.2, RQ2.3; †: paired t-test, p < 0.01",
+            ),
+            Claim(
+                "three to five",
+                "With control, 3 to 5 of the top 20 terms are in the caption",
+                all_of(*(_in_terms(row, 3, 5) for row, _ in _PAIRS)),
+                "Section 3.5.2, RQ2.3; after rounding to whole terms",
+            ),
+            Claim(
+                "one or none",
+                "Without control, only one or none is",
+                all_of(*(_in_terms(row, 0, 1) for _, row in _PAIRS)),
+                "Section 3.5.2, RQ2.3; after rounding to whole terms",
+            ),
+        ),
+        settings=SETTINGS,
+        measure=SparseRetrieval(),
+        notes=(*NOTES, *_COUNTED),
+    )
+)
+
+_CONTROLLED, _FREE = head_name("1e-3", "c"), head_name("1e-3", "1")
+
+TABLE_3_4 = STUDIES.add(
+    Study(
+        name="d2s.table-3.4",
+        asks="Which terms do captions and pictures become, with control of expansion and without?",
+        rows=(head_row("1e-3", "c"), head_row("1e-3", "1")),
+        bases=(DENSE,),
+        columns=(Column("Exact@10"),),
+        published=(published_table("d2s", "table-3.4"),),
+        claims=(
+            Claim(
+                "random terms",
+                "Without control, at most half as many of the top 10 terms are the caption's own",
+                at_most(_FREE, _CONTROLLED, 0.5, "Exact@10"),
+                "Section 3.5.2, RQ2.3, of its examples: random terms against relevant ones",
+            ),
+        ),
+        settings=SETTINGS,
+        measure=SparseRetrieval(),
+        notes=(
+            *NOTES,
+            *_COUNTED[:1],
+            "Exact@10 is the mean over all captions of the test split; the examples are evenly spaced over "
+            "it, chosen by nobody.",
+        ),
+        figure=TermExamples((_CONTROLLED, _FREE)),
     )
 )

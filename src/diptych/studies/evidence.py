@@ -99,7 +99,7 @@ class Evidence:
     Attributes:
         figures: row → column → figure.
         trajectories: row → one per seed.
-        kept: row → a folder per seed with what is too large for figures; see :mod:`diptych.studies.kept`.
+        kept: row → a folder per seed with what is too large for figures; see :mod:`diptych.studies.results`.
         centric: of several collections, each with what its pictures show: ``scene``, ``object``, or nothing
             where nobody said. Columns then begin with a collection's name, and so do rows of ``kept``.
         tasks: of several collections, each with what its rows were asked, by row: split and captions.

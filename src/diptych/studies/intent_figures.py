@@ -8,10 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from diptych.studies.evidence import Evidence
-from diptych.studies.intent_statistics import statistics_of
+from diptych.studies.intent_rows import statistics_of
 
 if TYPE_CHECKING:
-    from diptych.report.intent_page import Legend
+    from diptych.report.intent_content import Legend
 
 _SMALL = "Counts of one to four sessions are not drawn."
 _BOTH = (("blue", "●", "purchase sessions"), ("orange", "■", "others"))
@@ -19,12 +19,7 @@ _BOTH = (("blue", "●", "purchase sessions"), ("orange", "■", "others"))
 
 @dataclass(frozen=True)
 class Drawn:
-    """Panels of what was measured here; nothing where it is gone.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-        panels: from the evidence.
-    """
+    """Panels of what was measured here; nothing where it is gone."""
 
     name: str
     title: str
@@ -41,8 +36,8 @@ def length_curves() -> Drawn:
     """Figure 6.2."""
 
     def panels(evidence: Evidence) -> list[str]:
-        from diptych.report.intent_discretion import Discretion
-        from diptych.report.intent_length_figures import length_figures
+        from diptych.report.intent_content import Discretion
+        from diptych.report.intent_figures import length_figures
 
         of = statistics_of(evidence)
         if of is None:
@@ -63,8 +58,8 @@ def week_day_bars() -> Drawn:
     """Figure 6.3."""
 
     def panels(evidence: Evidence) -> list[str]:
-        from diptych.report.intent_discretion import Discretion
-        from diptych.report.intent_time_figures import week_day_figure
+        from diptych.report.intent_content import Discretion
+        from diptych.report.intent_figures import week_day_figure
 
         of = statistics_of(evidence)
         return [] if of is None else [_legend(_BOTH), week_day_figure(of("week-days"), Discretion())]
@@ -78,8 +73,8 @@ def hour_bars() -> Drawn:
     """Figure 6.4."""
 
     def panels(evidence: Evidence) -> list[str]:
-        from diptych.report.intent_discretion import Discretion
-        from diptych.report.intent_time_figures import hour_figure
+        from diptych.report.intent_content import Discretion
+        from diptych.report.intent_figures import hour_figure
 
         of = statistics_of(evidence)
         return [] if of is None else [_legend(_BOTH), hour_figure(of("hours"), Discretion())]
@@ -99,8 +94,8 @@ def device_bars() -> Drawn:
 
 def _groups(key: str, title: str) -> Drawn:
     def panels(evidence: Evidence) -> list[str]:
-        from diptych.report.intent_discretion import percent
-        from diptych.report.intent_group_figures import MOST_GROUPS, class_bars, standardised_figure
+        from diptych.report.intent_content import percent
+        from diptych.report.intent_figures import MOST_GROUPS, class_bars, standardised_figure
 
         of = statistics_of(evidence)
         if of is None:
@@ -135,8 +130,8 @@ def transition_arrows() -> Drawn:
     """Figure 6.5."""
 
     def panels(evidence: Evidence) -> list[str]:
-        from diptych.report.intent_discretion import Discretion
-        from diptych.report.intent_transition_figure import LINKS, transition_figure
+        from diptych.report.intent_content import Discretion
+        from diptych.report.intent_figures import LINKS, transition_figure
 
         of = statistics_of(evidence)
         rows = [] if of is None else of("device-transitions")
@@ -154,14 +149,14 @@ def importance_bars() -> Drawn:
     """Figure 6.6."""
 
     def panels(evidence: Evidence) -> list[str]:
-        from diptych.report.intent_importance_figures import (
+        from diptych.report.intent_step_figures import (
             IMPORTANCE_LEGEND,
             KINDS,
             importance_figure,
             static_figure,
             static_legend,
         )
-        from diptych.studies.intent_prediction_tables import evaluations_of
+        from diptych.studies.intent_predicting import evaluations_of
 
         rows = [row for one in evaluations_of(evidence) for row in one.importance if row["set"] == "extended"]
         by_setting: dict[str, list[Any]] = {}
@@ -211,7 +206,7 @@ def step_lines() -> Drawn:
         return drawn
 
     def evaluations_of_rows(evidence: Evidence) -> list[Any]:
-        from diptych.studies.intent_prediction_tables import evaluations_of
+        from diptych.studies.intent_predicting import evaluations_of
 
         return evaluations_of(evidence)
 
@@ -231,7 +226,7 @@ def _shown(legend: Legend) -> str:
 
 def _legend(entries: Iterable[Sequence[str]]) -> str:
     """Colours and markers in words, as a panel of its own; colours are those of the page where it has them."""
-    from diptych.report.intent_series import LIGHT
+    from diptych.report.intent_content import LIGHT
 
     parts = []
     for colour, glyph, meaning in entries:

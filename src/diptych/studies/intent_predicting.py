@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.intent_gain_checks import AHEAD, AP, GAIN
-from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, prediction_row
-from diptych.studies.intent_statistics import beside
-from diptych.studies.log_checks import HIGH, LOW
-from diptych.studies.measurement import Measurement, Subject
+from diptych.core.table import Table
+from diptych.studies.evidence import Evidence
+from diptych.studies.intent_prediction_checks import AHEAD, AP, GAIN
+from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, beside, prediction_row
+from diptych.studies.log_checks import HIGH, LOW, known, shown
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
-    from diptych.studies.log_row import LogRow
+    from diptych.studies.logs import LogRow
+
 
 FOREST = "random-forest"
 """Whose importances there are: the thesis's primary model."""
@@ -218,3 +220,76 @@ def _measurement(
 
 def _scaled(given: Mapping[str, float | None]) -> dict[str, float]:
     return {name: _PER_CENT * value for name, value in given.items() if value is not None}
+
+
+def evaluations_of(evidence: Evidence) -> list[Evaluation]:
+    """The evaluations that rows were measured from, each once; those that are gone are left out."""
+    from diptych.commerce.purchase_intent.evaluation import Evaluation
+
+    folders = dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders)
+    return [Evaluation.open(folder) for folder in folders if folder.is_dir()]
+
+
+def prediction_tables(evidence: Evidence) -> list[Table]:
+    """Average precision, gains of the extended set, and what a model without skill would have."""
+    rows = {
+        prediction_row(model, feature_set, setting): f"{MODELS[model]}, {feature_set}, {setting}"
+        for setting in SETTINGS
+        for feature_set in SETS
+        for model in MODELS
+    }
+    there = [row for row in rows if row in evidence.figures]
+    steps = [str(step) for step in range(11) if any(known(evidence, [(row, str(step))]) for row in there)]
+    if not there or not steps:
+        return []
+    gained = [row for row in there if f"-{SETS[1]}-" in row]
+    tables = [
+        ("Average precision", "In per cent, with 95 % intervals of resampled persons.", there, AP, 1),
+        (
+            "What the extended set gains, F1",
+            "In points, with 95 % intervals of the same resampled persons. The anonymous baseline has no feature at "
+            "step 0.",
+            gained,
+            GAIN,
+            1,
+        ),
+        ("What the extended set gains, average precision", "As above.", gained, f"{GAIN}{AP}", 1),
+    ]
+    found = [
+        Table.of(
+            title,
+            note,
+            ("row", *steps),
+            tuple(
+                (rows[row], *(_cell(evidence, row, f"{column}{step}", digits) for step in steps))
+                for row in shown_rows
+            ),
+        )
+        for title, note, shown_rows, column, digits in tables
+        if shown_rows
+    ]
+    return [*found, _without_skill(evidence, there, steps)]
+
+
+def _without_skill(evidence: Evidence, rows: Sequence[str], steps: Sequence[str]) -> Table:
+    lines = []
+    for setting in SETTINGS:
+        row = next((one for one in rows if one.endswith(f"-{setting}")), None)
+        if row is not None:
+            for column, title in (
+                (BASE, "purchase sessions, %"),
+                (ALWAYS, "F1 of calling each a purchase, %"),
+            ):
+                cells = (_cell(evidence, row, f"{column}{step}", 1) for step in steps)
+                lines.append((f"{setting}: {title}", *cells))
+    return Table.of(
+        "Without skill",
+        "An F1 of a sample rich in purchases is high whatever the model; average precision without skill is the "
+        "share of purchase sessions.",
+        ("", *steps),
+        tuple(lines),
+    )
+
+
+def _cell(evidence: Evidence, row: str, column: str, decimals: int) -> str:
+    return shown(evidence, (row, column), decimals) if known(evidence, [(row, column)]) else "–"

@@ -13,13 +13,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from diptych.studies.checks import clear_gain, larger_gain, mostly_not_better, no_clear_gain
-from diptych.studies.claims import Claim, Finding, all_of, beats, missing, not_better
+from diptych.studies.claims import (
+    I2T,
+    T2I,
+    Claim,
+    Finding,
+    all_of,
+    beats,
+    clear_gain,
+    larger_gain,
+    missing,
+    mostly_not_better,
+    no_clear_gain,
+    not_better,
+)
 from diptych.studies.evidence import Evidence
 from diptych.studies.figures import Trajectories
 from diptych.studies.observations import OBSERVATIONS
 from diptych.studies.published import published_table
-from diptych.studies.retrieval import I2T, T2I, Retrieval
+from diptych.studies.retrieval import Retrieval
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
 
 # How it is trained ------------------------------------------------------------------------------

@@ -11,26 +11,129 @@ still move a query (COCOS).
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from diptych.studies.checks import above_one, between, share_at_rest
+from diptych.core.files import safe_name
 from diptych.studies.claims import (
+    I2T,
+    T2I,
     Check,
     Claim,
     Finding,
+    above_one,
     all_of,
     at_most,
     beats,
     best_of,
+    between,
     missing,
     not_better,
+    share_at_rest,
     similar,
 )
-from diptych.studies.counting import Counting
 from diptych.studies.evidence import Evidence
+from diptych.studies.given import encoded_split
 from diptych.studies.published import published_table
-from diptych.studies.retrieval import I2T, T2I, Retrieval
-from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
+from diptych.studies.retrieval import Retrieval
+from diptych.studies.study import (
+    PUBLISHED,
+    STUDIES,
+    Column,
+    Measurement,
+    Row,
+    Setting,
+    SettingName,
+    Study,
+    Subject,
+)
+from diptych.studies.verdict import Measured
+
+_COUNTS = {
+    "in_batch": "C^B",
+    "without_gradient": "C^0",
+    "negatives_weight": "W^qv-",
+    "positives_weight": "W^qv+",
+}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """C^q, C^B, C^0, W^- and W^+ of a run's objective at its best epoch, per direction.
+
+    C^q is the mean over queries that have a gradient, as tables 2 and 4 print it; C^qv- the mean over
+    all queries, as table 3 does. Everything is counted twice: rightly, and as the published code
+    counts. ``queries`` is how many a batch has.
+
+    Attributes:
+        epsilon: ε; a candidate counts when its weight is above it.
+    """
+
+    epsilon: float = 0.01
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run."""
+        return {"kind": "cocos", "epsilon": self.epsilon}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Count in the batches of one epoch, without dropout or augmentation."""
+        from diptych.analysis import cocos_over
+        from diptych.data.batches import BatchPlan
+        from diptych.objectives import OBJECTIVES
+
+        run, recipe = subject.run, subject.run.recipe
+        split = recipe.data.train
+        encoded = encoded_split(subject, split)
+        batches = recipe.batches
+        plan = BatchPlan(
+            encoded.caption_image,
+            len(encoded.images),
+            batches.size,
+            batches.plan,
+            batches.captions_per_image,
+            recipe.seed,
+        ).epoch(0)
+        options = {key: value for key, value in recipe.objective.items() if key != "name"}
+        objective = OBJECTIVES.get(recipe.objective["name"])(**options)
+        values: dict[str, float] = {
+            "i2t queries": statistics.mean(len(batch.images) for batch in plan),
+            "t2i queries": statistics.mean(len(batch.captions) for batch in plan),
+        }
+        line = ""
+        for compat in ("none", "published"):
+            found = cocos_over(
+                encoded.images.rows,
+                encoded.texts.rows,
+                plan,
+                objective,
+                self.epsilon,
+                compat=compat,
+                about={
+                    "dataset": subject.collection.name,
+                    "split": split,
+                    "encoder": encoded.images.encoder,
+                    "plan": batches.plan,
+                    "seed": recipe.seed,
+                },
+            )
+            found.save(
+                run.folder / "cocos" / f"{safe_name(f'{subject.collection.name}-{split}-{compat}')}.json"
+            )
+            ending = "" if compat == "none" else PUBLISHED
+            line = line or found.protocol.line()
+            for direction, counts in found.counts.items():
+                for name, spread in counts.items():
+                    if name in _COUNTS:
+                        values[f"{direction} {_COUNTS[name]}{ending}"] = spread.mean
+                for name, symbol in (("per_active_query", "C^q"), ("per_query", "C^qv-")):
+                    # Defined in no batch: no query has a gradient any more.
+                    values[f"{direction} {symbol}{ending}"] = counts[name].mean if name in counts else 0.0
+        measured = Measured(subject.collection.name, split, len(encoded.images), len(encoded.texts))
+        return (Measurement(values, measured, line, ("diptych cocos {run}",)),)
+
 
 # How it is trained ------------------------------------------------------------------------------
 

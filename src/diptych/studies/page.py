@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.files import write_bytes
-from diptych.studies.comparison import Comparison
+from diptych.studies.compare import Comparison
 from diptych.studies.study import Study
 
 MARKS = {
@@ -34,8 +34,7 @@ def render_study(comparison: Comparison, command: str = "") -> str:
     """A study's page as text; ``command`` is what repeats it."""
     from markupsafe import Markup
 
-    from diptych.report.palette import DARK, LIGHT
-    from diptych.report.templating import templates
+    from diptych.report.page import DARK, LIGHT, templates
     from diptych.studies.figures import comparison_figure
 
     study = comparison.study

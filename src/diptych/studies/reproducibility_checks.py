@@ -7,8 +7,7 @@ from functools import cache
 
 from diptych.studies.claims import Check, Finding, missing
 from diptych.studies.evidence import Evidence, printed_by
-from diptych.studies.orders import order_in
-from diptych.studies.reproducibility_orders import PAIR, RECALL_COLUMNS, tables
+from diptych.studies.reproducibility_orders import PAIR, RECALL_COLUMNS, order_in, tables
 
 _TOLERANCE = 0.05
 

@@ -5,33 +5,24 @@ A study of several collections has one per row, seed and collection.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, write_json
-from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
-from diptych.studies.measurement import Measurement
-from diptych.studies.study import SettingName
-from diptych.studies.verdict import Measured
+import numpy as np
 
-_FORMAT = 1
-_UNSAID = {
-    "chosen": "all",
-    "reranked": 0,
-    "unranked": "",
-    "centric": "",
-    "sessions": 0,
-    "products": 0,
-    "categories": 0,
-}
+from diptych.core.artifact import Artifact
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import safe_name
+from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
+from diptych.studies.rows import run_folder
+from diptych.studies.study import STUDIES, Measurement, SettingName, Study
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Artifact, kind="study-entry", recreate="diptych study run"):
     """One row and seed that was trained and measured.
 
     Attributes:
@@ -74,56 +65,17 @@ class Entry:
         measured = self.measured(positives)
         return None if measured is None or not measured.kept else Path(self.run) / measured.kept
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        values = {"format": _FORMAT, **asdict(self)}
-        # As in entries of earlier versions, which read this too.
-        if not self.fine_tuned_from:
-            del values["fine_tuned_from"]
-        for one in values["measurements"]:
-            if not one["kept"]:
-                del one["kept"]
-            for key, usual in _UNSAID.items():
-                if one["on"][key] == usual:
-                    del one["on"][key]
-        return values
-
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Entry:
-        """The inverse of :meth:`to_dict`, also after a way through JSON."""
-        values = dict(given)
-        if values.pop("format", None) != _FORMAT:
-            raise StorageError(
-                f"a study's entry of format {given.get('format')}, this version reads {_FORMAT}",
-                "measure it again with this version: diptych study run",
-            )
-        values["measurements"] = tuple(
-            Measurement(
-                values=one["values"],
-                on=Measured(**one["on"]),
-                protocol=one["protocol"],
-                commands=tuple(one["commands"]),
-                trajectory=None if one["trajectory"] is None else Trajectory(**one["trajectory"]),
-                kept=one.get("kept", ""),
-            )
-            for one in values["measurements"]
-        )
-        values["epochs"] = tuple(values["epochs"])
-        values["changed"] = tuple(values["changed"])
-        return cls(**values)
-
-    def save(self, path: Path) -> None:
-        """Write it, whole or not at all."""
-        write_json(path, self.to_dict())
-
-    @classmethod
-    def open(cls, path: Path) -> Entry:
-        """Read what :meth:`save` wrote."""
-        return cls.from_dict(read_json(path))
+    def kept_at(cls, path: Path, state: str) -> Entry | None:
+        """Return the entry in a file where it is there, whole and of that state."""
+        try:
+            return cls.open(path, of=state) if path.is_file() else None
+        except StorageError:
+            return None
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(Artifact, kind="study-results", recreate="diptych study run"):
     """All entries of one study.
 
     Attributes:
@@ -206,24 +158,133 @@ class Results:
     def _centric(self) -> dict[str, str]:
         return {entry.dataset: entry.measurements[0].on.centric for entry in self.entries}
 
-    def save(self, path: Path) -> None:
-        """Write ``results.json``, whole or not at all."""
-        write_json(
-            path,
-            {
-                "format": _FORMAT,
-                "study": self.study,
-                "entries": [entry.to_dict() for entry in self.entries],
-                "left_out": self.left_out,
-            },
-        )
-
 
 def entry_file(run: Path, study: str, dataset: str | None = None) -> Path:
     """Where a run keeps what it gave to a study; of several collections, what it gave on ``dataset``."""
-    return run / "studies" / f"{study}{'' if dataset is None else f'@{file_name(dataset)}'}.json"
+    return run / "studies" / f"{study}{'' if dataset is None else f'@{safe_name(dataset)}'}.json"
 
 
-def file_name(dataset: str) -> str:
-    """A collection's name as part of a file's: what is no letter, digit, dot or dash becomes a dash."""
-    return re.sub(r"[^\w.-]+", "-", dataset)
+_KEPT = "per_query.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Artifact, kind="study-queries", recreate="diptych study run: it measures what is missing"):
+    """What a measurement keeps beside its figures, for tests that pair queries, and for reports.
+
+    Attributes:
+        values: column → (n,) one value per query.
+        cluster: (n,) the number of each query's cluster: captions of one picture are asked together.
+        examples: what a report shows of single queries.
+    """
+
+    values: dict[str, np.ndarray]
+    cluster: np.ndarray
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+
+def keep(
+    folder: Path,
+    values: Mapping[str, np.ndarray],
+    cluster: np.ndarray,
+    shown: list[dict[str, Any]] | None = None,
+) -> None:
+    """Write what a measurement keeps."""
+    Kept(dict(values), cluster, shown or []).save(folder / _KEPT)
+
+
+def is_kept(folder: Path) -> bool:
+    """Return whether a measurement's values are there."""
+    return (folder / _KEPT).is_file()
+
+
+def per_query(folder: Path, column: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return (n,) values of a column and (n,) clusters; None where the column is not kept."""
+    kept = Kept.open(folder / _KEPT)
+    return (kept.values[column], kept.cluster) if column in kept.values else None
+
+
+def per_query_of(evidence: Evidence, row: str, column: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return values per query and clusters of a row's first seed; None where there are none."""
+    folders = evidence.kept.get(row, ())
+    return per_query(folders[0], column) if folders else None
+
+
+def examples(evidence: Evidence, row: str) -> list[dict[str, Any]]:
+    """Return what a row's first seed shows of single queries."""
+    folders = evidence.kept.get(row, ())
+    return Kept.open(folders[0] / _KEPT).examples if folders and is_kept(folders[0]) else []
+
+
+@dataclass(frozen=True)
+class StudyFolder(Artifact, kind="study", recreate="diptych study run"):
+    """What marks a study's folder: the study, its setting and the command that began it."""
+
+    study: str
+    setting: SettingName
+    command: str = ""
+
+
+STUDY = StudyFolder.marker()
+
+
+def claim_folder(folder: Path, study: Study, setting: SettingName, command: str) -> None:
+    """Write study.json, or see that the one there is of the same study and setting."""
+    file = folder / STUDY
+    if file.is_file():
+        there = StudyFolder.open(file)
+        for key, have, value in (("study", there.study, study.name), ("setting", there.setting, setting)):
+            if have != value:
+                stay = f", or stay with --setting {have}" if key == "setting" else ""
+                raise UsageError(
+                    f"{folder} holds {key} {have!r}, not {value!r}", f"choose another folder with --out{stay}"
+                )
+    StudyFolder(study.name, setting, command).save(file)
+
+
+def entries_of(study: Study, folder: Path) -> Iterator[Entry]:
+    """All that a study has measured of the runs of its folder, whichever call trained them."""
+    for row in study.rows:
+        for run in sorted(run_folder(study, row, 0, folder).parent.glob("seed-*")):
+            if study.several:
+                for file in sorted((run / "studies").glob(f"{glob.escape(study.name)}@*.json")):
+                    yield _entry(file, run)
+                continue
+            file = entry_file(run, study.name)
+            if file.is_file():
+                yield _entry(file, run)
+
+
+def _entry(file: Path, run: Path) -> Entry:
+    """An entry, which says where its run is today."""
+    return replace(Entry.open(file), run=str(run))
+
+
+def collect(folders: Sequence[Path]) -> list[Results]:
+    """The results of study folders, and of single runs, one per study."""
+    found: dict[str, dict[tuple[str, int, str], Entry]] = {}
+    left_out: dict[str, dict[str, str]] = {}
+    for folder in folders:
+        if (folder / STUDY).is_file():
+            study = STUDIES.get(StudyFolder.open(folder / STUDY).study)
+            entries = list(entries_of(study, folder))
+            if (folder / "results.json").is_file():
+                given = Results.open(folder / "results.json").left_out
+                left_out.setdefault(study.name, {}).update(given)
+        else:
+            entries = [_entry(file, folder) for file in sorted((folder / "studies").glob("*.json"))]
+        if not entries:
+            raise UsageError(
+                f"{folder} holds nothing that a study has measured",
+                "give folders that diptych study run has written, or runs inside them",
+            )
+        for entry in entries:
+            found.setdefault(entry.study, {})[entry.row, entry.seed, entry.dataset] = entry
+    return [
+        Results(name, tuple(entries.values()), left_out.get(name, {}), _is_several(name))
+        for name, entries in found.items()
+    ]
+
+
+def _is_several(study: str) -> bool:
+    """Whether a study is of several collections; a run may be of one that this version does not have."""
+    return study in STUDIES.names() and STUDIES.get(study).several

@@ -6,31 +6,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.encoding import encoded_split
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
-from diptych.studies.trajectories import trajectory_of
+from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
+from diptych.studies.claims import RECALLS
+from diptych.studies.evidence import Trajectory
+from diptych.studies.given import encoded_split
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation import Result
+    from diptych.training.run import Run
 
-RECALLS = ("R@1", "R@5", "R@10")
-I2T = tuple(f"i2t {name}" for name in RECALLS)
-T2I = tuple(f"t2i {name}" for name in RECALLS)
+
+def trajectory_of(run: Run) -> Trajectory:
+    """The trajectory of one run, from its metrics.jsonl."""
+    steps = [line for line in run.metrics() if "loss" in line]
+    if not steps:
+        raise UsageError(f"{run.folder} has logged no step", "train it first")
+    validated = [line for line in run.metrics() if "validation" in line]
+    reconstruction = run.recipe.reconstruction
+    constraint = None if reconstruction is None else reconstruction.constraint
+    return Trajectory(
+        steps=[line["step"] for line in steps],
+        # A run without reconstruction has one loss only.
+        contrastive=[line.get("contrastive", line["loss"]) for line in steps],
+        reconstruction=[line["reconstruction"] for line in steps] if reconstruction is not None else [],
+        multiplier=[line["multiplier"] for line in steps] if constraint is not None else [],
+        epoch_steps=[line["step"] for line in validated],
+        rsum=[line["validation"]["rsum"] for line in validated],
+        bound=None if constraint is None else constraint.bound,
+    )
+
+
 _DIRECTIONS = ("i2t", "t2i")
 
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Recall and its relatives of a run's best encoder, in both directions.
-
-    Attributes:
-        measures: besides R@1, R@5, R@10 and rsum.
-        protocols: dataset → protocol, where it is not ``full``.
-        published: measure → the measure that a paper prints under its name.
-        trajectory: whether to keep how the training went.
-    """
+    """Recall and its relatives of a run's best encoder, in both directions."""
 
     measures: tuple[str, ...] = ()
     protocols: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +79,7 @@ class Retrieval:
         protocol = self.protocols.get(dataset.lower(), "full") if source is None else "full"
         judged_by = "own" if source is None else source.partition(":")[0]
         measures = (*RECALLS, *self.measures, *self.published.values(), "rsum")
-        name = f"{dataset}-{split}-{protocol}".removesuffix("-full")
+        name = safe_name(f"{dataset}-{split}-{protocol}".removesuffix("-full"))
         if source is not None:
             name += f"-{judged_by}"
         result = evaluate_encoded(

@@ -8,20 +8,172 @@ from __future__ import annotations
 
 import copy
 import fnmatch
-from collections.abc import Mapping
+import importlib.util
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from diptych.core.errors import UnknownNameError
-from diptych.studies.alone import leaves_alone
-from diptych.studies.log_source import LogSource
+from diptych.core.errors import MissingExtraError, UnknownNameError, UsageError
 from diptych.studies.study import Row, Setting, SettingName, Study
-from diptych.studies.ways import missing_library, not_of_recipes, way_of
 
 if TYPE_CHECKING:
     from diptych.training.recipe import Recipe
+
+
+Way = Literal["recipe", "given", "head", "search", "adapted", "captions", "log", "catalogue"]
+Section = Literal["sparsify", "search", "adapt"]
+
+SECTIONS: tuple[Section, ...] = ("sparsify", "search", "adapt")
+"""Attributes of rows and settings that stand in a recipe's place, and what their keys begin with in --set."""
+
+
+_LIBRARIES = {"pisa": "pyterrier_pisa", "seismic": "seismic"}
+MEASURE = "measure"
+"""What the keys of measuring begin with in --set."""
+
+_HEADS_BY = ("words",)
+
+
+def way_of(row: Row, values: Mapping[str, Any]) -> Way:
+    """How a row is made, with what a person has set."""
+    if row.captions_alone or row.log_alone:
+        return "captions" if row.captions_alone else "log"
+    if row.catalogue_alone:
+        return "catalogue"
+    if row.search is not None:
+        return "search"
+    if row.sparsify is not None:
+        return "head"
+    if row.adapt is not None:
+        return "adapted"
+    return "given" if row.given and row.given in values else "recipe"
+
+
+def given_keys(study: Study) -> set[str]:
+    """The keys by which a person may give a row of the study."""
+    return {row.given for row in (*study.rows, *study.bases) if row.given}
+
+
+def not_of_recipes(study: Study, key: str) -> bool:
+    """Whether a key is about rows that have no recipe."""
+    rows = (*study.rows, *study.bases)
+    has = {name for name in SECTIONS for row in rows if getattr(row, name) is not None}
+    measured = [MEASURE] if has or study.measured_by else []
+    return key.partition(".")[0] in {*has, *measured} or key in given_keys(study)
+
+
+def measuring_of(values: Mapping[str, Any], known: Sequence[str] = _HEADS_BY) -> dict[str, Any]:
+    """What a person set about measuring; ``known`` are the keys that there are, those of heads by default."""
+    own = _below(MEASURE, values)
+    for key in own:
+        if key not in known:
+            raise UnknownNameError("key of measure", key, known)
+    return own
+
+
+def section_of(row: Row, chosen: Setting, values: Mapping[str, Any], name: Section) -> dict[str, Any]:
+    """A row's dotted options: the setting's, the row's, the setting's for that row, then what a person sets."""
+    apart = getattr(row, name) or {}
+    own = _below(name, values)
+    for key in own.keys() & apart.keys():
+        raise UsageError(
+            f"{name}.{key} is what sets {row.name} apart: {apart[key]}",
+            "leave it out, and choose rows with --rows",
+        )
+    return {**getattr(chosen, name), **apart, **chosen.changes.get(row.name, {}), **own}
+
+
+def _below(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person set in a section, by the rest of the keys."""
+    if section in values:
+        raise UsageError(f"{section} is a section, not a value", f"set its keys: --set {section}.KEY=VALUE")
+    start = f"{section}."
+    return {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
+
+
+def refuse_recipe_keys(study: Study, row: Row, values: Mapping[str, Any]) -> None:
+    """See that nothing is set about the training of a row that is given."""
+    for key in values:
+        if not not_of_recipes(study, key):
+            raise UsageError(
+                f"{key} is about the training of {row.name}, which is given ({row.given}={values[row.given]})",
+                f"leave {key} out, or leave {row.given} out to have {row.name} trained",
+            )
+
+
+def missing_library(engine: str) -> str:
+    """What an engine needs and is not installed, with its pip line; empty when nothing is missing."""
+    library = _LIBRARIES.get(engine)
+    if library is None or importlib.util.find_spec(library) is not None:
+        return ""
+    return str(MissingExtraError(library, "engines", f"the {engine} engine"))
+
+
+_OPTIONAL = ("reconstruction", "model.projection")
+"""Sections that some rows of a study have and others lack."""
+
+
+def leaves_alone(plain: Recipe, without: set[str], key: str) -> bool:
+    """Whether a key is of a section, a kind of tower or a setup of shortcuts that a row does not have, but
+    its neighbours may.
+    """
+    from diptych.encoders.two_tower_model import ModelConfig
+
+    for section in (*_OPTIONAL, *without):
+        if key.startswith(f"{section}."):
+            have: Any = plain
+            for part in section.split("."):
+                have = getattr(have, part)
+            return have is None
+    if key.startswith("shortcuts.") and plain.shortcuts is not None:
+        return _not_of_setup(plain, key.removeprefix("shortcuts."))
+    match key.split("."):
+        case ["model", ("image" | "text") as tower, name, *_]:
+            kinds = ModelConfig.model_fields[tower].annotation.__args__  # type: ignore[union-attr]
+            own = getattr(plain.model, tower)
+            return name not in type(own).model_fields and any(name in kind.model_fields for kind in kinds)
+    return False
+
+
+def _not_of_setup(plain: Recipe, name: str) -> bool:
+    """Whether an option of shortcuts has no meaning with a row's setup."""
+    assert plain.shortcuts is not None
+    setup = plain.shortcuts.setup
+    match name:
+        case "in_targets":
+            return plain.reconstruction is None or not plain.shortcuts.on_captions
+        case "shuffled":
+            return setup in ("none", "bits")
+        case "compat":
+            return setup in ("none", "per-caption")
+        case "carries":
+            return setup != "per-caption"
+    return False
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """What ``--data`` names, of a study of a log.
+
+    Attributes:
+        path: a folder that ``diptych intent ingest`` wrote, or a file or folder of raw events.
+        importer: the format of raw events, where it is not recognised.
+        options: of the import, as ``diptych intent ingest`` takes them.
+    """
+
+    path: Path
+    importer: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it is a folder of canonical events."""
+        from diptych.data.logs.log import Log
+
+        return Log.is_at(self.path)
+
 
 BASE_SEED = 0
 """The seed of a row that others start from: it is trained once, whatever seeds they have."""
@@ -43,7 +195,7 @@ class Choices:
             a row does not have (``reconstruction.…`` of a baseline, ``model.text.word_vectors`` of a
             caption tower of targets, ``fine_tune`` of what is trained from scratch, ``model.…`` of what is
             fine-tuned) leaves that row as it is, and so do keys of rows without a recipe
-            (:mod:`diptych.studies.ways`).
+            (:mod:`diptych.studies.rows`).
         positives: further judgements to measure by, ``NAME:PATH``.
         collections: a name (empty: the collection's own) and a recipe's data section for each, of studies
             of several collections; the setting's own when empty.
@@ -79,6 +231,15 @@ def setting_for(study: Study, dataset: str | None, asked: SettingName | None = N
 def rows_of(study: Study, setting: SettingName, names: list[str] | None) -> list[Row]:
     """The rows that are named, else the setting's own, else all."""
     return study.resolve(names or list(study.settings[setting].rows))
+
+
+def usable_rows(study: Study, asked: Sequence[Row], left_out: dict[str, str]) -> list[Row]:
+    """Return the rows that are not left out; UsageError where all are."""
+    usable = [row for row in asked if row.name not in left_out]
+    if not usable:
+        row, why = next(iter(left_out.items()))
+        raise UsageError(f"no row of {study.name} can be run: {row} {why}", "choose other rows with --rows")
+    return usable
 
 
 def why_left_out(study: Study, row: Row, setting: SettingName, choices: Choices) -> str | None:

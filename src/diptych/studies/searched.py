@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import math
 import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from diptych.core.context import track
 from diptych.core.errors import RecipeError
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.dense import DenseRows, dense_rows
-from diptych.studies.making import Made, Wanted
-from diptych.studies.measurement import PUBLISHED, Measurement, Subject
-from diptych.studies.sparsified import Head, changed_of_head, head_of
-from diptych.studies.trained import Collections, Machine
+from diptych.core.reading import read_json
+from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.studies.given import DenseRows, dense_rows
+from diptych.studies.making import Collections, Machine, Made, Wanted
+from diptych.studies.rows import section_of
+from diptych.studies.sparse_retrieval import Head, changed_of_head, head_of
+from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
-from diptych.studies.ways import section_of
 
 if TYPE_CHECKING:
     from diptych.index import Hits, Index
-    from diptych.studies.search_items import Items
-    from diptych.studies.searching import Search, SearchOptions
+
 
 _SAMPLE = 32  # queries by which an approximate engine measures its recall when it is built
 
 
 @dataclass(frozen=True)
 class Searched:
-    """A way of searching that is there to be timed.
-
-    Attributes:
-        base: whose rows are searched.
-        options: how.
-    """
+    """A way of searching that is there to be timed."""
 
     base: DenseRows | Head
     options: SearchOptions
@@ -63,7 +68,6 @@ def options_of_search(wanted: Wanted) -> SearchOptions:
     """How a row is searched."""
     from pydantic import ValidationError
 
-    from diptych.studies.searching import SearchOptions
     from diptych.training.recipe_errors import recipe_error
 
     chosen = wanted.study.settings[wanted.setting]
@@ -96,8 +100,6 @@ class Searching:
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Build the index and time it, one thread."""
-        from diptych.studies.search_items import dense_items, sparse_items
-        from diptych.studies.searching import CUTOFFS, best_ids, recall_of, single_thread, time_search
 
         base, chosen = subject.run.base, subject.run.options
         there = sparse_items(base, chosen) if isinstance(base, Head) else dense_items(base, chosen)
@@ -135,7 +137,6 @@ def _built(there: Items, chosen: SearchOptions) -> Index:
 
 def _search(index: Index, there: Items, chosen: SearchOptions, k: int, best: Any) -> tuple[Search, str]:
     """How to ask, and the effort where that was to be found."""
-    from diptych.studies.searching import recall_of
 
     if not chosen.equal_recall:
         return _asked(index, there, chosen), ""
@@ -183,3 +184,215 @@ def _protocol(there: Items, chosen: SearchOptions, index: Index, efforts: list[s
         f"recall of the exactly best by {by}, on 200 captions or as many as there was time for",
     ]
     return "; ".join(part for part in parts if part)
+
+
+CUTOFFS = (10, 100, 1000)
+
+_SECONDS = 8.0  # of one cut-off, at most
+_LEAST = 0.4  # so long at least, so that fast engines are timed at all
+_CHUNK = 64
+_FIRST = 3
+_SLOW = 1.0  # seconds of the first four queries
+_TICK = 1e-6  # what a clock can tell
+_ONE_BY_ONE = 50
+_RECALL_QUERIES = 200
+
+Search = Callable[[slice, int], "Hits"]
+"""From which of the queries ask, and k, to hits."""
+
+
+class SearchOptions(BaseModel):
+    """How a row of table 3.6 is made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    engine: str = "inverted"
+    options: dict[str, int | float | str | bool] = Field(default_factory=dict)
+    own_terms: bool = False
+    equal_recall: bool = False
+    recall: float = Field(0.97, gt=0, le=1)
+    items: int = Field(123_287, ge=1)
+    queries: int = Field(1024, ge=1)
+    noise: float = Field(0.5, ge=0)
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """One thread for Faiss and for compiled loops; matrix products have as many as OMP_NUM_THREADS says."""
+    import faiss
+    import numba
+
+    before = faiss.omp_get_max_threads(), numba.get_num_threads()
+    faiss.omp_set_num_threads(1)
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before[0])
+        numba.set_num_threads(before[1])
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What timing a search gave."""
+
+    rate: float
+    alone: float
+    ids: list[list[str]]
+
+
+def time_search(search: Search, queries: int, k: int) -> Timed:
+    """Queries per second in batches of 64, and milliseconds of a query that comes alone, processor time.
+
+    Each stops after eight seconds; the first few queries, which may compile, are not counted. A search that
+    takes a quarter of a second for a query has batches of 8.
+    """
+    begun = time.process_time()
+    search(slice(0, min(_FIRST, queries)), k)
+    search(slice(0, 1), k)
+    chunk = _CHUNK if time.process_time() - begun < _SLOW else _CHUNK // 8
+    done, spent, ids = 0, 0.0, []
+    for start in _rounds(queries, chunk):
+        part = slice(start, min(start + chunk, queries))
+        begun = time.process_time()
+        hits = search(part, k)
+        spent += time.process_time() - begun
+        if done < queries:
+            ids += [list(found) for found in hits.ids]
+        done += part.stop - part.start
+        if spent >= _SECONDS or (done >= queries and spent >= _LEAST):
+            break
+    alone, total = 0, 0.0
+    for place in range(min(_ONE_BY_ONE, queries)):
+        begun = time.process_time()
+        search(slice(place, place + 1), k)
+        total += time.process_time() - begun
+        alone += 1
+        if total >= _SECONDS:
+            break
+    return Timed(done / max(spent, _TICK), 1000 * max(total, _TICK) / alone, ids)
+
+
+def _rounds(count: int, chunk: int) -> Iterator[int]:
+    """Starts of chunks, over and over."""
+    while True:
+        yield from range(0, count, chunk)
+
+
+def recall_of(ids: Sequence[Sequence[str]], best: np.ndarray, k: int) -> float:
+    """The mean share of a query's ``k`` exactly best items that are among those found; NaN without any."""
+    shares = []
+    for found, wanted in zip(ids, best[:, :k], strict=False):
+        there = {name for name in wanted if name is not None}
+        if there:
+            shares.append(len(there & set(found)) / len(there))
+    return sum(shares) / len(shares) if shares else math.nan
+
+
+def best_ids(items: Any, queries: Any, k: int = CUTOFFS[-1]) -> np.ndarray:
+    """(asked, k) ids of the exactly best items of the queries that recall is measured on, None where fewer."""
+    from diptych.encoders.sparse_embeddings import SparseEmbeddings
+    from diptych.metrics import top_k
+    from diptych.metrics.sparse_products import sparse_top_k
+
+    asked = queries[: min(_RECALL_QUERIES, queries.shape[0])]
+    if isinstance(items, SparseEmbeddings):
+        places, _ = sparse_top_k(asked, items.rows, k)
+    else:
+        places, _ = top_k(asked, np.ascontiguousarray(items.rows), k)
+    names = np.array([*items.ids, None], dtype=object)
+    found: np.ndarray = names[places]  # -1, no item, is None
+    return found
+
+
+_BLOCK = 8192
+_SEED = 36
+
+
+@dataclass(frozen=True)
+class Items:
+    """What is searched, and by what."""
+
+    items: Embeddings | SparseEmbeddings
+    queries: Any
+    own: Any
+    told: str
+
+
+def dense_items(dense: DenseRows, chosen: SearchOptions) -> Items:
+    """Dense rows of ``chosen.items`` pictures, kept beside the dense rows, and of evenly spaced captions."""
+    splits = (dense.data.test, dense.data.validation, dense.data.train)
+    parts = [dense.encoded(split).images for split in splits]
+    rows = np.concatenate([np.asarray(part.rows) for part in parts])
+    ids = [name for part in parts for name in part.ids]
+    wanted, there = chosen.items, len(rows)
+    told = f"{wanted:,} of {there:,} pictures of all splits"
+    if wanted > there:
+        told = (
+            f"{wanted:,} items: {there:,} pictures of all splits, then copies with noise of {chosen.noise:g}"
+        )
+    data = fingerprint([part.data for part in parts], wanted, chosen.noise, _SEED)
+    folder = dense.folder / "items" / _name(chosen)
+    if not _is_there(folder, data):
+        Embeddings.stream(
+            folder,
+            [f"{ids[place % there]}#{place // there}" for place in range(wanted)],
+            rows.shape[1],
+            with_copies(rows, wanted, chosen.noise),
+            encoder=parts[0].encoder,
+            data=data,
+            kind="image",
+            about={"items": told},
+            similarity=parts[0].similarity,
+        )
+    texts = dense.encoded(dense.data.test).texts
+    queries = np.ascontiguousarray(np.asarray(texts.rows)[_asking(len(texts), chosen)], dtype=np.float32)
+    return Items(Embeddings.open(folder), queries, queries, told)
+
+
+def sparse_items(head: Head, chosen: SearchOptions) -> Items:
+    """What a head makes of the dense items and of the same captions; kept in the head's folder."""
+    dense = dense_items(head.dense, chosen)
+    folder = head.folder / "items" / _name(chosen)
+    key = fingerprint(head.sparsifier.fingerprint, dense.items.data)
+    if not (folder / "key.json").is_file() or read_json(folder / "key.json") != key:
+        assert isinstance(dense.items, Embeddings)
+        head.sparsifier.embed(dense.items).save(folder / "rows")
+        # Written last: a folder with it is complete.
+        write_json(folder / "key.json", key)
+    sparsified = head.sparsified(head.dense.data.test)
+    places = _asking(len(sparsified.texts), chosen)
+    return Items(
+        SparseEmbeddings.open(folder / "rows"),
+        sparsified.texts.rows[places],
+        sparsified.unexpanded.rows[places],
+        dense.told,
+    )
+
+
+def _name(chosen: SearchOptions) -> str:
+    return f"{chosen.items}-{chosen.noise:g}"
+
+
+def _is_there(folder: Path, data: str) -> bool:
+    return Embeddings.is_at(folder) and Embeddings.open(folder).data == data
+
+
+def _asking(captions: int, chosen: SearchOptions) -> np.ndarray:
+    """Which test captions ask: evenly spaced."""
+    count = min(chosen.queries, captions)
+    places: np.ndarray = np.linspace(0, captions - 1, count).round().astype(np.int64)
+    return places
+
+
+def with_copies(rows: np.ndarray, wanted: int, noise: float) -> Iterator[np.ndarray]:
+    """Rows, then copies with noise, in blocks; a block's noise is a function of its place."""
+    there, width = rows.shape
+    for start in track(range(0, wanted, _BLOCK), "making items", unit="blocks"):
+        places = np.arange(start, min(start + _BLOCK, wanted))
+        block = rows[places % there].astype(np.float32)
+        lengths = np.linalg.norm(block, axis=1, keepdims=True)
+        random = np.random.default_rng((_SEED, start)).standard_normal(block.shape, dtype=np.float32)
+        copies = block + np.float32(noise / np.sqrt(width)) * lengths * random
+        copies *= lengths / np.maximum(np.linalg.norm(copies, axis=1, keepdims=True), 1e-12)
+        yield np.where((places >= there)[:, None], copies, block).astype(np.float32)

@@ -3,11 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from diptych.studies.claims import Check, Finding, missing
+from diptych.core.files import safe_name
+from diptych.studies.claims import RECALLS, Check, Finding, missing
 from diptych.studies.evidence import Evidence, Figure, difference
-from diptych.studies.shortcut_retrieval import CHANCE, VALIDATION
+from diptych.studies.given import encoded_split
+from diptych.studies.making import Start, start_of
+from diptych.studies.retrieval import columns_of
+from diptych.studies.study import Measurement, Subject
+from diptych.studies.verdict import Measured
+
+if TYPE_CHECKING:
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.evaluation import Result
+    from diptych.training.shortcut_testing import BothConditions
+
+
+WITH_RSUM, VALIDATION = "with rsum", "validation rsum"
+CHANCE, ZERO_SHOT = "chance rsum", "zero-shot rsum"
+_MEASURES = (*RECALLS, "rsum")
+
+
+@dataclass(frozen=True)
+class ShortcutRetrieval:
+    """Recalls and rsum of a run's encoder, on the test and the validation split.
+
+    ``rsum`` and the recalls are without shortcuts; ``with rsum`` and so on with those of training, where
+    both sides had them; ``validation rsum`` and ``validation with rsum`` are of the validation split;
+    ``chance rsum`` is what knowing nothing gives; ``zero-shot rsum`` is of the encoder that training
+    began with, where there was one, without shortcuts.
+    """
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run."""
+        return {"kind": "shortcut retrieval", "version": 2}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Evaluate; results are kept in the run's ``evaluation`` folder, a folder per split and condition."""
+        from diptych.encoders.dual_encoder import DualEncoder
+
+        run, data = subject.run, subject.run.recipe.data
+        encoder = DualEncoder.load(run.best)
+        test = self._both(subject, encoder, data.test)
+        validation = self._both(subject, encoder, data.validation)
+        values = columns_of(test.without)
+        values[CHANCE] = test.without.score("rsum").chance
+        values[VALIDATION] = validation.without.value("rsum")
+        if test.with_shortcuts is not None and validation.with_shortcuts is not None:
+            given = columns_of(test.with_shortcuts)
+            values |= {f"with {name}": value for name, value in given.items()}
+            values["validation with rsum"] = validation.with_shortcuts.value("rsum")
+        protocol = test.protocol_line()
+        start = start_of(run, subject.begun_with)
+        if start is not None:
+            zero_shot = _zero_shot(subject, start)
+            values[ZERO_SHOT] = zero_shot.value("rsum")
+            protocol += f"; {start.line()}, zero-shot: {zero_shot.protocol_line()}"
+        told = test.without.protocol
+        return (
+            Measurement(
+                values=values,
+                on=Measured(subject.collection.name, data.test, told.n_images, told.n_texts),
+                protocol=protocol,
+                commands=("diptych evaluate {run}",),
+            ),
+        )
+
+    def _both(self, subject: Subject, encoder: DualEncoder, split: str) -> BothConditions:
+        from diptych.training.shortcut_testing import evaluate_both
+
+        run = subject.run
+        return evaluate_both(
+            encoder,
+            subject.collection,
+            run.recipe,
+            split,
+            run.folder / "embeddings",
+            run.folder / "evaluation",
+            _MEASURES,
+            encoded=encoded_split(subject, split),
+            begun_with=run.begun_with.get("shortcuts"),
+            samples=0,
+            trec=False,
+            about={"seed": run.recipe.seed},
+        )
+
+
+def _zero_shot(subject: Subject, start: Start) -> Result:
+    """The test split, without shortcuts, by the encoder that training began with."""
+    from diptych.core.fingerprint import fingerprint
+    from diptych.encoders.encode import encode_collection
+    from diptych.evaluation.testing import evaluate_encoded
+
+    split = subject.run.recipe.data.test
+    encoder = start.open()
+    part = subject.collection.split(split)
+    # Rows that begin with the same encoder share its rows, wherever their runs are.
+    name = fingerprint(encoder.fingerprint, part.text_fingerprint)
+    encoded = encode_collection(encoder, part, Path(subject.features) / "zero-shot" / name, split)
+    folder = subject.run.folder / "evaluation" / safe_name(f"{part.name}-{split}-zero-shot")
+    return evaluate_encoded(encoded, folder, _MEASURES, samples=0, trec=False)
+
 
 COLLAPSED = 0.05
 """Share of the rsum without shortcuts that still counts as a collapse."""

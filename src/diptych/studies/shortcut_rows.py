@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from diptych.studies.evidence import Evidence
-from diptych.studies.shortcut_checks import chosen_of
-from diptych.studies.shortcut_retrieval import VALIDATION
+from diptych.studies.shortcut_checks import VALIDATION, chosen_of
 from diptych.studies.study import Row, Setting, SettingName
 
 FIGURE, LTD_TABLE, IFM_TABLE = "svl.figure-4.5", "svl.table-4.1", "svl.table-4.2"

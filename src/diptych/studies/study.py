@@ -17,18 +17,103 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from diptych.core.errors import UnknownNameError
 from diptych.core.registry import Registry
+from diptych.core.table import Table
 from diptych.studies.claims import Claim
-from diptych.studies.evidence import Evidence
-from diptych.studies.further import FurtherTable, StudyFigure
-from diptych.studies.measurement import Measuring
+from diptych.studies.evidence import Evidence, Trajectory
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
+from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
+
+
+class StudyFigure(Protocol):
+    """What a report draws besides."""
+
+    @property
+    def name(self) -> str:
+        """Of its place on the page."""
+
+    @property
+    def title(self) -> str:
+        """Above it."""
+
+    @property
+    def note(self) -> str:
+        """How it is to be read."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether a panel takes the whole width of the page."""
+
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
+        """Its panels as HTML, mostly ``<svg>``; ``labels`` of rows."""
+
+
+PUBLISHED = "|published"
+"""Ends the name of a value that was counted as the paper counts, where that is not the right way."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one run gives on one ground truth.
+
+    Attributes:
+        values: column → value, in the paper's unit. Where the paper's own way of counting differs from
+            the right one, the number to hold against its cell stands under ``COLUMN|published``.
+        on: what they were measured on.
+        protocol: everything they depend on, in one line.
+        commands: what repeats the measurement by hand; ``{run}`` stands for the run's folder.
+        trajectory: how the training went, for studies that look at it.
+        kept: a folder inside the run's with what is too large for an entry, e.g. values per query; see
+            :mod:`diptych.studies.results`. Empty for none.
+    """
+
+    values: Mapping[str, float]
+    on: Measured
+    protocol: str
+    commands: tuple[str, ...] = ()
+    trajectory: Trajectory | None = None
+    kept: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: a finished run and the collection it was trained on.
+
+    Attributes:
+        run: the run (:class:`diptych.training.run.Run`), or what stands in its place: dense rows that were
+            given, a head, a search.
+        collection: all splits (:class:`diptych.data.collection.Collection`).
+        features: folder of cached features.
+        positives: further judgements to measure by, as ``NAME:PATH``.
+        begun_with: where the encoder that training began with is today; where the run's recipe says, when
+            not given.
+        measuring: what a person set about measuring (``--set measure.words=FILE``).
+    """
+
+    run: Any
+    collection: Any
+    features: Any
+    positives: str | None = None
+    begun_with: str | None = None
+    measuring: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Measuring(Protocol):
+    """How a study's columns are measured."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run; JSON-able."""
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one run: on its collection's own pairs first, then by further judgements."""
+
 
 SettingName = Literal["paper", "data", "quick"]
 
@@ -179,7 +264,7 @@ class Study:
     several: bool = False
     measured_by: tuple[str, ...] = ()
     check_measuring: Callable[[Mapping[str, Any], Mapping[str, Collection]], None] | None = None
-    tables: Callable[[Evidence], list[FurtherTable]] | None = None
+    tables: Callable[[Evidence], list[Table]] | None = None
     without_data: bool = False
 
     @property

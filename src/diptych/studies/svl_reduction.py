@@ -14,12 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from diptych.studies.checks import no_clear_gain
-from diptych.studies.claims import Check, Claim, all_of, at_most, beats, not_better
+from diptych.studies.claims import I2T, T2I, Check, Claim, all_of, at_most, beats, no_clear_gain, not_better
 from diptych.studies.published import published_table
-from diptych.studies.retrieval import I2T, T2I
-from diptych.studies.shortcut_checks import collapsed, recovers, with_chosen
-from diptych.studies.shortcut_retrieval import VALIDATION, ShortcutRetrieval
+from diptych.studies.shortcut_checks import VALIDATION, ShortcutRetrieval, collapsed, recovers, with_chosen
 from diptych.studies.shortcut_rows import (
     BOUNDS,
     BUDGETS,

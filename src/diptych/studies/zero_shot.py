@@ -13,17 +13,21 @@ What a person may choose (``--set measure.KEY=VALUE``), and what is taken when n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.given import encoder_of
-from diptych.studies.measurement import Measurement, Subject
-from diptych.studies.results import file_name
-from diptych.studies.retrieval import RECALLS, columns_of
+from diptych.studies.claims import RECALLS
+from diptych.studies.given import encoder_of, given_encoder
+from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
+from diptych.studies.retrieval import columns_of
+from diptych.studies.rows import section_of
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -32,7 +36,9 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Embeddings
     from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.linear_maps import LinearMap
     from diptych.evaluation import Result
+
 
 MEASURED_BY = ("captions", "seed", "k_test", "unranked", "split")
 """What a person may choose."""
@@ -44,15 +50,7 @@ _MEASURES = (*RECALLS, "rsum")
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a person chose about measuring.
-
-    Attributes:
-        captions: ``all``, ``first`` or ``random``.
-        seed: of random captions.
-        k_test: how many candidates are scored again; None for what is usual on the collection.
-        unranked: what becomes of the others.
-        split: the part.
-    """
+    """What a person chose about measuring."""
 
     captions: str = "all"
     seed: int = 0
@@ -86,11 +84,7 @@ def check_zero_shot(values: Mapping[str, Any], collections: Mapping[str, Collect
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """Recalls and their sums in both directions, of whatever encoder a row is.
-
-    Attributes:
-        k_test: dataset → how many candidates are usually scored again, where that is not 128.
-    """
+    """Recalls and their sums in both directions, of whatever encoder a row is."""
 
     k_test: Mapping[str, int] = field(default_factory=lambda: {"coco": 256})
 
@@ -106,21 +100,18 @@ class ZeroShot:
         """
         from diptych.encoders.encode import encode_collection
         from diptych.evaluation.testing import evaluate_encoded
-        from diptych.studies.adapted import Adapted
 
         chosen = chosen_of(subject.measuring)
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
             return ()
         part, folder = subject.collection.split(chosen.split), subject.run.folder
-        name = f"{file_name(part.name)}-{chosen.split}"
+        name = safe_name(f"{part.name}-{chosen.split}")
         if isinstance(subject.run, Adapted):
             encoder = None
             encoded = subject.run.encoded(subject.collection, chosen.split, name)
         else:
             encoder = encoder_of(subject.run)
-            encoded = encode_collection(
-                encoder, part, folder / "embeddings" / name, chosen.split, should_stop=subject.should_stop
-            )
+            encoded = encode_collection(encoder, part, folder / "embeddings" / name, chosen.split)
         # Where every image has one caption there is nothing to choose.
         how = "all" if (part.captions_per_image <= 1).all() else chosen.captions
         shown, about = _shown(part, how, chosen.seed), {}
@@ -221,7 +212,7 @@ def _reranked(
         "data": encoded.about["data"],
     }
     return evaluate_reranked(
-        rerank(encoder, part, encoded, k, folder=stored, should_stop=subject.should_stop),
+        rerank(encoder, part, encoded, k, folder=stored),
         ground_truth_of(encoded),
         _MEASURES,
         unranked=unranked,
@@ -229,4 +220,112 @@ def _reranked(
         texts=encoded.texts.rows,
         similarity=encoded.similarity,
         about={**said, **about},
+    )
+
+
+_TRAIN = "train"
+_NOT_OPTIONS = ("encoder", "collection", "seed")
+_BLOCK = 65_536
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A base that is adapted to whatever it is measured on."""
+
+    folder: Path
+    base: Any
+    seed: int
+    options: Mapping[str, Any]
+
+    def possible_on(self, collection: Collection) -> bool:
+        """Whether there is a training split with as many pictures that have captions; says so where not."""
+        there, wanted = collection.split_sizes.get(_TRAIN, 0), self.options["pairs"]
+        if there:
+            there = int((collection.split(_TRAIN).captions_per_image > 0).sum())
+        if there < wanted:
+            logger.info(f"{collection.name} has {there:,} pairs to adapt on, not {wanted:,}")
+        return bool(there >= wanted)
+
+    def encoded(self, collection: Collection, split: str, name: str) -> EncodedCollection:
+        """Rows of a split by the base adapted to the collection; ``name`` is of the folder of its embeddings."""
+        from diptych.encoders.encode import encode_collection
+        from diptych.encoders.encoded import EncodedCollection
+        from diptych.training.adaptation import adapt_linear
+
+        base, part = encoder_of(self.base), collection.split(split)
+        plain = encode_collection(base, part, self.base.folder / "embeddings" / name, split)
+        logger.info(f"adapting to {self.options['pairs']} pairs of {collection.name}")
+        with cost_of(self.folder):
+            adapted = adapt_linear(base, collection.split(_TRAIN), seed=self.seed, **self.options)
+        about = {**plain.about, "encoder": adapted.describe()}
+        folder = self.folder / "embeddings" / name
+        images, texts = (
+            _mapped(folder / f"{rows.kind}s", rows, side, adapted.fingerprint, about)
+            for rows, side in ((plain.images, adapted.maps.image), (plain.texts, adapted.maps.text))
+        )
+        return EncodedCollection(images, texts, plain.caption_image, about)
+
+
+def _mapped(
+    folder: Path, rows: Embeddings, side: LinearMap, fingerprint: str, about: dict[str, Any]
+) -> Embeddings:
+    from diptych.encoders.embeddings import Embeddings
+
+    def blocks() -> Iterator[np.ndarray]:
+        for start in range(0, len(rows), _BLOCK):
+            part = rows.rows[start : start + _BLOCK]
+            yield side(part, rows.kind, range(start, start + len(part)))
+
+    return Embeddings.stream(
+        folder,
+        rows.ids,
+        int(side.matrix.shape[1]),
+        blocks(),
+        encoder=fingerprint,
+        data=rows.data,
+        kind=rows.kind,
+        about=about,
+    )
+
+
+def options_of_adaptation(wanted: Wanted) -> dict[str, Any]:
+    """What a row is adapted with."""
+    from diptych.training.adaptation import adapt_linear
+
+    if wanted.choices.values.get("measure.split") == _TRAIN:
+        raise UsageError(
+            f"{wanted.row.name} is adapted on the training split, and would be measured on it",
+            "measure another split, or leave the row out: --rows",
+        )
+    chosen = wanted.study.settings[wanted.setting]
+    options = section_of(wanted.row, chosen, wanted.choices.values, "adapt")
+    known = [name for name in inspect.signature(adapt_linear).parameters if name not in _NOT_OPTIONS]
+    for key in options:
+        if key not in known:
+            raise UnknownNameError("option of adaptations", key, known)
+    return options
+
+
+def make_adapted(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
+    """Say what is adapted; it is adapted when it is measured, to each collection anew."""
+    base = wanted.base
+    assert base is not None  # what is adapted has a base, or its row is wrong
+    run: Any
+    if base.way == "given":
+        run = given_encoder(base, machine.accelerator)
+        state: tuple[Any, ...] = (run.encoder.fingerprint,)
+        source = f"{run.source} (fingerprint {run.encoder.fingerprint})"
+    else:
+        from diptych.training.run import Run
+
+        run = Run.open(base.target)
+        state, source = (run.numbers["step"], run.numbers["best"]), ""
+    options = options_of_adaptation(wanted)
+    adapted = Adapted(wanted.target, run, wanted.seed, options)
+    changed = tuple(sorted(key for key in wanted.choices.values if key.startswith("adapt.")))
+    return Made(
+        Subject(adapted, None, machine.features_root),
+        ("adapted", *state, wanted.seed, options),
+        changed=changed,
+        given=source,
     )

@@ -17,6 +17,7 @@ from diptych.analysis.information import MOST_ROWS, Audit, Encoded, ProbeName, a
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
+from diptych.core.files import safe_name
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
@@ -70,7 +71,7 @@ def audit_run(
     shortcuts = None
     if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
         shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
-        check_digits(shortcuts, run.folder / "shortcuts.json")
+        check_digits(shortcuts, run.begun_with.get("shortcuts"))
     return audit_encoder(
         DualEncoder.load(run.best),
         whole,
@@ -123,9 +124,9 @@ def audit_encoder(
     encode = encode or (lambda part, split, place: encode_collection(encoder, part, place, split))
     plain = [collection.split(name) for name in splits]
     drawn = _drawn(plain[0], most, seed)
-    name = f"{collection.name}-{splits[0]}"
+    name = safe_name(f"{collection.name}-{splits[0]}")
     train = name if drawn is None else f"{name}-{most}-of-{plain[0].n_images}-seed-{seed}"
-    names = (train, f"{collection.name}-{splits[1]}", f"{collection.name}-{splits[2]}")
+    names = (train, *(safe_name(f"{collection.name}-{name}") for name in splits[1:]))
     if drawn is not None:
         plain[0] = plain[0].subset(drawn)
     conditions = {

@@ -81,11 +81,15 @@ class WeightAverage:
         if self._averaging.refresh_batch_norm and batch_norms(self._module):
             refresh_batch_norm(self._module, passes())
 
-    def restore(self, mean: dict[str, Tensor], count: int) -> None:
-        """Go on with a mean that a checkpoint kept."""
+    def state(self) -> dict[str, Tensor]:
+        """Return an unfinished mean, for a checkpoint; empty between epochs."""
+        return {"count": torch.tensor(self.count), **self.mean} if self.count else {}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Resume with a mean that a checkpoint kept."""
         devices = {name: parameter.device for name, parameter in self._module.named_parameters()}
-        self.mean = {name: value.to(devices[name]) for name, value in mean.items()}
-        self.count = count
+        self.count = int(state.pop("count", 0))
+        self.mean = {name: value.to(devices[name]) for name, value in state.items()}
 
 
 def batch_norms(module: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:

@@ -1,23 +1,26 @@
-"""The state of a training on disk: everything needed to go on as if nothing had happened.
+"""The state of a training on disk: everything that a resumed one needs to end with the same bits.
 
-Weights and optimizer moments are safetensors, the place is JSON; nothing else is state, for every
-random choice is a function of (seed, epoch, step).
+Weights, optimizer moments and what else the task keeps are safetensors, the place is JSON; nothing else
+is state, for every random choice is a function of (seed, epoch, step).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import recover_folder
+from diptych.core.reading import file_errors
 from diptych.encoders.tensors import load_tensors, save_tensors
-from diptych.training.averaging import WeightAverage
-from diptych.training.trainee import Trainee
+
+_FIX = "the checkpoint is corrupt or of another version: train again in a new folder"
 
 
 @dataclass
@@ -25,16 +28,15 @@ class Place:
     """Where a training stands.
 
     Attributes:
-        epoch: epochs that are complete, all stages counted.
+        epoch: epochs that are complete.
         position: optimizer steps done in the epoch after those.
         step: optimizer steps done in all.
-        best: the best validation rsum so far.
-        best_epoch: the epoch that gave it, counted from 1.
+        best: the best validation measure so far.
+        best_epoch: the epoch that gave it, counted from 1; 0 for none.
         waited: validations since then.
         stopped: whether patience ran out.
-        data: fingerprint of the training captions.
-        scaler: of 16-bit training's loss scale.
-        averaged: weights that are in the epoch's mean.
+        scaler: state of 16-bit training's loss scale; empty without.
+        seconds: spent in training.
     """
 
     epoch: int = 0
@@ -44,93 +46,93 @@ class Place:
     best_epoch: int = 0
     waited: int = 0
     stopped: bool = False
-    data: str = ""
-    scaler: dict[str, Any] | None = None
-    averaged: int = 0
+    scaler: dict[str, Any] = field(default_factory=dict)
+    seconds: float = field(default=0.0, compare=False)
 
-    def judge(self, rsum: float, patience: int | None) -> bool:
-        """Take note of a validation after the epochs done so far; whether it is the best."""
-        if rsum > self.best:
-            self.best, self.best_epoch, self.waited = rsum, self.epoch, 0
+    def judge(self, value: float, patience: int | None = None) -> bool:
+        """Record a validation after the epochs done so far; return whether it is the best."""
+        if value > self.best:
+            self.best, self.best_epoch, self.waited = value, self.epoch, 0
             return True
         self.waited += 1
         self.stopped = patience is not None and self.waited >= patience
         return False
 
 
-def _skipped(name: str, frozen_backbone: bool) -> bool:
-    return frozen_backbone and name.startswith("image.backbone.")
+@dataclass(eq=False)
+class Checkpoint(Artifact, kind="checkpoint", version=2, recreate="train again in a new folder"):
+    """A folder with the place, and tensors by file and name."""
+
+    place: Place
+    tensors: dict[str, Mapping[str, Tensor]] = field(init=False, default_factory=dict)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the tensors."""
+        for name, tensors in self.tensors.items():
+            save_tensors(tensors, folder / f"{name}.safetensors")
 
 
 def save_checkpoint(
     folder: Path,
-    trainee: Trainee,
-    optimizer: torch.optim.Optimizer,
-    average: WeightAverage,
     place: Place,
-    frozen_backbone: bool,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: Mapping[str, Tensor],
+    saved: Callable[[str], bool],
 ) -> None:
     """Write the state; the one before stays whole until this one is.
 
-    A backbone that no stage trains is left out: the recipe says where it comes from.
+    Args:
+        state: what the task keeps besides.
+        saved: whether a weight of that name is part of the checkpoint.
     """
-    weights = {
-        name: value for name, value in trainee.state_dict().items() if not _skipped(name, frozen_backbone)
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    checkpoint = Checkpoint(place)
+    checkpoint.tensors = {
+        "weights": {name: value for name, value in module.state_dict().items() if saved(name)},
+        "optimizer": {
+            f"{names[id(parameter)]}|{key}": torch.as_tensor(value)
+            for parameter, values in optimizer.state.items()
+            for key, value in values.items()
+        },
+        "state": state,
     }
-    names = _optimizer_names(trainee, optimizer)
-    moments: dict[str, Tensor] = {}
-    for parameter, state in optimizer.state.items():
-        for key, value in state.items():
-            moments[f"{names[id(parameter)]}|{key}"] = torch.as_tensor(value)
-    place.averaged = average.count
-    with atomic_folder(folder, "place.json") as temporary:
-        save_tensors(weights, temporary / "weights.safetensors")
-        save_tensors(moments, temporary / "optimizer.safetensors")
-        if average.count:
-            save_tensors(average.mean, temporary / "average.safetensors")
-        write_json(temporary / "place.json", asdict(place))
+    checkpoint.save(folder)
 
 
-def _optimizer_names(trainee: Trainee, optimizer: torch.optim.Optimizer) -> dict[int, str]:
-    names = {id(parameter): name for name, parameter in trainee.named_parameters()}
-    return {id(p): names[id(p)] for group in optimizer.param_groups for p in group["params"]}
+def read_place(folder: Path) -> Place | None:
+    """Read where the training stood when the checkpoint was written; None where there is none."""
+    recover_folder(folder)
+    return Checkpoint.open(folder).place if folder.is_dir() else None
 
 
-def read_place(folder: Path) -> Place:
-    """Where the training stood when the checkpoint was written."""
-    try:
-        return Place(**read_json(folder / "place.json"))
-    except TypeError as error:
-        raise StorageError(f"{folder} is of another version: {error}", "start the run again") from None
+def load_weights(folder: Path, module: nn.Module, saved: Callable[[str], bool]) -> dict[str, Tensor]:
+    """Put a checkpoint's weights into ``module``; return what the task kept besides."""
+    weights = load_tensors(folder / "weights.safetensors", _FIX)
+    expected = {name for name in module.state_dict() if saved(name)}
+    if set(weights) != expected:
+        different = sorted(set(weights) ^ expected)
+        raise StorageError(f"{folder} does not fit the model (e.g. {different[0]})", _FIX)
+    with file_errors(folder / "weights.safetensors", fix=_FIX):
+        module.load_state_dict(weights, strict=False)
+    return load_tensors(folder / "state.safetensors", _FIX)
 
 
-def load_weights(folder: Path, trainee: Trainee, frozen_backbone: bool) -> None:
-    """Put the checkpoint's weights into ``trainee``."""
-    fix = "the checkpoint is of another version or damaged: start the run again"
-    weights = load_tensors(folder / "weights.safetensors", fix)
-    wanted = {name for name in trainee.state_dict() if not _skipped(name, frozen_backbone)}
-    if set(weights) != wanted:
-        different = sorted(set(weights) ^ wanted)
-        raise StorageError(f"{folder} does not fit the recipe's model (e.g. {different[0]})", fix)
-    trainee.load_state_dict(weights, strict=False)
-
-
-def load_average(folder: Path, average: WeightAverage) -> None:
-    """Put the checkpoint's unfinished mean of weights, if it has one, into ``average``."""
-    count = read_place(folder).averaged
-    if count:
-        average.restore(load_tensors(folder / "average.safetensors", "start the run again"), count)
-
-
-def load_moments(folder: Path, trainee: Trainee, optimizer: torch.optim.Optimizer) -> None:
-    """Put the checkpoint's optimizer state into ``optimizer``."""
-    moments = load_tensors(folder / "optimizer.safetensors", "start the run again")
-    parameters = dict(trainee.named_parameters())
-    for name, value in moments.items():
-        parameter_name, key = name.rsplit("|", 1)
+def load_moments(folder: Path, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Put a checkpoint's optimizer state into ``optimizer``."""
+    parameters = dict(module.named_parameters())
+    fused = any(group.get("fused") for group in optimizer.param_groups)
+    for name, value in load_tensors(folder / "optimizer.safetensors", _FIX).items():
+        parameter_name, _, key = name.rpartition("|")
+        if parameter_name not in parameters:
+            raise StorageError(f"{folder} holds moments of {parameter_name}, which the model lacks", _FIX)
         parameter = parameters[parameter_name]
-        # Step counts stay on the CPU, moments lie beside the parameter. AdamP counts in a plain int.
-        if key == "step":
-            optimizer.state[parameter][key] = int(value) if value.dtype == torch.int64 else value
-        else:
+        if key != "step" and value.shape != parameter.shape:
+            raise StorageError(
+                f"{folder}: {name} has shape {tuple(value.shape)}, expected {tuple(parameter.shape)}", _FIX
+            )
+        # Step counts stay on the CPU, except a fused optimizer's. AdamP counts in a plain int.
+        if key != "step" or fused:
             optimizer.state[parameter][key] = value.to(parameter.device)
+        else:
+            optimizer.state[parameter][key] = int(value) if value.dtype == torch.int64 else value

@@ -1,18 +1,20 @@
-"""From a recipe to a run: everything a training needs, put together, on one device or many."""
+"""From a recipe to a trained run, on one device or several."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
-from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import cache_root, read_json, write_json
+from diptych.core.errors import MismatchError, RecipeError, UsageError
+from diptych.core.files import cache_root, recover_folder
 from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
@@ -31,16 +33,18 @@ from diptych.encoders.targets import (
 from diptych.encoders.trainable import TrainableEncoder
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.encoders.two_tower_model import CaptionSource, TwoTowerModel
+from diptych.objectives import Objective
+from diptych.objectives.declaration import as_objective, name_of
 from diptych.training.averaging import averaged_steps
 from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples
 from diptych.training.fine_tune import check_digits_known, check_fine_tune, open_fine_tune
-from diptych.training.loop import Loop
 from diptych.training.recipe import Recipe
 from diptych.training.reconstruct import Reconstructor
 from diptych.training.run import Run
+from diptych.training.towers import TowerTask, Validation
 from diptych.training.trainee import Trainee
-from diptych.training.validation import Validation
+from diptych.training.trainer import Saving, Trainer
 
 logger = logging.getLogger(__name__)
 
@@ -98,56 +102,49 @@ def _said(text: TargetTowerConfig) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())
 
 
-def same_start(encoder: DualEncoder, key: str, folder: Path) -> None:
-    """Keep the fingerprint of what a run begins with in its ``folder``, or see that it is still the same."""
-    kept = folder / f"{key}.json"
-    found = encoder.fingerprint
-    if not kept.is_file():
-        write_json(kept, {"fingerprint": found})
-        return
-    begun_with = read_json(kept)["fingerprint"]
-    if begun_with != found:
-        raise MismatchError(
-            f"the run was begun with the weights {begun_with}, {key} now holds {found}",
-            "put the old encoder back, or start a new run",
-        )
+class _Beginning(NamedTuple):
+    """The encoder that a run trains, on the CPU, and what the run was begun with."""
+
+    encoder: TrainableEncoder
+    begun_with: dict[str, str]
 
 
-def beginning_of(run: Run, collection: Collection) -> TrainableEncoder:
-    """The encoder that a run trains, as it is before its first step, on the CPU."""
+def _beginning(run: Run, collection: Collection) -> _Beginning:
     recipe = run.recipe
     if recipe.fine_tune is not None:
-        encoder = open_fine_tune(recipe.fine_tune)
-        check_fine_tune(recipe, encoder)
-        same_start(encoder, "fine_tune", run.folder)
+        tuned = open_fine_tune(recipe.fine_tune)
+        check_fine_tune(recipe, tuned)
+        begun_with = {"fine_tune": tuned.fingerprint}
         torch.manual_seed(recipe.seed)  # however many draws the library took to open it
-        return encoder
+        return _Beginning(tuned, begun_with)
     warm = open_warm_start(recipe.warm_start) if recipe.warm_start is not None else None
     source = warm.source if warm is not None else _caption_source(run, collection)
     model = TwoTowerModel(recipe.model, source)
+    begun_with = {}
     if warm is not None:
         check_digits_known(recipe.shortcuts, warm.source, f"warm_start {recipe.warm_start}")
-        same_start(warm, "warm_start", run.folder)
+        begun_with["warm_start"] = warm.fingerprint
         take_weights(model, warm.model)
-    return TwoTowerEncoder(model, source, name=recipe.name)
+    return _Beginning(TwoTowerEncoder(model, source, name=recipe.name), begun_with)
 
 
 def _caption_source(run: Run, collection: Collection) -> CaptionSource:
     """What the caption tower reads captions with: a vocabulary, or a sentence encoder."""
     text, data = run.recipe.model.text, run.recipe.data
     if isinstance(text, TargetTowerConfig):
-        return kept_target_model(text.targets, collection.split(data.train), run.folder / "caption_targets")
+        return _target_model(run, text.targets, collection.split(data.train), "caption_targets")
     captions = [caption for name in text.vocabulary_splits for caption in collection.split(name).captions]
     always = DIGIT_WORDS if run.recipe.shortcuts is not None else ()
     return Vocabulary.build(captions, text.min_count, always)
 
 
-def kept_target_model(options: TargetOptions, train: Collection, kept: Path) -> TargetModel:
+def _target_model(run: Run, options: TargetOptions, train: Collection, name: str) -> TargetModel:
     """The model that the run began with: what was learned from captions is not learned again on resume."""
-    if kept.is_dir():
+    kept = run.folder / name
+    if run.begun and kept.is_dir():
         return open_target_model(kept)
     model = make_target_model(options, train.captions)
-    model.save(kept)
+    run.keep(lambda: model.save(kept))
     return model
 
 
@@ -155,28 +152,33 @@ def fit(
     run: Run,
     collection: Collection,
     *,
+    objective: Callable[..., Tensor] | None = None,
     devices: int = 1,
     accelerator: str = "auto",
     features_root: Path | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Place:
     """Train a run from where it stands to its end.
 
+    A new run holds its folder from its first step on: what fails before leaves the folder free.
+
     Args:
-        run: a new run, or one that was interrupted; it continues from its checkpoint.
+        run: a new run, or one that was interrupted; it resumes from its checkpoint.
         collection: with the splits that the recipe names.
+        objective: trained with instead of the recipe's: an :class:`~diptych.objectives.Objective`, or any
+            callable that takes scores (n_images, n_texts) and positives, a boolean tensor of that shape, and
+            returns a scalar tensor. Parameters of a module are trained with the towers.
         devices: processes that share each batch; the loss is that of the whole batch.
         accelerator: ``cpu``, ``cuda``, ``mps`` or ``auto``.
         features_root: where cached features live; ``features`` in the cache folder when not given.
-        should_stop: asked after every step; when true, the state is saved and Interrupted raised.
 
     Returns:
         Where the training ended.
 
     Raises:
-        Interrupted: ``should_stop`` said so; nothing is lost.
+        Interrupted: a stop was asked for (:func:`diptych.core.context.stop_when`); nothing is lost.
         NumericalError: the loss is NaN or infinite.
-        MismatchError: the run was begun on other data.
+        MismatchError: the run was begun on other data, from another encoder or with another objective.
+        UsageError: another process trains the run, or its backbone cannot be loaded.
         StorageError: the disk is full; the last checkpoint is whole.
     """
     from lightning_fabric import Fabric
@@ -189,12 +191,23 @@ def fit(
         precision=run.recipe.precision,
     )
     fabric.launch()
-    return _prepared(fabric, run, collection, features_root or cache_root() / "features", should_stop).go()
+    with run.held() if fabric.is_global_zero else nullcontext():
+        task = prepared_task(fabric, run, collection, objective, features_root or cache_root() / "features")
+        saving = Saving(steps=run.recipe.checkpoints.every_steps)
+        resume = f"resume with: diptych train --resume {run.folder}"
+        recover_folder(run.best)
+        place = Trainer(task, run, fabric, saving, resume).train()
+        if fabric.is_global_zero:
+            numbers = {"step": place.step, "epoch": place.epoch, "best": place.best}
+            run.finish(keep_checkpoint=True, **numbers, best_epoch=place.best_epoch)
+        fabric.barrier()
+    return place
 
 
-def _prepared(
-    fabric: Any, run: Run, collection: Collection, root: Path, should_stop: Callable[[], bool]
-) -> Loop:
+def prepared_task(
+    fabric: Any, run: Run, collection: Collection, objective: Callable[..., Tensor] | None, root: Path
+) -> TowerTask:
+    """Put a run's task together and begin the run; arguments as of :func:`fit`, ``root`` of features."""
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     train = collection.split(recipe.data.train)
@@ -212,7 +225,7 @@ def _prepared(
         averaged_steps(steps_per_epoch, recipe.averaging)  # refused before features are computed
     # The first process computes features and targets, the others find the stores complete.
     with fabric.rank_zero_first():
-        encoder = beginning_of(run, collection)
+        encoder, begun_with = _beginning(run, collection)
         encoder.to(fabric.device)
         towers = encoder.towers
         if shortcuts is not None and recipe.fine_tune is not None:
@@ -226,11 +239,24 @@ def _prepared(
         validation = Validation(
             collection.split(recipe.data.validation), encoder, root, recipe.features, shortcuts
         )
-    return Loop(
-        fabric=fabric,
+        trainee = Trainee(
+            towers,
+            _objective(recipe, objective, encoder),
+            _reconstructor(recipe, targets, encoder),
+        )
+        if fabric.is_global_zero:
+            run.begin(
+                {
+                    "data": train.text_fingerprint,
+                    **begun_with,
+                    **({} if shortcuts is None else {"shortcuts": shortcuts.describe()}),
+                    **({} if objective is None else {"objective": name_of(objective)}),
+                }
+            )
+    return TowerTask(
         run=run,
         encoder=encoder,
-        trainee=Trainee(towers, recipe, _reconstructor(recipe, targets, encoder), encoder.learned_options),
+        trainee=trainee,
         examples=Examples(
             train,
             towers,
@@ -244,28 +270,32 @@ def _prepared(
         ),
         plan=plan,
         validation=validation,
-        data=train.text_fingerprint,
-        should_stop=should_stop,
     )
 
 
+def _objective(recipe: Recipe, given: Callable[..., Tensor] | None, encoder: TrainableEncoder) -> Objective:
+    """The objective that was given, or the recipe's."""
+    if given is None:
+        return recipe.make_objective(encoder.learned_options)
+    objective = as_objective(given)
+    if objective.needs_within and encoder.scoring != "cosine":
+        raise RecipeError(
+            f"objective {name_of(given)} scores images with images, which the encoder's similarity "
+            f"{encoder.scoring!r} is not made for",
+            "choose another objective",
+        )
+    return objective
+
+
 def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
-    """The run's shortcuts; the digits' pictures are those that it began with."""
-    recipe, kept = run.recipe, run.folder / "shortcuts.json"
+    """The run's shortcuts."""
+    recipe = run.recipe
     if recipe.shortcuts is None:
         return None
     shortcuts = Shortcuts.of(recipe.shortcuts, collection, recipe.data.train, recipe.seed)
     if recipe.fine_tune is None and isinstance(recipe.model.image, ImageTowerConfig):
         side = recipe.model.image.preprocessing.size
         shortcuts.check_fit(side, side)  # now, not at the first batch
-    said = shortcuts.describe()
-    if not kept.is_file():
-        write_json(kept, said)
-    elif (begun_with := read_json(kept)) != said:
-        raise MismatchError(
-            f"the run was begun with shortcuts {begun_with}, these are {said}",
-            "give the same file of digits, or start a new run",
-        )
     return shortcuts
 
 
@@ -285,8 +315,8 @@ def _latent_targets(
     if section is None or section.kind != "latent":
         return None
     if shortcuts is not None and shortcuts.options.in_targets:
-        return kept_target_model(section.targets, shortcuts.injected(train), run.folder / "targets")
-    model = kept_target_model(section.targets, train, run.folder / "targets")
+        return _target_model(run, section.targets, shortcuts.injected(train), "targets")
+    model = _target_model(run, section.targets, train, "targets")
     return targets_of(model, train.captions, root / "targets")
 
 

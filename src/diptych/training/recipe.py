@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from diptych.analysis.shortcuts import ShortcutOptions, check_fit
 from diptych.core.errors import ImageError, RecipeError, UnknownNameError
+from diptych.core.reading import file_errors, read_text
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
@@ -222,7 +223,7 @@ def load_recipe(source: Path | str, overrides: dict[str, Any] | None = None) -> 
     """
     path = Path(source)
     if path.is_file():
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, error=RecipeError, fix="save it as UTF-8")
     elif str(source) in recipe_names():
         text = (resources.files("diptych.training") / "recipes" / f"{source}.toml").read_text(
             encoding="utf-8"
@@ -234,10 +235,8 @@ def load_recipe(source: Path | str, overrides: dict[str, Any] | None = None) -> 
 
 def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) -> Recipe:
     """Read a recipe from TOML text; ``name`` is what errors call it."""
-    try:
+    with file_errors(name, RecipeError, "see docs/recipes.md for the format", noun="TOML"):
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{name} is not TOML: {error}", "see docs/recipes.md for the format") from None
     for key, value in (overrides or {}).items():
         _override(values, key, value, name)
     try:

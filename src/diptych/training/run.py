@@ -1,71 +1,66 @@
-"""Run: the folder of one training, in which nothing reported is ever lost.
+"""Run: the folder of one training of a dual encoder, in which nothing reported is ever lost.
 
 ::
 
     RUN/
-      run.json          format, state (running, finished), versions, where it stands
+      run.json          state (running, finished), what it was begun with (fingerprints of the training
+                        captions and of the encoder it began with, its shortcuts), where it stands
       recipe.toml       the complete recipe
       environment.json  versions, devices, threads
       metrics.jsonl     one line per logged step and per epoch
-      checkpoint/       everything needed to go on: weights, optimizer, place
+      checkpoint/       everything needed to resume: weights, optimizer, place
       best/             the encoder with the best validation rsum (checkpoints.keep = "last": the latest);
                         DualEncoder.load reads it
-      warm_start.json   the fingerprint of what it began with, where it began with something
-                        (fine_tune.json where that was a whole encoder)
-      shortcuts.json    what its shortcuts are, where it has any: setup, digits' pictures
       targets/          what latent targets are made with, where there are any
+      caption_targets/  what captions are read with, where the caption tower takes vectors
       evaluation/       one folder per evaluated split
-      training.lock     which process trains it, as long as one does
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json, write_json, write_text
+from diptych.core.files import write_json, write_text
+from diptych.core.reading import opening, read_text
 from diptych.core.version import __version__
+from diptych.training.folder import TrainingFolder, TrainingState
 from diptych.training.recipe import Recipe, parse_recipe
 
-FORMAT = 1
 
+class Run(TrainingFolder):
+    """A run folder; create one with :meth:`prepare` and ``fit``, read one with :meth:`open`."""
 
-class Run:
-    """A run folder; make one with :meth:`prepare` and :meth:`begin`, read one with :meth:`open`."""
+    MARKER: ClassVar[str] = "run.json"
 
-    def __init__(self, folder: Path, recipe: Recipe) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | str, recipe: Recipe) -> None:
+        super().__init__(folder)
         self.recipe = recipe
+        self._kept: list[Callable[[], object]] = []
+        self._new = False
 
     @classmethod
     def prepare(cls, folder: Path | str, recipe: Recipe) -> Run:
-        """A run that will be in ``folder``; nothing is written before :meth:`begin`.
+        """Return a run that will be in ``folder``; nothing is written before its first step.
 
         Raises:
             UsageError: the folder already holds a run.
         """
-        folder = Path(folder)
-        if (folder / "run.json").exists():
+        run = cls(folder, recipe)
+        if run.begun:
             raise UsageError(
                 f"{folder} already holds a run",
-                f"go on with it by --resume {folder}, or choose another folder with --out",
+                f"resume it with --resume {folder}, or choose another folder with --out",
             )
-        return cls(folder, recipe)
-
-    def begin(self) -> None:
-        """Write the recipe and the environment of a new run; an old one's stay."""
-        if (self.folder / "run.json").exists():
-            return
-        write_text(self.folder / "recipe.toml", self.recipe.to_toml())
-        write_json(self.folder / "environment.json", environment())
-        self.set_state("running")
+        run._new = True
+        return run
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str) -> Run:
         """Read a run.
 
@@ -74,69 +69,43 @@ class Run:
             StorageError: the run was made by another version of the format.
         """
         folder = Path(folder)
-        if not (folder / "run.json").is_file():
+        if not (folder / cls.MARKER).is_file():
             raise UsageError(f"{folder} holds no run (no run.json)", "give a folder that diptych train wrote")
-        header = read_json(folder / "run.json")
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            version = header.get("format") if isinstance(header, dict) else header
-            raise StorageError(
-                f"{folder} is a run of format {version}, this version reads format {FORMAT}",
-                f"repeat it with: diptych train {folder / 'recipe.toml'} --out NEW",
-            )
-        text = (folder / "recipe.toml").read_text(encoding="utf-8")
-        return cls(folder, parse_recipe(text, str(folder / "recipe.toml")))
+        try:
+            TrainingState.open(folder / cls.MARKER)
+        except StorageError as error:
+            repeat = f"repeat it with: diptych train {folder / 'recipe.toml'} --out NEW"
+            raise StorageError(error.message, repeat) from None
+        recipe = folder / "recipe.toml"
+        return cls(folder, parse_recipe(read_text(recipe), str(recipe)))
 
-    def set_state(self, state: str, **more: Any) -> None:
-        """Write run.json."""
-        header = {"format": FORMAT, "diptych": __version__, "name": self.recipe.name, "state": state}
-        write_json(self.folder / "run.json", {**header, **more})
+    def keep(self, write: Callable[[], object]) -> None:
+        """Call ``write``, which writes into the folder, as soon as the run holds it."""
+        if self.begun:
+            write()
+        else:
+            self._kept.append(write)
 
-    @property
-    def header(self) -> dict[str, Any]:
-        """The content of run.json."""
-        header: dict[str, Any] = read_json(self.folder / "run.json")
-        return header
+    def begin(self, request: Mapping[str, Any]) -> None:
+        """Write the recipe and the environment of a new run; see that an old one was begun with the same."""
+        if self._new and self.begun:
+            raise UsageError(f"{self.folder} holds another run by now", "choose another folder with --out")
+        self._new = False
+        if not self.begun:
+            for write in self._kept:
+                write()
+            write_text(self.folder / "recipe.toml", self.recipe.to_toml())
+            write_json(self.folder / "environment.json", environment())
+        super().begin(request)
 
-    @property
-    def finished(self) -> bool:
-        """Whether training came to its end."""
-        return bool(self.header["state"] == "finished")
+    def describe(self) -> dict[str, Any]:
+        """Return name, state and the numbers of its end."""
+        return {"name": self.recipe.name, "state": "finished" if self.finished else "running", **self.numbers}
 
     @property
     def best(self) -> Path:
         """The folder of the best encoder."""
         return self.folder / "best"
-
-    @property
-    def checkpoint(self) -> Path:
-        """The folder of the state to go on from."""
-        return self.folder / "checkpoint"
-
-    def log(self, **values: Any) -> None:
-        """Append one line to metrics.jsonl."""
-        try:
-            with open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as handle:
-                handle.write(json.dumps(values) + "\n")
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {self.folder / 'metrics.jsonl'}: {error.strerror}",
-                f"free some space, then: diptych train --resume {self.folder}",
-            ) from error
-
-    def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines of metrics.jsonl; a last line that a kill cut short is left out."""
-        path = self.folder / "metrics.jsonl"
-        if not path.is_file():
-            return
-        with open(path, encoding="utf-8") as handle:
-            for line in handle:
-                if line.endswith("\n"):
-                    yield json.loads(line)
-
-    def rewind_metrics(self, step: int) -> None:
-        """Forget what was logged after ``step``, so that a resumed run's log is an unbroken one's."""
-        kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
-        write_text(self.folder / "metrics.jsonl", "".join(kept))
 
 
 def environment() -> dict[str, Any]:

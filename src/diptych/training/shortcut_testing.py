@@ -8,14 +8,14 @@ Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), section 4.3,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import read_json
+from diptych.core.files import safe_name
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
@@ -76,23 +76,22 @@ class BothConditions:
 
 
 def shortcuts_to_evaluate(
-    recipe: Recipe, collection: Collection, begun_with: Path | None = None
+    recipe: Recipe, collection: Collection, begun_with: Mapping[str, Any] | None = None
 ) -> Shortcuts | None:
     """The shortcuts that a run's encoder is evaluated with; None for none, and for those on one side."""
     options = recipe.shortcuts
     if options is None or not (options.on_images and options.on_captions):
         return None
     shortcuts = Shortcuts.of(options, collection, recipe.data.train, recipe.seed)
-    if begun_with is not None:
-        check_digits(shortcuts, begun_with)
+    check_digits(shortcuts, begun_with)
     return shortcuts
 
 
-def check_digits(shortcuts: Shortcuts, begun_with: Path) -> None:
-    """See that pictures of digits are those of training."""
-    if not begun_with.is_file():
+def check_digits(shortcuts: Shortcuts, begun_with: Mapping[str, Any] | None) -> None:
+    """See that pictures of digits are those that a run was begun with."""
+    if begun_with is None:
         return
-    trained_on, these = (said.get("digits") for said in (read_json(begun_with), shortcuts.describe()))
+    trained_on, these = (said.get("digits") for said in (begun_with, shortcuts.describe()))
     if trained_on != these:
         raise MismatchError(
             f"the run was trained on digits {trained_on}, these are {these}",
@@ -118,7 +117,7 @@ def evaluate_both(
     *,
     encoded: EncodedCollection | None = None,
     without: Result | None = None,
-    begun_with: Path | None = None,
+    begun_with: Mapping[str, Any] | None = None,
     about: dict[str, Any] | None = None,
     **options: Any,
 ) -> BothConditions:
@@ -129,7 +128,7 @@ def evaluate_both(
                 f"{name} are of what was embedded without shortcuts",
                 "evaluate each condition alone with evaluate_encoded",
             )
-    part, name = collection.split(split), f"{collection.name}-{split}"
+    part, name = collection.split(split), safe_name(f"{collection.name}-{split}")
     if without is None:
         if encoded is None:
             encoded = encode_collection(encoder, part, embeddings / name, split)

@@ -11,6 +11,12 @@ from diptych.training.run import Run
 
 def trained_objective(run: Run, **options: Any) -> Objective:
     """The run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
+    given = run.begun_with.get("objective") if run.begun else None
+    if given is not None:
+        raise UsageError(
+            f"{run.folder} was trained with the objective {given}, which was given in Python",
+            "name one of diptych's own with --objective",
+        )
     recipe = dict(run.recipe.objective)
     kind = OBJECTIVES.get(recipe.pop("name"))
     known = {**kind.options, **recipe, **options}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from diptych.core.errors import RecipeError
 from diptych.encoders.trainable import Towers
+from diptych.objectives import Objective
 from diptych.training.recipe import Recipe
 from diptych.training.reconstruct import Reconstructor
 from diptych.training.sections import DEFAULT_TRAINED, Stage
@@ -29,14 +30,13 @@ class Trainee(nn.Module):
     def __init__(
         self,
         model: Towers,
-        recipe: Recipe,
+        objective: Objective,
         reconstruction: Reconstructor | None = None,
-        learned: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__()
         self.image: ImageSide = model.image
         self.text: TextSide = model.text
-        self.objective = recipe.make_objective(learned)
+        self.objective = objective
         self.reconstruction = reconstruction
 
     def forward(self, images: Tensor, tokens: Tensor, lengths: Tensor, cached: bool) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from statistics_oracle import check_rows
 
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.logs import Cleaning
 from diptych.data.logs.ingest import ingest
 from diptych.data.scenes.shop_log import DEFAULT, make_shop_log

@@ -146,7 +146,7 @@ def test_sigir_tells_a_products_page_once(tmp_path: Path) -> None:
 
 
 def test_a_generated_shop_log_is_the_truth_and_its_dirt_is_counted(tmp_path: Path) -> None:
-    from diptych.core.files import read_json
+    from diptych.core.reading import read_json
     from diptych.data.logs import Cleaning
     from diptych.data.scenes.shop_log import make_shop_log
     from diptych.data.scenes.shop_log.chance import COUNTRIES, DEVICES, MOST_EVENTS

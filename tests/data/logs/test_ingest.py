@@ -12,7 +12,7 @@ from imported import dropped_of, events_of, import_text
 
 from diptych.core.context import Task, report_to
 from diptych.core.errors import DiptychError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.logs import Cleaning, Log, ingest
 from diptych.data.logs.database import open_database
 from diptych.data.logs.schema import COLUMNS, column_types

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.vocabulary import words
 from diptych.encoders.targets import TargetOptions, make_target_model, open_target_model
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis

@@ -15,7 +15,8 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.language import Language
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import measure_queries

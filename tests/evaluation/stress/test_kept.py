@@ -13,8 +13,8 @@ import pytest
 from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.core.errors import Interrupted, StorageError, UsageError
-from diptych.core.lock import LOCK
+from diptych.core.errors import Interrupted, StorageError
+from diptych.core.locking import exclusive_folder
 from diptych.data.language import Language
 from diptych.evaluation.stress import Condition, StressResult, stress
 
@@ -124,11 +124,8 @@ def test_two_processes_do_not_stress_in_one_folder(tmp_path: Path) -> None:
     some: dict[str, Any] = {"perturbations": [REVERSED], **SMALL}
     out = tmp_path / "out"
     first = stress(Reader("letters"), painted(), out, **some)
-    assert not (out / LOCK).exists()
-    (out / LOCK).write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
-    with pytest.raises(UsageError, match="is being stressed by process 1 of elsewhere"):
+    with exclusive_folder(out), pytest.raises(StorageError, match="another process is working in"):
         stress(Reader("letters"), painted(), out, **some)
-    (out / LOCK).unlink()
     assert stress(Reader("letters"), painted(), out, **some) == first
 
 

@@ -14,7 +14,7 @@ from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
 
 from diptych.analysis.perturbations import TextPerturbation, choose_perturbations, perturb_captions
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.language import Language
 from diptych.evaluation import evaluate
 from diptych.evaluation.stress import Condition, StressResult, stress

@@ -12,6 +12,7 @@ from diptych.analysis.perturbations.declaration import TextPerturbation, options
 from diptych.analysis.perturbations.perturb import PerturbedCaptions, check_compat, perturb_captions
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_text
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 
@@ -45,14 +46,7 @@ class CaptionList:
     def of_lines(cls, file: Path | str) -> CaptionList:
         """Those of a text file, one per line; the number of its line, from 1, is a caption's id."""
         file = Path(file)
-        try:
-            text = file.read_text(encoding="utf-8-sig")
-        except OSError as error:
-            raise DataError(
-                f"cannot read {file}: {error.strerror}", "give a file with a caption per line"
-            ) from None
-        except UnicodeDecodeError as error:
-            raise DataError(f"{file} is not UTF-8: byte {error.start}", "save it as UTF-8") from None
+        text = read_text(file, error=DataError, fix="give a file with a caption per line, in UTF-8")
         lines = text.removesuffix("\n").split("\n") if text else []
         return cls(file.stem, lines, [str(number) for number in range(1, len(lines) + 1)])
 

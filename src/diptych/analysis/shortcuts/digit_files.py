@@ -8,18 +8,15 @@ Source of the IDX format: LeCun, Cortes and Burges, The MNIST Database of Handwr
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import math
 import struct
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from diptych.analysis.shortcuts.digits import DigitImages
 from diptych.core.errors import DataError
+from diptych.core.reading import file_errors, open_bytes, open_regular, read_arrays
 
 MAX_BYTES = 500_000_000
 """An array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)."""
@@ -39,11 +36,8 @@ def read_digit_file(path: Path) -> DigitImages:
         if not found:
             raise DataError(f"{path} holds no train-images-idx3-ubyte[.gz]", _FORMATS)
         path = found[0]
-    try:
-        with open(path, "rb") as handle:
-            start = handle.read(4)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}", "check its permissions") from None
+    with file_errors(path, DataError), open_regular(path) as handle:
+        start = handle.read(4)
     if start[:2] == b"PK":
         pictures, labels = read_npz(path)
     else:
@@ -53,46 +47,16 @@ def read_digit_file(path: Path) -> DigitImages:
 
 def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Pictures and labels of an .npz archive: ``x_train`` and ``y_train``, or ``images`` and ``labels``."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = {name.removesuffix(".npy"): name for name in archive.namelist()}
-            pictures, labels = (
-                next((key for key in keys if key in names), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
-            )
-            if not pictures or not labels:
-                raise DataError(
-                    f"{path} holds the arrays {', '.join(sorted(names)) or 'none'}",
-                    f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, "
-                    f"labels {' or '.join(_LABEL_KEYS[:2])}",
-                )
-            for key in (pictures, labels):
-                _check_header(archive, names[key], path)
-        with np.load(path, allow_pickle=False) as arrays:
-            return arrays[pictures], arrays[labels]
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-        ValueError,
-        EOFError,
-        OSError,
-        RuntimeError,
-    ) as error:
-        raise DataError(f"{path} is not an .npz file of numbers: {error}", _FORMATS) from None
-
-
-def _check_header(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Refuse an array that is too large, or of objects, by what archive and header say."""
-    _check_size(archive.getinfo(name).file_size, f"{name} of {path}")
-    with archive.open(name) as member:
-        version = np.lib.format.read_magic(member)
-        read = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    arrays = read_arrays(path, error=DataError, fix=_FORMATS)
+    pictures, labels = (
+        next((key for key in keys if key in arrays), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
+    )
+    if not pictures or not labels:
+        raise DataError(
+            f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}",
+            f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}",
         )
-        shape, _, kind = read(member)
-    if kind.hasobject:
-        raise DataError(f"{path} holds Python objects as {name}", _FORMATS)
-    _check_size(math.prod(shape) * kind.itemsize, f"{name} of {path}")
+    return arrays[pictures], arrays[labels]
 
 
 def _check_size(size: int, what: str) -> None:
@@ -102,10 +66,10 @@ def _check_size(size: int, what: str) -> None:
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """A uint8 array of an IDX file, gzipped or not."""
-    try:
-        with open(path, "rb") as raw:
+    with file_errors(path, DataError):
+        with open_regular(path) as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if zipped else open(path, "rb") as handle:
+        with open_bytes(path, zipped) as handle:
             header = handle.read(4 + 4 * dimensions)
             if header[:4] != bytes([0, 0, 8, dimensions]) or len(header) < 4 + 4 * dimensions:
                 raise DataError(
@@ -117,10 +81,6 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
             size = math.prod(shape)
             _check_size(size, str(path))
             content = handle.read(size + 1)
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", _FORMATS) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be read: {error}", "fetch the file again") from None
     if len(content) != size:
         have = f"{len(content):,}" if len(content) < size else f"more than {size:,}"
         raise DataError(f"{path} holds {have} bytes, its header says {size:,}", "fetch the file again")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import StorageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.index import Index

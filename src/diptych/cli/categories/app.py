@@ -150,7 +150,7 @@ def fill(
         f"{len(part) - left:,} products in {target}"
         + (f", {left:,} that agree with their own category left out" if left else "")
     )
-    next_step(shlex.join(["head", "-3", str(target)]))
+    next_step(["head", "-3", str(target)])
 
 
 def _calibrating(own: Catalogue, named: str | None) -> str:
@@ -324,8 +324,8 @@ def download(
     elif done.failures:
         next_step(_again("to try the failed ones again", data, out, contact, "--retry-failed"))
     else:
-        dataset = "DATA" if reader is None and not reader_option and is_list(data) else shlex.quote(str(data))
-        next_step(f"diptych categories train {dataset} --images {shlex.quote(str(out))} --out runs/shop")
+        dataset = "DATA" if reader is None and not reader_option and is_list(data) else data
+        next_step(["diptych", "categories", "train", dataset, "--images", out, "--out", "runs/shop"])
 
 
 def _again(why: str, data: Path, out: Path, contact: str, *more: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.evaluated import evaluated_models, evaluated_run
+from diptych.cli.categories.report import evaluated_models, evaluated_run
 from diptych.cli.categories.sources import (
     AttributeForm,
     ProductsData,
@@ -20,7 +19,7 @@ from diptych.cli.categories.sources import (
     UnknownPaths,
     catalogue_from,
 )
-from diptych.cli.categories.training_options import image_options, training_options
+from diptych.cli.categories.train import image_options, training_options
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions
@@ -276,7 +275,7 @@ def evaluate(
         page = write_categories_page(out / "report.html", found, test)
     show_evaluation(found)
     say(f"every value in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(shlex.join(["open", str(page)]))
+    next_step(["open", str(page)])
 
 
 _NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seeds"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,7 +89,7 @@ def index(
         recall = built.about["recall"]
         say(f"recall@{recall['k']} against exact on {recall['queries']} categories: {recall['value']:.3f}")
     name = opened.tree.paths[-1][-1] if len(opened.tree) else "what to look for"
-    next_step(shlex.join(["diptych", "search", str(target), name, "--category"]))
+    next_step(["diptych", "search", str(target), name, "--category"])
 
 
 def _records(catalogue: Catalogue) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,7 +125,7 @@ def pick(
     if len(unreadable) > 5:
         say(f"and {len(unreadable) - 5:,} more pictures that cannot be read")
     say(f"{len(picks.products):,} pictures for {len(picks):,} categories in {file}")
-    next_step(shlex.join(["open", str(target / "tree.html")] if sheet else ["less", str(file)]))
+    next_step(["open", str(target / "tree.html")] if sheet else ["less", str(file)])
 
 
 def _show(picks: Picks, split: str | None) -> None:

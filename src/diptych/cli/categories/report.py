@@ -2,18 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.cli.categories.evaluated import held_out
-from diptych.cli.categories.sources import CatalogueSource
+from diptych.cli.categories.sources import VALIDATION, CatalogueSource, validation_part
 from diptych.cli.console import say
 from diptych.core.errors import DiptychError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from diptych.commerce.catalogue import Catalogue
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+    from diptych.commerce.category_to_image.runs import CategoryRun
+
+
+def evaluated_models(
+    catalogue: Catalogue,
+    out: Path,
+    *,
+    image_encoder: str | None,
+    image_options: dict[str, Any] | None,
+    text_encoder: str,
+    **said: Any,
+) -> tuple[ModelsEvaluation, Catalogue]:
+    """Train on the split ``train``, choose epochs by the validation split if there is one, rank the split ``test``."""
+    from diptych.commerce.category_to_image.evaluation import evaluate_models
+    from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
+
+    sizes = catalogue.split_sizes
+    for name in ("train", "test"):
+        if name not in sizes:
+            raise UsageError(
+                f"{catalogue.name} has no split called {name}, only {', '.join(sizes)}",
+                "make one with --split-by product",
+            )
+    train, test = catalogue.split("train"), catalogue.split("test")
+    maker = FeatureMaker.of(
+        image_encoder,
+        text_encoder,
+        learn_from=learning_texts(train) if text_encoder.partition(":")[0] == "lsa" else (),
+        image_options=image_options,
+    )
+    validation = validation_part(catalogue)
+    return evaluate_models(train, validation, test, maker, out, missing="none", **said), test
+
+
+def evaluated_run(
+    folder: Path, catalogue: Catalogue, out: Path, **said: Any
+) -> tuple[ModelsEvaluation, Catalogue]:
+    """A run on the products that it has not seen: its own test split, or products of elsewhere."""
+    from diptych.commerce.category_to_image.evaluation import evaluate_given
+    from diptych.commerce.category_to_image.evaluation.choosing import chosen_settings
+    from diptych.commerce.category_to_image.runs import CategoryRun
+
+    run = CategoryRun.open(folder)
+    test, note = held_out(run.splits, catalogue)
+    seen = None
+    if run.about["catalogue"] == catalogue.fingerprint:
+        seen = _seen(run, catalogue, chosen_settings(said["settings"]))
+    about = {**said.pop("about"), "run": str(folder.resolve()), "notes": [*catalogue.notes, *note]}
+    categories = _texts(run.options.query, test)
+    found = evaluate_given(
+        run.model,
+        test,
+        run.features(test),
+        run.category_features(categories),
+        out,
+        given=f"{run.about['model']} trained on {run.options.setting} categories",
+        query=run.options.query,
+        seen=seen,
+        about=about,
+        **said,
+    )
+    return found, test
+
+
+def _texts(query: Any, test: Catalogue) -> list[str]:
+    from diptych.commerce.catalogue import category_texts
+
+    return category_texts(test.tree, range(len(test.tree)), query)
+
+
+def held_out(splits: Mapping[str, str], catalogue: Catalogue) -> tuple[Catalogue, list[str]]:
+    """The products that a run did not train on or choose its epoch by, and what to say of the others."""
+    used = {"train", *VALIDATION}
+    rows = [row for row, name in enumerate(catalogue.ids) if splits.get(name) not in used]
+    left = len(catalogue) - len(rows)
+    if not rows:
+        raise UsageError(
+            f"the run was trained on all {len(catalogue):,} products of {catalogue.name}",
+            "give other products",
+        )
+    if not left:
+        return catalogue, []
+    return catalogue.subset(rows), [f"{left:,} products left out that the run was trained or validated on"]
+
+
+def _seen(run: CategoryRun, catalogue: Catalogue, settings: Sequence[str]) -> dict[str, np.ndarray]:
+    """Per setting that is measured, the categories that the run was trained on, by its own setting."""
+    from diptych.commerce.catalogue.splits import seen_nodes
+
+    options, splits = run.options, run.splits
+    rows = [row for row, name in enumerate(catalogue.ids) if splits.get(name) == "train"]
+    epochs = options.epochs if options.resample else 0
+    mask = seen_nodes(catalogue.subset(rows), options.setting, options.seed, epochs=epochs)
+    return dict.fromkeys(settings, mask)
 
 
 def is_of_categories(folder: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +84,7 @@ def search_products(
             f"the run was trained on {seen:,} of these {len(retrieved):,}: what is right among them flatters it"
         )
     if sheet is None:
-        next_step(shlex.join(["diptych", "search", str(folder), query, "--category", "--sheet", "found.png"]))
+        next_step(["diptych", "search", str(folder), query, "--category", "--sheet", "found.png"])
         return
     for name in write_contact_sheet(sheet, query, retrieved):
         say(f"the picture of {name} cannot be read")

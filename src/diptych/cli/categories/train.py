@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,14 +20,12 @@ from diptych.cli.categories.sources import (
     catalogue_from,
     validation_part,
 )
-from diptych.cli.categories.training_options import image_options, training_options
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import Images, ReaderName, ReaderOptions
+from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.files import check_replaceable
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -35,6 +33,39 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.evaluation.result import Result
+
+
+def image_options(given: list[str] | None) -> dict[str, Any] | None:
+    """The image encoder's options; files by their whole path, so that they are found from anywhere."""
+    values = parse_values(given, "--image-option")
+    for key, value in values.items():
+        if isinstance(value, str) and Path(value).expanduser().is_file():
+            values[key] = str(Path(value).expanduser().resolve())
+    return values or None
+
+
+def training_options(
+    given: list[str] | None, named: Mapping[str, str], base: Mapping[str, Any] | None = None
+) -> TrainOptions:
+    """The options of training that ``--set`` and the verb's own options say."""
+    from pydantic import ValidationError
+
+    from diptych.commerce.category_to_image.options import TrainOptions
+
+    values = parse_values(given, "--set")
+    for key in values:
+        if key in named:
+            raise UsageError(f"--set {key}", f"say it with {named[key]}")
+        if key not in TrainOptions.model_fields:
+            raise UnknownNameError("training option", key, {*TrainOptions.model_fields} - {*named})
+    try:
+        return TrainOptions.model_validate({**(base or {}), **values})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"{where} = {first['input']!r}: {first['msg']}", "see the command's --help"
+        ) from None
 
 
 def say_data(
@@ -168,11 +199,11 @@ def train(
     from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.commerce.category_to_image.training import train as fit
-    from diptych.commerce.category_to_image.training.journal import MARKER
+    from diptych.training.folder import TrainingFolder
 
     chosen = _options(model, setting, query, published, seed, options)
-    check_replaceable(out, MARKER)
-    with progress(), stop_on_signal() as should_stop:
+    TrainingFolder(out).check({}, beside=(), whole=False)
+    with progress(), stop_on_signal():
         catalogue, source = catalogue_from(
             data,
             images=images,
@@ -196,16 +227,14 @@ def train(
         nodes = range(len(catalogue.tree))
         categories = maker.categories(category_texts(catalogue.tree, nodes, chosen.query))
         validation = None if validated is None else (validated, maker.products(validated, missing="none"))
-        trained = fit(
-            learned, features, categories, chosen, out, validation=validation, should_stop=should_stop
-        )
+        trained = fit(learned, features, categories, chosen, out, validation=validation)
         run = CategoryRun.finish(out, trained, maker, catalogue, source.to_dict())
         tested = _tested(run, catalogue)
     say_data(catalogue, source, features, maker)
     say_training(run)
     if tested is not None:
         say_tested(tested, chosen)
-    next_step(shlex.join(["diptych", "categories", "pick", str(out), "--out", f"{out}-pictures"]))
+    next_step(["diptych", "categories", "pick", str(out), "--out", f"{out}-pictures"])
 
 
 _NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seed"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,9 +110,9 @@ def tree(
         write_json(out, {**written, "shape": shape.to_dict(), "categories": nodes})
         say(f"written to {out}")
     if catalogue is None:
-        next_step(f"diptych categories train DATA --taxonomy {shlex.quote(str(source))} --out runs/shop")
+        next_step(["diptych", "categories", "train", "DATA", "--taxonomy", source, "--out", "runs/shop"])
     else:
-        next_step(shlex.join(["diptych", "categories", "train", str(source), "--out", "runs/shop"]))
+        next_step(["diptych", "categories", "train", str(source), "--out", "runs/shop"])
 
 
 def _is_products(source: Path) -> bool:

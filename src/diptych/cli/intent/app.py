@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +29,7 @@ _Rows = Sequence[Mapping[str, Any]]
 
 def show_description(description: Description) -> None:
     """Print the compact tables whole, of the others the most telling lines; then notes and protocol."""
-    from diptych.report.intent_discretion import Discretion
+    from diptych.report.intent_content import Discretion
 
     for name in description.tables:
         if name in _TABLES and description.rows(name):
@@ -50,7 +49,7 @@ def _overview(name: str, rows: _Rows) -> None:
 
 
 def _groups(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, percent, signed
+    from diptych.report.intent_content import interval, percent, signed
 
     key = name.removesuffix("s")
     print_table(
@@ -73,7 +72,7 @@ def _groups(name: str, rows: _Rows) -> None:
 
 
 def _device_counts(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, percent
+    from diptych.report.intent_content import interval, percent
 
     print_table(
         "",
@@ -93,7 +92,7 @@ def _device_counts(name: str, rows: _Rows) -> None:
 
 
 def _queries(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_discretion import interval, number, percent
+    from diptych.report.intent_content import interval, number, percent
 
     print_table(
         "",
@@ -126,7 +125,7 @@ _FINDINGS = ("session-length-quantiles", "week-days", "hours", "device-transitio
 
 
 def _findings(name: str) -> Callable[..., list[str]]:
-    from diptych.report import intent_findings as found
+    from diptych.report import intent_description_tables as found
 
     of: dict[str, Callable[..., list[str]]] = {
         "session-length-quantiles": found.length_findings,
@@ -211,12 +210,11 @@ def describe(
         wanted = SessionOptions(gap_minutes=gap, by=by)  # type: ignore[arg-type]
         tables = sessionise(opened, wanted, engine=runs)
         description = describe_sessions(tables, engine=runs, options=options, names=names)
-    description.save(out)
-    page = write_description_page(out / _PAGE, description, log=opened)
+    description.save(out, also=lambda inside: write_description_page(inside / _PAGE, description, log=opened))
     show_description(description)
-    say(f"written to {out}; sessions are kept in {tables.folder}; the page is {page}")
+    say(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / _PAGE}")
     features = out.with_name("features")
-    next_step(shlex.join(["diptych", "intent", "features", str(log), "--out", str(features)]))
+    next_step(["diptych", "intent", "features", str(log), "--out", str(features)])
 
 
 def audit(
@@ -285,7 +283,7 @@ def audit(
     say(f"all findings in {target}")
     if found.alarms and strict:
         raise DataError(f"{len(found.alarms)} alarms", "see what the columns are computed from, and when")
-    next_step(shlex.join(["diptych", "intent", "train", str(features), "--out", "scorer"]))
+    next_step(["diptych", "intent", "train", str(features), "--out", "scorer"])
 
 
 def _show(found: LeakAudit, every: bool) -> None:

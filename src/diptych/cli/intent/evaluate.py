@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -215,10 +215,15 @@ def evaluate(
     with progress(), stop_on_signal():
         table = open_features(features)
         how = Bootstrap(samples, seed=seed)
+        page = out / "report.html"
+
+        def write_page(finished: Evaluation) -> None:
+            write_evaluation_page(page, finished)
+
         if scorer is not None:
             if model or set_ or folds:
                 raise UsageError("a scorer is measured as it is", "leave out --model, --set and --folds")
-            found = _of_scorer(table, scorer, out, _split(setting), step or None, how)
+            found = _of_scorer(table, scorer, out, _split(setting), step or None, how, write_page)
         else:
             found = _of_models(
                 table,
@@ -236,13 +241,13 @@ def evaluate(
                 seed=seed,
                 jobs=jobs,
                 bootstrap=how,
+                page=write_page,
             )
-        page = write_evaluation_page(out / "report.html", found)
     show_evaluation(found)
     say(
         f"every prediction and number in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed"
     )
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _of_models(features: FeatureTable, out: Path, **said: Any) -> Evaluation:
@@ -258,6 +263,7 @@ def _of_scorer(
     settings: list[str] | None,
     steps: list[int] | None,
     how: Bootstrap,
+    page: Callable[[Evaluation], object],
 ) -> Evaluation:
     from diptych.commerce.purchase_intent.evaluation import GivenScores, evaluate_scores
     from diptych.commerce.purchase_intent.scoring import Scorer
@@ -276,6 +282,7 @@ def _of_scorer(
         trained_on=trained.about["fingerprint"],
         feature_set=options["feature_set"] if options["feature_set"] in features.sets else None,
         bootstrap=how,
+        page=page,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,7 +102,7 @@ def features(
         next_step("import more of the log: diptych intent ingest --help")
         return
     evaluation = out.with_name(f"{out.name}-evaluation")
-    next_step(shlex.join(["diptych", "intent", "evaluate", str(out), "--out", str(evaluation)]))
+    next_step(["diptych", "intent", "evaluate", str(out), "--out", str(evaluation)])
 
 
 def _of_log(

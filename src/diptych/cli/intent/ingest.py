@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -173,7 +172,7 @@ def ingest(
         )
     _show(log)
     say(f"written to {out}")
-    next_step(shlex.join(["diptych", "intent", "describe", str(out)]))
+    next_step(["diptych", "intent", "describe", str(out)])
 
 
 def _split(option: str, given: list[str] | None) -> tuple[str, ...]:

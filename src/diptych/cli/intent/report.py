@@ -12,7 +12,7 @@ from diptych.cli.progress import progress
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from diptych.report.intent_discretion import Discretion
+    from diptych.report.intent_content import Discretion
 
 _PAGE = "report.html"
 _MAKERS = {
@@ -65,14 +65,14 @@ def report(
 
       [bold]diptych intent report evaluation[/bold]
     """
-    from diptych.report.intent_discretion import Discretion
+    from diptych.report.intent_content import Discretion
 
     discretion = Discretion(least_count, hide_rates)
     target = out or folder / _PAGE
     with progress():
         page = _write(folder, target, discretion, log)
     say(f"report in {page} ({page.stat().st_size / 1e6:.1f} MB, no other files needed)")
-    next_step(f"open {page}")
+    next_step(["open", page])
 
 
 def _write(folder: Path, target: Path, discretion: Discretion, log: Path | None) -> Path:

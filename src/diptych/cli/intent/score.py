@@ -87,7 +87,8 @@ def score(
 
 
 def _score_one(scorer: Scorer, file: Path, out: Path | None, reasons: int) -> None:
-    from diptych.core.files import read_json, write_text
+    from diptych.core.files import write_text
+    from diptych.core.reading import read_json
 
     found = scorer.score(read_json(file), reasons=reasons)
     _show(found)
@@ -99,7 +100,7 @@ def _score_one(scorer: Scorer, file: Path, out: Path | None, reasons: int) -> No
         )
         return
     write_text(out, json.dumps(found.to_dict()) + "\n")
-    next_step(shlex.join(["cat", str(out)]))
+    next_step(["cat", str(out)])
 
 
 def _show(found: Score) -> None:
@@ -133,7 +134,7 @@ def _score_lines(scorer: Scorer, source: str, out: Path | None, reasons: int, st
                 answered, failed = _write(answers, file)
     if out is not None:
         say(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
-        next_step(shlex.join(["head", str(out)]))
+        next_step(["head", str(out)])
     if failed:
         raise DataError(
             f"{failed:,} of {answered:,} answers are errors", "each has the number of its line and what to do"
@@ -183,7 +184,7 @@ def _score_table(scorer: Scorer, path: Path, out: Path | None) -> None:
         "", ("setting", "step", *numbers), rows, numbers=("step", *numbers), caption=f"of {about['measured']}"
     )
     say(f"{sum(cell['scored'] for cell in about['cells']):,} scores of {about['features']}")
-    next_step(shlex.join(["head", str(out / SCORES)]))
+    next_step(["head", str(out / SCORES)])
 
 
 @contextmanager

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -27,7 +26,8 @@ from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import atomic_path, read_json, write_json
+from diptych.core.files import atomic_path, write_json
+from diptych.core.reading import file_errors, opening, read_json, read_log
 from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
 
@@ -91,6 +91,7 @@ class CategoryRun:
         return cls(folder, about)
 
     @classmethod
+    @opening(_AGAIN)
     def open(cls, folder: Path | str) -> CategoryRun:
         """Read a run; model and encoders are read when they are first needed."""
         folder = Path(folder)
@@ -133,27 +134,22 @@ class CategoryRun:
     def tree(self) -> CategoryTree:
         """The categories of the products that it was trained on."""
         said = read_json(self.folder / "tree.json")
-        try:
+        with file_errors(self.folder / "tree.json", fix=_AGAIN):
             return CategoryTree(said["paths"], {tuple(path): code for path, code in said["codes"]})
-        except (KeyError, TypeError, ValueError) as error:
-            raise StorageError(f"{self.folder / 'tree.json'} is damaged: {error}", _AGAIN) from None
 
     @cached_property
     def splits(self) -> dict[str, str]:
         """The split of every product, by id."""
         import pyarrow.parquet as parquet
 
-        try:
+        with file_errors(self.folder / "splits.parquet", fix=_AGAIN):
             table = parquet.read_table(self.folder / "splits.parquet")
-        except (OSError, ValueError) as error:
-            raise StorageError(f"{self.folder / 'splits.parquet'} cannot be read: {error}", _AGAIN) from None
-        return dict(zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True))
+            return dict(zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True))
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """One entry per epoch: loss, temperature, validation measures."""
-        file = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return [line for _, line in read_log(self.folder / "metrics.jsonl")]
 
     def features(self, catalogue: Catalogue) -> ProductFeatures:
         """Rows of products by this run's encoders; products may lack pictures."""

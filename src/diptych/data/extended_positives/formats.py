@@ -12,14 +12,13 @@ Source: Parekh, Baldridge, Cer, Waters and Yang, Crisscrossed Captions, EACL 202
 from __future__ import annotations
 
 import csv
-import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import open_text, read_json
 from diptych.data.extended_positives.declaration import EXTENDED_POSITIVES, Listed, PositivesReader
 
 THRESHOLDS = {"sits": 3.0, "sts": 3.0, "sis": 2.5}
@@ -51,31 +50,26 @@ class Ratings:
 def read_ratings(path: Path | str) -> Ratings:
     """Read one ``{sits,sts,sis}_{val,test}.csv`` of CxC, gzipped or not."""
     path = Path(path)
-    try:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8", newline="") as handle:
-            lines = csv.reader(handle)
-            header = next(lines, [])
-            task = _HEADERS.get(",".join(header[:3]))
-            if task is None:
-                raise DataError(
-                    f"{path} is no CxC file of aggregated ratings: its columns are {', '.join(header) or 'none'}",
-                    "give {sits,sts,sis}_{val,test}.csv, not the raw ratings",
-                )
-            pairs, scores = [], []
-            for fields in lines:
-                try:
-                    left, right, score = fields[0], fields[1], float(fields[2])
-                except (IndexError, ValueError):
-                    score = -1.0
-                if not 0 <= score <= _HIGHEST:
-                    raise DataError(f"{path}, line {lines.line_num}: no pair with a rating from 0 to 5")
-                pairs.append((left, right))
-                scores.append(score)
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", "give CxC's data folder or its sits_test.csv") from None
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read: {error}", "fetch the file again") from None
+    fix = "give CxC's data folder or its sits_test.csv"
+    with open_text(path, newline="", error=DataError, fix=fix) as handle:
+        lines = csv.reader(handle)
+        header = next(lines, [])
+        task = _HEADERS.get(",".join(header[:3]))
+        if task is None:
+            raise DataError(
+                f"{path} is no CxC file of aggregated ratings: its columns are {', '.join(header) or 'none'}",
+                "give {sits,sts,sis}_{val,test}.csv, not the raw ratings",
+            )
+        pairs, scores = [], []
+        for fields in lines:
+            try:
+                left, right, score = fields[0], fields[1], float(fields[2])
+            except (IndexError, ValueError):
+                score = -1.0
+            if not 0 <= score <= _HIGHEST:
+                raise DataError(f"{path}, line {lines.line_num}: no pair with a rating from 0 to 5")
+            pairs.append((left, right))
+            scores.append(score)
     return Ratings(task, pairs, scores)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from diptych.core.errors import DataError
+from diptych.core.reading import read_lines
 from diptych.data.extended_positives.formats import read_ratings, sits_files
 from diptych.data.judgements.declaration import JUDGEMENTS, Judged, JudgementReader
-from diptych.data.lines import numbered_lines
 
 _HIGHEST = 5.0
 
@@ -68,7 +68,7 @@ def _file(path: Path, name: str) -> Path:
 def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and fields of lines that are not empty."""
     some = False
-    for number, line in numbered_lines(path):
+    for number, line in read_lines(path, error=DataError):
         if not line.strip():
             continue
         fields = line.strip("\n").split("\t")
@@ -150,7 +150,7 @@ def read_judgement_table(path: Path | str) -> Judged:
     Its scale begins at 0, or at the lowest rating where that is below 0, and ends at the highest.
     """
     path = Path(path)
-    lines = csv.reader(line for _, line in numbered_lines(path))
+    lines = csv.reader(line for _, line in read_lines(path, error=DataError))
     pairs, ratings = [], []
     try:
         header = [name.strip().lower() for name in next(lines, [])]

@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 import zipfile
 import zlib
@@ -18,12 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.reading import open_bytes, read_json, read_jsonl
 from diptych.data.language.nltk_tagger import find_resource, read_member
 from diptych.data.language.wordnet_tables import ABOVE, PARTS, Entry, Records, Synset, in_blocks
 
@@ -82,7 +81,7 @@ def _child(element: Element, name: str) -> Element:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else open(path, "rb")
+    return open_bytes(path)
 
 
 # WordNet's own database files, as Princeton and NLTK's data have them, read into records.
@@ -183,15 +182,15 @@ def read_json_lines(lemmas: Path, synsets: Path) -> Records:
 
 
 def _values(path: Path) -> Iterator[Any]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from in_blocks(map(json.loads, lines), f"reading {path.name}", "lines")
+    values = (value for _, value in read_jsonl(path))
+    yield from in_blocks(values, f"reading {path.name}", "lines")
 
 
 def read_json_release(paths: Sequence[Path]) -> Records:
     """The release: entries by lemma and part of speech in ``entries-*.json``, synsets in the other files."""
     records = Records(_TITLE)
     for path in track(paths, f"reading {_TITLE}", unit="files"):
-        content = json.loads(path.read_bytes())
+        content = read_json(path)
         if path.name.startswith("entries-"):
             for lemma, by_part in content.items():
                 for (

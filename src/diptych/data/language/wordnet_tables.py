@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar, get_args
-from zipfile import BadZipFile
 
 import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError
+from diptych.core.reading import file_errors, read_arrays
 from diptych.data.language.contract import PartOfSpeech
 from diptych.data.string_table import StringTable, write_strings
 
@@ -219,24 +219,22 @@ class WordNetTables:
     def open(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
         texts = {name: StringTable(folder / name)[:] for name in _TEXTS}
-        try:
-            with np.load(folder / _ARRAYS, allow_pickle=False) as file:
-                lists = {name: Ragged(file[name], file[f"{name}_starts"]) for name in _LISTS}
-                made = cls(
-                    title="".join(texts["title"]),
-                    lemmas=texts["lemmas"],
-                    synsets=texts["synsets"],
-                    parts=file["parts"],
-                    senses=lists["senses"],
-                    members=lists["members"],
-                    hypernyms=lists["hypernyms"],
-                    hyponyms=lists["hyponyms"],
-                    depths=file["depths"],
-                    forms=texts["forms"],
-                    form_of=file["form_of"],
-                )
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise StorageError(f"{folder / _ARRAYS} is damaged: {error}", "delete its folder") from None
+        with file_errors(folder / _ARRAYS, fix="delete its folder"):
+            file = read_arrays(folder / _ARRAYS, fix="delete its folder")
+            lists = {name: Ragged(file[name], file[f"{name}_starts"]) for name in _LISTS}
+            made = cls(
+                title="".join(texts["title"]),
+                lemmas=texts["lemmas"],
+                synsets=texts["synsets"],
+                parts=file["parts"],
+                senses=lists["senses"],
+                members=lists["members"],
+                hypernyms=lists["hypernyms"],
+                hyponyms=lists["hyponyms"],
+                depths=file["depths"],
+                forms=texts["forms"],
+                form_of=file["form_of"],
+            )
         sizes = {
             len(made.parts),
             len(made.depths),

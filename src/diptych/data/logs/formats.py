@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from diptych.core.errors import DataError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.logs.declaration import LOG_FORMATS, Given, LogFormat
 from diptych.data.logs.mapping import TARGETS, ColumnMapping
 from diptych.data.logs.rows import Row

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import UsageError
+from diptych.core.reading import read_toml
 from diptych.data.logs.declaration import Given
 from diptych.data.logs.rows import Row
 from diptych.data.logs.schema import ACTION_WORDS, ACTIONS, YES_WORDS
@@ -188,12 +188,7 @@ def _pair(option: str) -> tuple[str, str]:
 
 def read_mapping(path: Path) -> ColumnMapping:
     """Read a mapping from a TOML file."""
-    try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML: {error}", "see https://toml.io") from None
+    read = read_toml(path, UsageError, "see https://toml.io")
     known = ("columns", "values", "constants", "time_format", "missing")
     for key in read:
         if key not in known:

@@ -7,9 +7,7 @@ may be gzipped.
 from __future__ import annotations
 
 import csv
-import gzip
 import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any, Literal
 
 from diptych.core.errors import DataError, DiptychError
 from diptych.core.extras import require
+from diptych.core.reading import file_errors, open_bytes
 
 ENDINGS = (".csv", ".tsv", ".dat", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 """Of the files that are taken from a folder, also with ``.gz``."""
@@ -120,25 +119,15 @@ def check_whole(file: SourceFile) -> None:
     """See that a gzipped file is whole; the database would read what there is of it and say nothing."""
     if not file.gzipped:
         return
-    try:
-        with gzip.open(file.path) as handle:
-            while handle.read(_BEGINNING):
-                pass
-    except (OSError, EOFError, zlib.error) as error:
-        raise _damaged(file.path, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path} cannot be unpacked: {error}", "it is damaged: fetch it again")
+    with file_errors(file.path, DataError), open_bytes(file.path, gzipped=True) as handle:
+        while handle.read(_BEGINNING):
+            pass
 
 
 def _first_lines(path: Path, gzipped: bool) -> list[str]:
     """The lines of a file's beginning that are not blank, each whole but for a very long first."""
-    try:
-        with gzip.open(path) if gzipped else open(path, "rb") as handle:
-            content = handle.read(_BEGINNING)
-    except (OSError, EOFError, zlib.error) as error:
-        raise _damaged(path, error) from None
+    with file_errors(path, DataError), open_bytes(path, gzipped) as handle:
+        content = handle.read(_BEGINNING)
     if content.startswith(_UTF16):
         raise DataError(f"{path} is in UTF-16", "write it in UTF-8: iconv -f utf-16 -t utf-8")
     whole = content if len(content) < _BEGINNING else content.rpartition(b"\n")[0] or content

@@ -21,10 +21,10 @@ import numpy as np
 
 from diptych.core.context import track
 from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.reading import read_lines
 from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
-from diptych.data.lines import numbered_lines
 from diptych.data.products import plain_text
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.taxonomy.tree import MAX_LEVELS
@@ -130,7 +130,7 @@ def listings_of(
     if not files:
         raise DataError(f"{folder} has no {_LISTINGS}.gz", "unpack abo-listings.tar")
     for file in track(files, "reading listings", unit="files"):
-        for number, line in numbered_lines(file):
+        for number, line in read_lines(file, error=DataError):
             where = f"{file.name}, line {number}"
             if not line.strip():
                 continue
@@ -177,7 +177,7 @@ def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
             f"{folder / 'metadata'} has no images.csv.gz", "unpack abo-images-small.tar, all of it"
         )
     try:
-        rows = csv.DictReader(line for _, line in numbered_lines(file))
+        rows = csv.DictReader(line for _, line in read_lines(file, error=DataError))
         missing = {"image_id", "path"} - set(rows.fieldnames or ())
         if missing:
             raise DataError(
@@ -191,7 +191,7 @@ def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
 
 def _given_splits(file: Path) -> dict[str, str]:
     splits: dict[str, str] = {}
-    for number, line in numbered_lines(file):
+    for number, line in read_lines(file, error=DataError):
         fields = line.replace(",", "\t").split("\t")
         if len(fields) != 2 or not all(fields):
             raise DataError(

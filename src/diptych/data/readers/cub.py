@@ -16,6 +16,7 @@ from typing import Any
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import open_text, read_text
 from diptych.data.collection import Collection
 from diptych.data.images import check_inside
 from diptych.data.loading import read_ahead
@@ -41,12 +42,7 @@ def _root(path: Path) -> Path:
 
 def _numbered(file: Path) -> dict[str, str]:
     """``NUMBER VALUE`` per line, in the file's order."""
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise DataError(f"{file} does not exist", f"unpack {_FOLDER}.tgz again") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file} cannot be read: {error}", f"unpack {_FOLDER}.tgz again") from None
+    lines = read_text(file, error=DataError, fix=f"unpack {_FOLDER}.tgz again").splitlines()
     found: dict[str, str] = {}
     for line, text in enumerate(lines, 1):
         number, _, value = text.strip().partition(" ")
@@ -73,33 +69,27 @@ def _of_images(file: Path, images: Mapping[str, str]) -> dict[str, str]:
 
 def _captions(file: Path) -> list[str] | None:
     """The lines of one file of captions; None where there is no such file."""
-    try:
-        # A few of the published files hold bytes that are no UTF-8, in the middle of usable captions.
-        content = file.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
+    if not file.exists():
         return None
+    # A few of the published files hold bytes that are no UTF-8, in the middle of usable captions.
+    content = read_text(file, "utf-8", errors="replace", error=DataError)
     lines = content.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def _listed_splits(file: Path, names: Sequence[str]) -> list[str]:
     """The split of each image in a table of file names and splits; ``dev`` is ``val``."""
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as handle:
-            table = csv.DictReader(handle, delimiter="\t" if file.suffix == ".tsv" else ",")
-            columns = table.fieldnames or []
-            image = next((name for name in _FILE_COLUMNS if name in columns), None)
-            split = next((name for name in _SPLIT_COLUMNS if name in columns), None)
-            if image is None or split is None:
-                raise UsageError(
-                    f"{file} has no column of {'images' if image is None else 'splits'}: {', '.join(columns)}",
-                    f"name one of {', '.join(_FILE_COLUMNS)} and one of {', '.join(_SPLIT_COLUMNS)}",
-                )
-            said = {PurePosixPath(row[image] or "").stem: (row[split] or "").strip() for row in table}
-    except FileNotFoundError:
-        raise DataError(f"{file} does not exist", "check --reader-option split_file") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{file} cannot be read: {error}", "save it as UTF-8") from None
+    with open_text(file, newline="", error=DataError, fix="check --reader-option split_file") as handle:
+        table = csv.DictReader(handle, delimiter="\t" if file.suffix == ".tsv" else ",")
+        columns = table.fieldnames or []
+        image = next((name for name in _FILE_COLUMNS if name in columns), None)
+        split = next((name for name in _SPLIT_COLUMNS if name in columns), None)
+        if image is None or split is None:
+            raise UsageError(
+                f"{file} has no column of {'images' if image is None else 'splits'}: {', '.join(columns)}",
+                f"name one of {', '.join(_FILE_COLUMNS)} and one of {', '.join(_SPLIT_COLUMNS)}",
+            )
+        said = {PurePosixPath(row[image] or "").stem: (row[split] or "").strip() for row in table}
     # CUB's file names are unique without their folders.
     stems = [PurePosixPath(name).stem for name in names]
     without = [name for name, stem in zip(names, stems, strict=True) if not said.get(stem)]

@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.reading import read_lines
 from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.collection import Collection
-from diptych.data.lines import numbered_lines
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering
 
@@ -63,7 +63,7 @@ def _files(path: Path) -> list[tuple[Path, str, str]]:
 
 def _lines(file: Path, encoding: str) -> Iterator[tuple[str, str, float, str]]:
     """Where it is, picture, score and description of each line."""
-    for number, line in numbered_lines(file, encoding):
+    for number, line in read_lines(file, encoding, error=DataError):
         where = f"{file.name}, line {number}"
         fields = line.split("\t")
         if len(fields) != 3 or not fields[0]:

@@ -49,7 +49,7 @@ def _feeds(folder: Path) -> list[Path]:
 def _file(path: Path) -> Path:
     if path.is_file():
         return path
-    found = _feeds(path)
+    found = _feeds(path) if path.is_dir() else []
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "none"
         raise DataError(f"one product feed expected in {path}, found: {names}", "name it with --data")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from diptych.core.errors import DataError
+from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection
-from diptych.data.json_files import load_json
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
@@ -37,7 +37,7 @@ def _find(path: Path) -> Path:
 
 
 def _load(file: Path) -> dict[str, list[str]]:
-    document = load_json(file, unique_keys=True)
+    document = read_json(file, DataError, unique_keys=True)
     if not isinstance(document, dict) or not document:
         raise DataError(
             f"{file} is not fine-grained captions", 'expected {"picture without ending": ["caption", …], …}'

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from diptych.core.errors import DataError
+from diptych.core.reading import beginning_of, read_lines, read_text
 from diptych.data.collection import Collection
-from diptych.data.json_files import beginning_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
 from diptych.data.readers.karpathy import karpathy_files
@@ -58,30 +58,23 @@ def _find_tokens(path: Path) -> Path:
 
 def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
     """File name, number and caption of each line."""
-    try:
-        with open(file, encoding="utf-8-sig") as handle:
-            for line, text in enumerate(handle, 1):
-                text = text.rstrip("\r\n")
-                if not text.strip() or (line == 1 and _HEADER.match(text)):
-                    continue
-                if _is_table(file):
-                    name, _, rest = text.partition("|")
-                    number, bar, caption = rest.partition("|")
-                    if not bar and (both := _NUMBER_FIRST.fullmatch(rest)):
-                        number, caption = both[1], both[2]
-                else:
-                    key, _, caption = text.partition("\t")
-                    name, _, number = key.rpartition("#")
-                if not name.strip() or not (number.strip().isascii() and number.strip().isdigit()):
-                    raise DataError(
-                        f"{file}, line {line}: {text[:60]!r} is no file name, number and caption",
-                        "fetch the file again",
-                    )
-                yield name.strip(), number.strip(), caption
-    except FileNotFoundError:
-        raise DataError(f"{file} does not exist", "check the path given with --data") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file} cannot be read: {error}", "fetch the file again") from None
+    for line, text in read_lines(file, error=DataError):
+        if not text.strip() or (line == 1 and _HEADER.match(text)):
+            continue
+        if _is_table(file):
+            name, _, rest = text.partition("|")
+            number, bar, caption = rest.partition("|")
+            if not bar and (both := _NUMBER_FIRST.fullmatch(rest)):
+                number, caption = both[1], both[2]
+        else:
+            key, _, caption = text.partition("\t")
+            name, _, number = key.rpartition("#")
+        if not name.strip() or not (number.strip().isascii() and number.strip().isdigit()):
+            raise DataError(
+                f"{file}, line {line}: {text[:60]!r} is no file name, number and caption",
+                "fetch the file again",
+            )
+        yield name.strip(), number.strip(), caption
 
 
 def _split_of(folder: Path) -> dict[str, str]:
@@ -91,7 +84,7 @@ def _split_of(folder: Path) -> dict[str, str]:
         file = next((folder / name for name in files if (folder / name).is_file()), None)
         if file is None:
             raise DataError(f"{folder} has no list of {split} ({' or '.join(files)})", "put all three there")
-        for line in file.read_text(encoding="utf-8-sig", errors="replace").splitlines():
+        for line in read_text(file, errors="replace", error=DataError).splitlines():
             stem = line.strip().removesuffix(".jpg")
             if stem and found.setdefault(stem, split) != split:
                 raise DataError(

@@ -17,7 +17,7 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection
-from diptych.data.images import decode_image, read_image
+from diptych.data.images import decode_image, read_image, read_image_bytes
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 
@@ -41,10 +41,7 @@ class _TableSource:
             raise ImageError(f"{self._names[row]} has no picture", "leave the row out")
         if cell.get("bytes") is not None:
             return bytes(cell["bytes"])
-        try:
-            return Path(cell["path"]).read_bytes()
-        except OSError as error:
-            raise ImageError(f"{cell['path']} cannot be read: {error.strerror}", "save with bytes") from None
+        return read_image_bytes(Path(cell["path"]))
 
     def read(self, row: int) -> Image:
         cell = self._table[row][self._column]

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.reading import read_json
 from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.images import FolderSource
-from diptych.data.json_files import load_json
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.regions import RegionSource, open_regions, region_rows
@@ -48,7 +48,7 @@ def _json_file(path: Path) -> Path:
 
 
 def _load(path: Path) -> Mapping[str, Any]:
-    document = load_json(path)
+    document = read_json(path, DataError)
     if not isinstance(document, dict) or not isinstance(document.get("images"), list):
         raise DataError(
             f"{path} is not Karpathy's JSON: no list under 'images'",

@@ -7,7 +7,6 @@ image become its captions; every other column is kept as the image's record (fro
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.reading import open_text, read_jsonl
 from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
@@ -28,26 +28,17 @@ _SUFFIXES = (".csv", ".tsv", ".jsonl")
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and fields, one line at a time."""
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as handle:
-            if file.suffix == ".jsonl":
-                for number, line in enumerate(handle, 1):
-                    if line.strip():
-                        value = json.loads(line)
-                        if not isinstance(value, dict):
-                            raise DataError(
-                                f"{file}, line {number}: not a JSON object", "one object per line"
-                            )
-                        yield number, value
-            else:
-                delimiter = "\t" if file.suffix == ".tsv" else ","
-                reader = csv.DictReader(handle, delimiter=delimiter, restkey="")
-                for row in reader:
-                    yield reader.line_num, row
-    except json.JSONDecodeError as error:
-        raise DataError(f"{file} is not JSON Lines: {error}", "one JSON object per line") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{file} cannot be read: {error}", "save it as UTF-8") from None
+    if file.suffix == ".jsonl":
+        for number, value in read_jsonl(file, DataError, "give one JSON object per line"):
+            if not isinstance(value, dict):
+                raise DataError(f"{file}, line {number}: not a JSON object", "one object per line")
+            yield number, value
+        return
+    with open_text(file, newline="", error=DataError, fix="save it as UTF-8") as handle:
+        delimiter = "\t" if file.suffix == ".tsv" else ","
+        reader = csv.DictReader(handle, delimiter=delimiter, restkey="")
+        for row in reader:
+            yield reader.line_num, row
 
 
 def _column(fields: dict[str, Any], given: str | None, known: tuple[str, ...], what: str, file: Path) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import CaptionError, DataError
+from diptych.core.reading import read_text
 from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of
@@ -46,10 +47,7 @@ def _copies(rows: np.ndarray, name: str) -> int:
 
 
 def _captions(file: Path) -> list[str]:
-    try:
-        lines = file.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file} cannot be read: {error}", "save it as UTF-8") from None
+    lines = read_text(file, error=DataError, fix="save it as UTF-8").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import beginning_of, read_json
 from diptych.data.collection import Centric, Collection
-from diptych.data.json_files import beginning_of, load_json
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering, first_folder
@@ -107,7 +107,7 @@ def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, li
 
 def _read(file: Path, split: str, remove: str, images: dict[str, _Image]) -> None:
     """Add the pictures and captions of one file."""
-    document = load_json(file)
+    document = read_json(file, DataError)
     if not isinstance(document, list):
         raise DataError(f"{file} is not a list", 'expected [{"image": …, "caption": …}, …]')
     for number, line in enumerate(document):

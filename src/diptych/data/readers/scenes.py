@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.data.json_files import beginning_of
+from diptych.core.reading import beginning_of
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.scenes import read_product_scenes, read_scenes
 

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import read_lines
 from diptych.data.captions import check_shares
 from diptych.data.collection import Collection
-from diptych.data.lines import numbered_lines
 from diptych.data.product_gathering import ProductGathering, check_missing, picture_folder, short_text
 from diptych.data.products import split_path
 from diptych.data.readers.declaration import READERS, Reader
@@ -222,7 +222,7 @@ def _chosen(path: Path, market: str | None, categories: str | None) -> list[tupl
 
 
 def _records(file: Path, skip: bool, counts: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in numbered_lines(file):
+    for number, line in read_lines(file, error=DataError):
         if not line.strip():
             continue
         where = f"{file.name}, line {number}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 
 HEADER = "dataset.json"
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import atomic_folder, cache_root, read_json, write_text
+from diptych.core.files import atomic_folder, cache_root, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.processes import available_cores, in_processes
+from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
 from diptych.data.scenes.captions import finer as with_finer_captions

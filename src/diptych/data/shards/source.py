@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, ImageError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_bytes
+from diptych.core.reading import parse_json
 from diptych.data.captions import SPLIT_WORDS
 from diptych.data.columns import Column
 from diptych.data.images import MAX_BYTES, decode_image
@@ -126,10 +126,7 @@ PLACES = 7
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:
     """The object that a sample's JSON file holds."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON: {error}", "write the shard again") from None
+    value = parse_json(content, where, error=DataError, fix="write the shard again")
     if not isinstance(value, dict):
         raise DataError(f"{where} is no JSON object but {value!r:.40}", "write the shard again")
     return value

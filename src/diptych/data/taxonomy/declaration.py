@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import read_lines
 from diptych.core.registry import Registry
-from diptych.data.lines import numbered_lines
 from diptych.data.products import plain_text
 from diptych.data.taxonomy.tree import MAX_LEVELS, SEPARATOR, CategoryTree
 from diptych.data.taxonomy.tree import Path as NodePath
@@ -87,7 +87,7 @@ _LINES = 20
 
 
 def _beginning(path: Path, encoding: str) -> Beginning:
-    lines = numbered_lines(path, encoding)
+    lines = read_lines(path, encoding, error=DataError)
     return Beginning(path, tuple(islice((line for _, line in lines if line.strip()), _LINES)))
 
 

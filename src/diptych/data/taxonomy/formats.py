@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from diptych.core.errors import DataError, UsageError
-from diptych.data.json_files import load_json
-from diptych.data.lines import DelimitedTable, numbered_lines, plain_column
+from diptych.core.reading import read_json, read_lines
+from diptych.data.lines import DelimitedTable, plain_column
 from diptych.data.products import plain_text
 from diptych.data.taxonomy.declaration import (
     TAXONOMIES,
@@ -44,7 +44,7 @@ def _recognises(beginning: Beginning) -> bool:
 def _read(path: Path, encoding: str = "utf-8") -> Taxonomy:
     listing, version = PathListing(path), ""
     numbered: bool | None = None
-    for number, line in numbered_lines(path, encoding):
+    for number, line in read_lines(path, encoding, error=DataError):
         text = line.strip()
         if not text:
             continue
@@ -276,7 +276,7 @@ def _paths_read(
         return listing.taxonomy(stem_of(path))
     if id_column is not None:
         raise UsageError(f"{path} is no table, it has no column {id_column!r}", "leave id_column out")
-    for number, line in numbered_lines(path, encoding):
+    for number, line in read_lines(path, encoding, error=DataError):
         if line.strip() and not (line.startswith("#") and not listing):
             text = line.strip().removeprefix(separator)  # "/Home/Lamps"
             listing.add(number, names_of(text, listing.where(number), separator))
@@ -318,7 +318,7 @@ def _shopify_recognises(beginning: Beginning) -> bool:
 def _shopify_read(path: Path, encoding: str = "utf-8") -> Taxonomy:
     listing, version = PathListing(path), ""
     children: list[tuple[int, str]] = []
-    for number, line in numbered_lines(path, encoding):
+    for number, line in read_lines(path, encoding, error=DataError):
         text = line.strip()
         if not text:
             continue
@@ -375,7 +375,7 @@ def _written_recognises(beginning: Beginning) -> bool:
 
 
 def _written_read(path: Path) -> Taxonomy:
-    document = load_json(path)
+    document = read_json(path, DataError)
     try:
         paths = [tuple(map(str, one["path"])) for one in document["categories"]]
         codes = {

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.encoders.tensors import load_tensors
 
 SUFFIXES = (".safetensors", ".th", ".pth", ".pt", ".bin")

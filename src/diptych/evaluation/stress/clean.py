@@ -6,10 +6,7 @@ drops against another's, query by query, without the encoder.
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +17,7 @@ import numpy as np
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path
 from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.reading import file_errors, parse_json, read_arrays
 from diptych.evaluation.stress.asking import Asking
 from diptych.metrics import Direction
 
@@ -87,24 +85,20 @@ class Clean:
     def open(cls, folder: Path, key: str) -> Clean:
         """Read what :meth:`save` wrote."""
         path = folder / _FILE
-        try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-                header = json.loads(stored["header"].tobytes())
-                if header["format"] != _FORMAT:
-                    raise StorageError(f"{path} is of format {header['format']}, not {_FORMAT}", _FIX)
-                if header["key"] != key:
-                    raise StorageError(f"{path} belongs to result {header['key']}, not to {key}", _FIX)
-                measures = header["measures"]
-                return cls(
-                    key,
-                    {
-                        way: dict(zip(names, stored[f"{way}.values"], strict=True))
-                        for way, names in measures.items()
-                    },
-                    {way: stored[f"{way}.cluster"] for way in measures},
-                    header["queries"],
-                )
-        except FileNotFoundError:
-            raise StorageError(f"{path} does not exist", _FIX) from None
-        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-            raise StorageError(f"{path} is damaged: {error}", _FIX) from None
+        with file_errors(path, fix=_FIX):
+            stored = read_arrays(path, fix=_FIX)
+            header = parse_json(stored["header"].tobytes(), path)
+            if header["format"] != _FORMAT:
+                raise StorageError(f"{path} is of format {header['format']}, not {_FORMAT}", _FIX)
+            if header["key"] != key:
+                raise StorageError(f"{path} belongs to result {header['key']}, not to {key}", _FIX)
+            measures = header["measures"]
+            return cls(
+                key,
+                {
+                    way: dict(zip(names, stored[f"{way}.values"], strict=True))
+                    for way, names in measures.items()
+                },
+                {way: stored[f"{way}.cluster"] for way in measures},
+                header["queries"],
+            )

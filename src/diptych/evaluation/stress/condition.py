@@ -12,10 +12,7 @@ made of the same.
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +22,7 @@ import numpy as np
 
 from diptych.core.errors import StorageError
 from diptych.core.files import atomic_path, write_bytes
+from diptych.core.reading import file_errors, parse_json, read_arrays
 
 _FORMAT = 1
 _ARRAYS = ("changed", "same", "rank", "preference", "worst", "worst_first")
@@ -110,16 +108,11 @@ class Condition:
     def open(cls, folder: Path, perturbation: str, seed: int) -> Condition:
         """Read what :meth:`save` wrote."""
         path = cls.path(folder, perturbation, seed)
-        try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in (*_ARRAYS, "values", "header")}
-            header = json.loads(arrays.pop("header").tobytes())
+        with file_errors(path, fix="give the same command again"):
+            arrays = read_arrays(path, (*_ARRAYS, "values", "header"), fix="give the same command again")
+            header = parse_json(arrays.pop("header").tobytes(), path)
             if header["format"] != _FORMAT:
                 raise StorageError(f"{path} is of format {header['format']}", "give the same command again")
             values = dict(zip(header["measures"], arrays.pop("values"), strict=True))
             said = ("perturbation", "seed", "key", "content", "options", "reasons", "worst_texts")
             return cls(values=values, **arrays, **{name: header[name] for name in said})
-        except FileNotFoundError:
-            raise StorageError(f"{path} does not exist", "give the same command again") from None
-        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-            raise StorageError(f"{path} is damaged: {error}", "give the same command again") from None

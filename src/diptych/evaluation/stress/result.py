@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
+from diptych.core.reading import opening, read_json
 from diptych.evaluation.stress.rows import Agreement, StressRow
 
 MARKER = "stress.json"
@@ -89,6 +90,7 @@ class StressResult:
         return Path(folder)
 
     @classmethod
+    @opening("stress again")
     def open(cls, folder: Path | str) -> StressResult:
         """Read what a stress run wrote."""
         given = read_json(Path(folder) / MARKER)

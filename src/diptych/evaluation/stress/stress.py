@@ -19,9 +19,10 @@ import numpy as np
 from diptych.analysis.perturbations import Perturbation
 from diptych.analysis.perturbations.perturb import COMPATS, PUBLISHED_SEED
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import check_replaceable, read_json, write_json
+from diptych.core.files import check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.encoders.dual_encoder import DualEncoder
@@ -120,14 +121,10 @@ def stress(
     if not (folder / MARKER).is_file():
         write_json(folder / MARKER, {"format": FORMAT, "state": "running"})
     with exclusive_folder(folder):
-        encoded = encode_collection(
-            encoder, part.encoded, embeddings or folder / "embeddings", split, should_stop=should_stop
-        )
+        encoded = encode_collection(encoder, part.encoded, embeddings or folder / "embeddings", split)
         relevant = None
         if relevance is not None:
-            relevant = encode_collection(
-                relevance, part.encoded, folder / "relevance", split, should_stop=should_stop
-            )
+            relevant = encode_collection(relevance, part.encoded, folder / "relevance", split)
         reads_changed = relevance if compat == "published" else None
         conditions = Conditions(
             encoder=encoder,

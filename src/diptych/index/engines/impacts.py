@@ -11,17 +11,14 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.core.files import write_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.arrays import load_array, load_ids
 from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
-from diptych.index.postings import Postings
-from diptych.index.segments import batches
-from diptych.index.slots import SlotIndex
+from diptych.index.postings import Postings, batches
+from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header
+from diptych.index.storage import Header, load_array, load_ids
 
 
 class ImpactsIndex(SlotIndex):

@@ -115,7 +115,7 @@ def test_weights_are_never_random(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("no network")
 
     monkeypatch.setattr("timm.create_model", unreachable)
-    with pytest.raises(UsageError, match="timm's test_resnet could not be loaded.*no network"):
+    with pytest.raises(UsageError, match="backbone test_resnet could not be loaded.*no network"):
         make_picture_encoder(NAME)
 
 

@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.category_to_image.training.adamw import AdamW
 from diptych.commerce.category_to_image.training.train import StepDropout, batches_of, hidden_modalities
 
 
@@ -49,29 +48,3 @@ def test_dropout_belongs_to_the_step_and_keeps_the_mean() -> None:
     assert torch.equal(one, again(400, 101))
     assert not torch.equal(one, other(400, 101))
     assert not torch.equal(one, first(400, 101))  # the next layer drops others
-
-
-def test_adamw_by_its_formula() -> None:
-    value = torch.nn.Parameter(torch.tensor([1.0, -2.0, 0.5]))
-    other = torch.nn.Parameter(torch.tensor(3.0))
-    still = torch.nn.Parameter(torch.tensor(4.0))
-    parameters = {"value": value, "other": other, "still": still}
-    optimizer = AdamW(parameters, 0.1, 0.5, frozenset({"other"}))
-    p, m, v = np.array([1.0, -2.0, 0.5, 3.0]), np.zeros(4), np.zeros(4)
-    for step in range(1, 5):
-        g = np.array([0.3, -1.0, 0.0, 2.0]) * step
-        value.grad, other.grad = torch.tensor(g[:3]).float(), torch.tensor(g[3]).float()
-        if step == 3:  # put away and taken out again
-            kept, optimizer = optimizer.state(), AdamW(parameters, 0.1, 0.5, frozenset({"other"}))
-            optimizer.restore(kept)
-        optimizer.step()
-        p[:3] *= 1 - 0.1 * 0.5
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-        p -= 0.1 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
-        np.testing.assert_allclose([*value.tolist(), other.item()], p, rtol=1e-5)
-        assert value.grad is None
-    assert still.item() == 4.0
-    with pytest.raises(KeyError):
-        optimizer.restore(
-            {"value|first": torch.zeros(2), "value|second": torch.zeros(2), "value|steps": torch.ones(())}
-        )

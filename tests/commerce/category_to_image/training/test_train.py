@@ -1,12 +1,5 @@
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,16 +11,11 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.category_to_image.training.pairs import Pairs
+from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
 from tests.support.category_rows import ABOUT, made_shop
 
 SMALL = TrainOptions(hidden=12, width=6, epochs=3, batch_size=10, learning_rate=5e-3)
-
-
-def stop_at(asked: int) -> Callable[[], bool]:
-    """Ask to stop the ``asked``-th time that somebody wants to know."""
-    calls = iter(range(1, 10_000))
-    return lambda: next(calls) == asked
 
 
 def weights(model: TrainedModel) -> dict[str, torch.Tensor]:
@@ -48,56 +36,12 @@ def test_it_learns_what_the_rows_hold() -> None:
     assert max(line["mAP@10"] for line in after.about["metrics"]) > first["mAP@10"] + 0.3
 
 
-@pytest.mark.parametrize("stops", [(1,), (4,), (7, 3)], ids=["at-once", "in-an-epoch", "twice"])
-@pytest.mark.parametrize("duplicates", ["masked", "negatives"])
-def test_stopped_and_resumed_ends_with_the_same_bits(
-    tmp_path: Path, stops: tuple[int, ...], duplicates: str
-) -> None:
-    shop = made_shop()
-    options = SMALL.model_copy(
-        update={"duplicates": duplicates, "attributes": "attention", "tree_distance": 0.1, "setting": "all"}
-    )
-    options = options.model_copy(update={"resample": True})
-    whole = train(*shop, options, tmp_path / "whole", validation=shop[:2])
-    for stop in stops:
-        with pytest.raises(Interrupted, match="the same call goes on"):
-            train(*shop, options, tmp_path / "cut", validation=shop[:2], should_stop=stop_at(stop))
-    resumed = train(*shop, options, tmp_path / "cut", validation=shop[:2])
-    assert same(whole, resumed)
-    assert whole.about == resumed.about
-    assert (tmp_path / "whole/metrics.jsonl").read_bytes() == (tmp_path / "cut/metrics.jsonl").read_bytes()
-    assert not (tmp_path / "cut/checkpoint.safetensors").exists()
-
-
-_KILLED = """
-import sys
-sys.path.insert(0, {root!r})
-from tests.support.category_rows import made_shop
-from tests.commerce.category_to_image.training.test_train import LONG
-from diptych.commerce.category_to_image.training import train
-shop = made_shop()
-train(*shop, LONG, {out!r}, validation=shop[:2])
-"""
-LONG = SMALL.model_copy(update={"epochs": 30})
-
-
-def test_killed_it_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    root = str(Path(__file__).parents[4])
-    script = _KILLED.format(root=root, out=str(tmp_path / "cut"))
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    )
-    log = tmp_path / "cut/metrics.jsonl"
-    until = time.monotonic() + 60
-    while not (log.is_file() and len(log.read_text().splitlines()) >= 2) and process.poll() is None:
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    shop = made_shop()
-    resumed = train(*shop, LONG, tmp_path / "cut", validation=shop[:2])
-    assert same(train(*shop, LONG, validation=shop[:2]), resumed)
-    assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == list(range(1, 31))
+def test_without_a_folder_nothing_is_kept() -> None:
+    with (
+        pytest.raises(Interrupted, match=r"stopped after step 1 of 18 \(nothing is kept"),
+        stop_when(lambda: True),
+    ):
+        train(*made_shop(), SMALL)
 
 
 def test_seeds_matter_and_threads_of_python_do_not(tmp_path: Path) -> None:
@@ -124,9 +68,10 @@ def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     shop = made_shop()
     one = train(*shop, SMALL, tmp_path / "run")
     before = (tmp_path / "run/model/model.safetensors").stat().st_mtime_ns
-    assert same(one, train(*shop, SMALL, tmp_path / "run", should_stop=lambda: True))
+    with stop_when(lambda: True):
+        assert same(one, train(*shop, SMALL, tmp_path / "run"))
     assert (tmp_path / "run/model/model.safetensors").stat().st_mtime_ns == before
-    with pytest.raises(MismatchError, match="epochs 3, asked for was 5"):
+    with pytest.raises(MismatchError, match="begun with epochs = 3, asked for is 5"):
         train(*shop, SMALL.model_copy(update={"epochs": 5}), tmp_path / "run")
     with pytest.raises(MismatchError, match="products"):
         train(*made_shop(70), SMALL, tmp_path / "run")
@@ -138,7 +83,7 @@ def test_a_picture_that_came_later_is_another_training(tmp_path: Path) -> None:
     pictured = features.pictured.copy()
     pictured[~pictured] = True
     mended = replace(features, pictured=pictured)
-    with pytest.raises(MismatchError, match="products without a picture 12 missing .* None"):
+    with pytest.raises(MismatchError, match="products without a picture = 12 missing .* None"):
         train(catalogue, mended, categories, SMALL, tmp_path / "run")
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.files import read_json
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.products import paths_of
 from diptych.data.scenes.products import MODALITIES, PRODUCTS, TRUTH, Effects, Telling

@@ -10,10 +10,11 @@ from typing import Any, cast
 import numpy as np
 
 from diptych.commerce.catalogue.judging import Judged, Relevance
-from diptych.core.arrays import read_arrays, write_arrays
+from diptych.core.artifact import write_arrays
 from diptych.core.errors import MismatchError
-from diptych.core.files import read_json, write_json
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_arrays, read_json
 from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
 from diptych.metrics.ground_truth import GroundTruth
@@ -155,14 +156,16 @@ def begin(
         if not (file := _judged_file(folder, setting)).is_file():
             write_arrays(
                 file,
-                nodes=one.nodes,
-                products=one.products,
-                labels=one.labels,
-                image=one.truth.i2t.queries,
-                text=one.truth.i2t.rows,
-                seed=np.array(one.seed),
-                relevance=np.array(one.relevance),
-                without_category=np.array(one.without_category),
+                dict(
+                    nodes=one.nodes,
+                    products=one.products,
+                    labels=one.labels,
+                    image=one.truth.i2t.queries,
+                    text=one.truth.i2t.rows,
+                    seed=np.array(one.seed),
+                    relevance=np.array(one.relevance),
+                    without_category=np.array(one.without_category),
+                ),
             )
 
 
@@ -176,7 +179,7 @@ def read_judged(folder: Path, setting: str) -> Judged:
     names = ("nodes", "products", "labels", "image", "text", "seed", "relevance", "without_category")
     nodes, products, labels, image, text, seed, relevance, without = read_arrays(
         _judged_file(folder, setting), names
-    )
+    ).values()
     truth = GroundTruth.from_pairs(image, text, len(products), len(nodes), np.full(len(nodes), -1))
     answered = truth.i2t.counts > 0
     if not answered.all():  # by paths a product may be relevant to no category that asks

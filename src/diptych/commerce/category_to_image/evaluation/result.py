@@ -45,7 +45,7 @@ from diptych.commerce.category_to_image.evaluation.work import (
     printed_name,
 )
 from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import read_json
+from diptych.core.reading import opening, read_json
 from diptych.data.taxonomy import CategoryTree
 from diptych.evaluation.comparison import Difference
 from diptych.evaluation.result import Result
@@ -81,6 +81,7 @@ class OpenedEvaluation:
     tree: CategoryTree
 
     @classmethod
+    @opening("evaluate again")
     def open(cls, folder: Path | str) -> Self:
         """Open what :func:`~.evaluate.evaluate_models` has written."""
         folder = Path(folder)

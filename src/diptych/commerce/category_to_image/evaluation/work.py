@@ -30,7 +30,7 @@ from diptych.commerce.category_to_image.features.rows import (
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.artifact import Artifact
-from diptych.core.context import check_stop, stopping
+from diptych.core.context import check_stop
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.job import Job
 from diptych.evaluation.result import Result
@@ -259,7 +259,6 @@ class Work:
             self.categories,
             options_for(self.protocol, name),
             validation=validation,
-            should_stop=stopping,
         )
         check_stop("stopped: every model that was measured is kept")
         return model

@@ -21,8 +21,9 @@ from diptych.commerce.category_to_image.features.pictures.contract import Missin
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.features.texts import make_text_encoder, text_rows
 from diptych.core.errors import MismatchError, StorageError
-from diptych.core.files import atomic_folder, cache_root, read_json, recover_folder, write_json
+from diptych.core.files import atomic_folder, cache_root, recover_folder, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import opening, read_json
 from diptych.encoders.targets import TargetModel, open_target_model
 
 _MARKER, _TEXT = "features.json", "text"
@@ -149,6 +150,7 @@ class FeatureMaker:
         return folder
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str, *, cache: Path | str | None = None) -> Self:
         """What :meth:`save` wrote."""
         folder = Path(folder)

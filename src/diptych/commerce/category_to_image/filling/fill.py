@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +12,7 @@ import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
-from diptych.core.files import atomic_path, write_json
+from diptych.core.files import atomic_path, write_csv, write_json
 from diptych.data.taxonomy import SEPARATOR, CategoryTree
 
 if TYPE_CHECKING:
@@ -351,21 +349,23 @@ def write_filled(
     file = Path(file)
     check_ending(file)
     counts: dict[str, int] = dict.fromkeys(VERDICTS, 0)
-    with ExitStack() as stack:
-        temporary = stack.enter_context(atomic_path(file))
-        handle = stack.enter_context(open(temporary, "w", encoding="utf-8", errors="replace", newline=""))
-        table = csv.writer(handle, lineterminator="\n") if file.suffix == ".csv" else None
-        if table is not None:
-            table.writerow(COLUMNS)
+
+    def kept() -> Iterator[Filled]:
         for one in filled:
             counts[one.verdict] += 1
-            if one.verdict in leave_out:
-                continue
-            if table is None:
-                handle.write(json.dumps(one.to_dict(), ensure_ascii=False) + "\n")
-            else:
-                table.writerow(_cells(one))
+            if one.verdict not in leave_out:
+                yield one
         summary_path(file).unlink(missing_ok=True)  # killed from here on, no summary is of another file
+
+    if file.suffix == ".csv":
+        write_csv(file, COLUMNS, map(_cells, kept()))
+    else:
+        with (
+            atomic_path(file) as temporary,
+            open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
+        ):
+            for one in kept():
+                handle.write(json.dumps(one.to_dict(), ensure_ascii=False) + "\n")
     counted = {name: count for name, count in counts.items() if count}
     write_json(
         summary_path(file),

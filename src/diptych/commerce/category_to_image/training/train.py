@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,22 +18,28 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 from diptych.commerce.category_to_image.loss.contrastive import CategoryProductLoss
 from diptych.commerce.category_to_image.model.product import CategoryProductModel
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.training.adamw import AdamW
-from diptych.commerce.category_to_image.training.checkpoint import Place
-from diptych.commerce.category_to_image.training.feeding import ProductFeed, gathered
+from diptych.commerce.category_to_image.training.feeding import Batch, ProductFeed, gathered
 from diptych.commerce.category_to_image.training.identity import (
     check_encoders,
     encoder_marks,
     missing_pictures,
 )
-from diptych.commerce.category_to_image.training.journal import Journal
 from diptych.commerce.category_to_image.training.pairs import Pairs
 from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
-from diptych.core.context import task
 from diptych.core.draws import draw_uniform, keys_of
-from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError
+from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_lists
 from diptych.evaluation import evaluate
+from diptych.training.checkpoint import Place
+from diptych.training.folder import TrainingFolder
+from diptych.training.trainer import (
+    MicroBatch,
+    Saving,
+    StepResult,
+    Trainer,
+    TrainingTask,
+    single_device,
+)
 
 CHOOSES = "mAP@10"
 """The measure by which the best epoch is chosen: category→product, divided by min(10, relevant products)."""
@@ -78,7 +86,7 @@ _ORDER, _HIDDEN, _DROPOUT = (
 _SIXTEEN_BITS = 1 << 16
 
 
-def batches_of(n: int, size: int, seed: int, epoch: int) -> Iterator[np.ndarray]:
+def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
     """All of 0, …, n − 1 once, in an order of this epoch's own, ``size`` at a time; the last batch may be smaller.
 
     A last one of a single pair, which has nothing to be told apart from, is part of the one before.
@@ -87,7 +95,7 @@ def batches_of(n: int, size: int, seed: int, epoch: int) -> Iterator[np.ndarray]
     ends = list(range(size, n, size))
     if ends and n - ends[-1] == 1:
         ends.pop()
-    yield from np.split(order, ends)
+    return np.split(order, ends)
 
 
 def hidden_modalities(
@@ -117,11 +125,32 @@ class StepDropout:
         return kept
 
 
-class Loop:
-    """One training, from where its journal stands to its end."""
+class ProductBatch(NamedTuple):
+    """A batch of category–product pairs.
+
+    Attributes:
+        products: (β,) rows of the catalogue.
+        nodes: (β,) the category of each.
+        asking: (q,) categories of different words among them.
+        pair: (β,) which of those each is.
+        features: of the products.
+        categories: (q, width) rows.
+    """
+
+    products: np.ndarray
+    nodes: np.ndarray
+    asking: np.ndarray
+    pair: Tensor
+    features: Batch
+    categories: Tensor
+
+
+class ProductTask(TrainingTask):
+    """Trains the heads of products and categories; the best epoch's are kept where there is validation."""
 
     def __init__(
         self,
+        folder: TrainingFolder,
         model: CategoryProductModel,
         options: TrainOptions,
         encoders: Mapping[str, str],
@@ -129,130 +158,122 @@ class Loop:
         features: ProductFeatures,
         categories: CategoryFeatures,
         validation: Validation | None,
-        journal: Journal,
-        should_stop: Callable[[], bool],
     ) -> None:
-        self._model = model
-        self._options = options
-        self._encoders = encoders
-        self._pairs = pairs
-        self._feed = ProductFeed(features, options.modalities, pool=options.attributes == "mean")
-        self._categories = categories
-        self._validation = validation
-        self._journal = journal
-        self._should_stop = should_stop
-        self._loss = CategoryProductLoss(
+        self.folder, self.model, self.options, self.encoders = folder, model, options, encoders
+        self.pairs, self.categories, self.validation = pairs, categories, validation
+        self.feed = ProductFeed(features, options.modalities, pool=options.attributes == "mean")
+        self.loss = CategoryProductLoss(
             options.temperature, options.learn_temperature, options.balance, options.duplicates
         )
-        self._trained = nn.ModuleDict({"model": model, "loss": self._loss})
-        self._optimizer = AdamW(
-            dict(self._trained.named_parameters()),
-            options.learning_rate,
-            options.weight_decay,
-            frozenset({"loss.log_scale"}),  # a decay of log(1/τ) would pull τ to 1
-        )
+        self.module = nn.ModuleDict({"model": model, "loss": self.loss})
+        self.title = f"training {options.model}"
+        self.epochs, self.seed = options.epochs, options.seed
+        self.steps_per_epoch = len(batches_of(len(pairs.products), options.batch_size, options.seed, 0))
+        self._sum = 0.0
+        self._best: dict[str, Tensor] = {}
 
-    def run(self) -> TrainedModel:
-        """Train to the end; gives the model of the best epoch, or of the last without validation."""
-        options = self._options
-        place, best = self._journal.resume(self._trained, self._optimizer)
-        n = len(self._pairs.products)
-        total = options.epochs * n
-        with task(f"training {options.model}", total, "pairs", place.epoch * n) as bar:
-            while place.epoch < options.epochs and not self._patience_is_out(place):
-                self._epoch(place, best, bar)
-                values: dict[str, float] = {"loss": place.loss / n}
-                temperature = self._loss.temperature
-                if isinstance(temperature, Tensor):
-                    values["temperature"] = float(temperature.detach())
-                place.epoch, place.step, place.loss = place.epoch + 1, 0, 0.0
-                if self._validation is not None:
-                    measured = self._validation.measure(self._as_trained({}))
-                    values |= measured
-                    if place.judge(measured[CHOOSES]):
-                        best = {name: value.clone() for name, value in self._model.state_dict().items()}
-                self._journal.log(epoch=place.epoch, **values)
-                self._journal.save(self._trained, self._optimizer, best, place)
-        if best is not None:
-            self._model.load_state_dict(best)
-        made = self._as_trained(self._about(place))
-        self._journal.end(made)
-        return made
+    def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return products and categories of each batch."""
+        products, labels = self.pairs.products, self.pairs.labels(epoch)
+        order = batches_of(len(labels), self.options.batch_size, self.options.seed, epoch)
+        return [(products[chosen], labels[chosen]) for chosen in order]
 
-    def _patience_is_out(self, place: Place) -> bool:
-        return self._options.patience is not None and place.waited >= self._options.patience
-
-    def _epoch(self, place: Place, best: dict[str, Tensor] | None, bar: Any) -> None:
-        """The steps of the epoch that ``place`` stands in."""
-        options, epoch = self._options, place.epoch
-        labels = self._pairs.labels(epoch)
-        done = 0
-        for step, chosen in enumerate(batches_of(len(labels), options.batch_size, options.seed, epoch)):
-            if step < place.step:
-                continue
-            if self._should_stop():
-                self._journal.save(self._trained, self._optimizer, best, place)
-                kept = "the same call goes on from here" if self._journal.folder else "nothing was kept"
-                raise Interrupted(f"training stopped in epoch {epoch + 1} of {options.epochs}", kept)
-            place.loss += self._step(self._pairs.products[chosen], labels[chosen], epoch, step) * len(chosen)
-            place.step = step + 1
-            done += len(chosen)
-            if step % 16 == 15:
-                bar.advance(done)
-                done = 0
-        bar.advance(done, f"loss {place.loss / len(labels):.4f}")
-
-    def _step(self, products: np.ndarray, nodes: np.ndarray, epoch: int, step: int) -> float:
-        """One batch: loss, gradients, new weights."""
-        options = self._options
-        keep = StepDropout(options.dropout, options.seed, epoch, step) if options.dropout else None
+    def load(self, batch: tuple[np.ndarray, np.ndarray], epoch: int) -> ProductBatch:
+        """Return their rows; a modality that is hidden in this epoch is missing."""
+        (products, nodes), options = batch, self.options
         hidden = hidden_modalities(
             options.modality_dropout, len(options.modalities), options.seed, epoch, products
         )
-        batch = self._feed.batch(products, hidden)
         # A category that several pairs share goes through its head once; the loss sees a row per pair all the same.
-        asking, whose = np.unique(self._pairs.asking(nodes), return_inverse=True)
-        p = self._model.products(batch.rows, batch.present, keep)
-        c = self._model.categories(gathered(self._categories.text, asking), keep)
-        pair = torch.from_numpy(whose)
-        scores = (c @ p.T).index_select(0, pair)
-        same = None if options.duplicates == "negatives" else pair[:, None] == pair[None, :]
-        margins = self._pairs.margins(nodes)
-        loss = self._loss(scores, same, None if margins is None else torch.from_numpy(margins))
-        value = float(loss.detach())
-        if not np.isfinite(value):
-            self._feed.check(products)
-            self._check_categories(asking)
-            raise NumericalError(
-                f"the loss is {value} in step {step + 1} of epoch {epoch + 1}", "lower the learning rate"
-            )
-        loss.backward()
-        self._optimizer.step()
-        return value
+        asking, whose = np.unique(self.pairs.asking(nodes), return_inverse=True)
+        rows = gathered(self.categories.text, asking)
+        return ProductBatch(
+            products, nodes, asking, torch.from_numpy(whose), self.feed.batch(products, hidden), rows
+        )
 
-    def _check_categories(self, nodes: np.ndarray) -> None:
-        wrong = nodes[~np.isfinite(self._categories.text[nodes]).all(axis=1)]
+    def optimizer(self, epoch: int) -> torch.optim.Optimizer:
+        """Return AdamW; a decay of log(1/τ) would pull τ to 1, so it has none."""
+        named, options = dict(self.module.named_parameters()), self.options
+        scale = named.pop("loss.log_scale", None)
+        groups = [(list(named.values()), options.weight_decay), ([] if scale is None else [scale], 0.0)]
+        rate = options.learning_rate
+        return torch.optim.AdamW(
+            [
+                {"params": parameters, "weight_decay": decay, "lr": rate, "scale": rate}
+                for parameters, decay in groups
+                if parameters
+            ],
+            fused=True,
+        )
+
+    def losses(self, batch: MicroBatch) -> tuple[Tensor]:
+        """Return the contrastive loss."""
+        given, place, options = batch.data, batch.place, self.options
+        keep = None
+        if options.dropout:
+            keep = StepDropout(options.dropout, options.seed, place.epoch, place.position)
+        p = self.model.products(given.features.rows, given.features.present, keep)
+        c = self.model.categories(given.categories, keep)
+        scores = (c @ p.T).index_select(0, given.pair)
+        same = None if options.duplicates == "negatives" else given.pair[:, None] == given.pair[None, :]
+        margins = self.pairs.margins(given.nodes)
+        return (self.loss(scores, same, None if margins is None else torch.from_numpy(margins)),)
+
+    def explain(self, data: ProductBatch) -> None:
+        """Name the product or category whose row is not finite."""
+        self.feed.check(data.products)
+        wrong = data.asking[~np.isfinite(self.categories.text[data.asking]).all(axis=1)]
         if len(wrong):
             raise NumericalError(
-                f"the row of category {self._categories.texts[int(wrong[0])]!r} is not finite",
+                f"the row of category {self.categories.texts[int(wrong[0])]!r} is not finite",
                 "make the features again",
             )
 
-    def _as_trained(self, about: Mapping[str, Any]) -> TrainedModel:
-        return TrainedModel(self._model, self._options, self._encoders, about)
+    def after_step(self, place: Place, result: StepResult) -> None:
+        """Add up the losses of the epoch's pairs."""
+        self._sum += result.values[0] * len(result.data.products)
 
-    def _about(self, place: Place) -> dict[str, Any]:
-        metrics = self._journal.metrics
+    def after_epoch(self, place: Place) -> None:
+        """Measure the validation products, keep the best heads, log."""
+        values: dict[str, float] = {"loss": self._sum / len(self.pairs.products)}
+        self._sum = 0.0
+        temperature = self.loss.temperature
+        if isinstance(temperature, Tensor):
+            values["temperature"] = float(temperature.detach())
+        if self.validation is not None:
+            measured = self.validation.measure(TrainedModel(self.model, self.options, self.encoders))
+            values |= measured
+            if place.judge(measured[CHOOSES], self.options.patience):
+                self._best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.folder.log(epoch=place.epoch, step=place.step, **values)
+
+    def state(self) -> Mapping[str, Tensor]:
+        """Return the unfinished epoch's sum and the best weights."""
+        return {"sum": torch.tensor(self._sum, dtype=torch.float64), **self._best}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Resume with them."""
+        self._sum = float(state.pop("sum"))
+        self._best = state
+
+    def trained(self, place: Place) -> TrainedModel:
+        """Return the model of the best epoch, or of the last without validation."""
+        if self._best:
+            self.model.load_state_dict(self._best)
+        metrics = [
+            {name: value for name, value in line.items() if name != "step"} for line in self.folder.metrics()
+        ]
         taken = place.best_epoch or place.epoch
-        return {
-            "products": len(self._pairs.products),
-            "without_category": self._pairs.left_out,
+        about = {
+            "products": len(self.pairs.products),
+            "without_category": self.pairs.left_out,
             "epochs": place.epoch,
             "best_epoch": taken,
-            "chosen_by": None if self._validation is None else CHOOSES,
-            "temperature": metrics[taken - 1].get("temperature", self._options.temperature),
+            "chosen_by": None if self.validation is None else CHOOSES,
+            "temperature": metrics[taken - 1].get("temperature", self.options.temperature),
             "metrics": metrics,
         }
+        return TrainedModel(self.model, self.options, self.encoders, about)
 
 
 def train(
@@ -263,7 +284,6 @@ def train(
     out: Path | str | None = None,
     *,
     validation: tuple[Catalogue, ProductFeatures] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainedModel:
     """Train the heads of one model; frozen encoders have made the rows.
 
@@ -275,7 +295,7 @@ def train(
         raise MismatchError("the validation products are of another category tree", "split one catalogue")
     encoders = encoder_marks(features.about, options.modalities)
     request: dict[str, Any] = {
-        "options": options.model_dump(mode="json"),
+        **options.model_dump(mode="json"),
         "encoders": encoders,
         "products": catalogue.fingerprint,
         "query texts": fingerprint_lists(categories.texts),
@@ -285,16 +305,26 @@ def train(
     missing = missing_pictures(part.pictured for part in looked_at)
     if missing and "image" in options.modalities:
         request["products without a picture"] = missing
-    with Journal.begun(out, request) as journal:
-        made = journal.model()
-        if made is not None:
-            return made
-        pairs = Pairs(catalogue, categories.texts, options)
-        judged = None if validation is None else Validation(*validation, categories, options)
-        widths = {one: features.width(one) for one in options.modalities}
-        model = model_of(options, widths, int(categories.text.shape[1]))
-        loop = Loop(model, options, encoders, pairs, features, categories, judged, journal, should_stop)
-        return loop.run()
+    with TemporaryDirectory() if out is None else nullcontext(out) as place_of_training:
+        folder = TrainingFolder(place_of_training)
+        folder.check(request, beside=())
+        with folder.held():
+            if folder.finished:
+                return TrainedModel.open(folder.folder / "model")
+            pairs = Pairs(catalogue, categories.texts, options)
+            judged = None if validation is None else Validation(*validation, categories, options)
+            widths = {one: features.width(one) for one in options.modalities}
+            model = model_of(options, widths, int(categories.text.shape[1]))
+            task = ProductTask(folder, model, options, encoders, pairs, features, categories, judged)
+            folder.begin(request)
+            resume = None if out is None else "the same call resumes"
+            fabric = single_device(torch.device("cpu"))
+            place = Trainer(task, folder, fabric, Saving(epochs=out is not None), resume).train()
+            trained = task.trained(place)
+            if out is not None:
+                trained.save(folder.folder / "model")
+                folder.finish()
+            return trained
 
 
 def _check(

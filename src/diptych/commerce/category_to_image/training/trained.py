@@ -19,8 +19,9 @@ from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.commerce.category_to_image.training.feeding import ProductFeed, gathered
 from diptych.commerce.category_to_image.training.identity import check_encoders
 from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.files import atomic_folder, read_json, write_json
+from diptych.core.files import atomic_folder, write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import opening, read_json
 from diptych.core.version import __version__
 from diptych.encoders.tensors import load_tensors, save_tensors
 
@@ -165,6 +166,7 @@ class TrainedModel(Ranker):
             )
 
     @classmethod
+    @opening("train it again")
     def open(cls, folder: Path | str) -> TrainedModel:
         """Read what :meth:`save` wrote."""
         folder = Path(folder)

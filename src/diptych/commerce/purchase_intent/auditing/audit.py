@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -21,6 +20,7 @@ from diptych.commerce.purchase_intent.scoring.fitting import slices_of
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.errors import UnknownNameError
+from diptych.core.files import write_csv
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -59,10 +59,9 @@ class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEAT
 
     def write_files(self, folder: Path) -> None:
         """Write the findings as a table."""
-        with open(folder / _TABLE, "w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [one.name for one in fields(Finding)], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(asdict(finding) for finding in self.findings)
+        columns = [one.name for one in fields(Finding)]
+        rows = ([getattr(finding, name) for name in columns] for finding in self.findings)
+        write_csv(folder / _TABLE, columns, rows)
 
 
 def audit(

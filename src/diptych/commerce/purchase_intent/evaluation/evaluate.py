@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ from diptych.commerce.purchase_intent.evaluation.summary import (
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, Split
+from diptych.core.artifact import decode, encode
 from diptych.core.context import task
 from diptych.core.errors import (
     DataError,
@@ -61,8 +62,12 @@ if TYPE_CHECKING:
 _Samples = dict[tuple[Place, str], dict[str, np.ndarray]]
 
 
+Page = Callable[[Evaluation], object]
+"""Writes what belongs to an evaluation's folder besides, before that is finished."""
+
+
 def write_results(
-    folder: Path, features: FeatureTable, plan: Plan, protocol: Protocol, how: Bootstrap
+    folder: Path, features: FeatureTable, plan: Plan, protocol: Protocol, how: Bootstrap, page: Page | None
 ) -> Evaluation:
     """Measure what is kept of every place and model."""
     persons = Persons.of(features.persons, how)
@@ -90,6 +95,9 @@ def write_results(
         labels=features.labels,
         persons=features.persons,
     )
+    if page is not None:  # before the results, by which the folder is finished
+        arrays: dict[str, np.ndarray] = {}
+        page(Evaluation(folder, protocol, decode(Results, encode(results, arrays), arrays)))
     results.save(folder / RESULTS, of=protocol.key)
     return Evaluation.open(folder)
 
@@ -187,6 +195,7 @@ def evaluate(
     seed: int = 0,
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
+    page: Page | None = None,
 ) -> Evaluation:
     """Evaluate models on a table of features, or go on where an earlier call was stopped or killed.
 
@@ -209,6 +218,7 @@ def evaluate(
         seed: of splits, models, permutations.
         jobs: processes.
         bootstrap: how intervals are made, over persons.
+        page: writes a page into the folder before it is finished.
 
     Raises:
         UnknownNameError: a name that there is not.
@@ -238,7 +248,12 @@ def evaluate(
     plan = plan_of(features, parts, protocol)
     protocol = with_table(protocol, features, _about(features, parts, protocol))
     run_grid(features, folder, protocol, plan.units(), jobs)
-    return finished(folder, protocol, how) or write_results(folder, features, plan, protocol, how)
+    there = finished(folder, protocol, how)
+    if there is None:
+        return write_results(folder, features, plan, protocol, how, page)
+    if page is not None:
+        page(there)
+    return there
 
 
 def _default_folds(split: Split, preset: Preset) -> int:
@@ -335,6 +350,7 @@ def evaluate_scores(
     trained_on: str = "",
     feature_set: str | None = None,
     bootstrap: Bootstrap | None = None,
+    page: Page | None = None,
 ) -> Evaluation:
     """Measure given probabilities against what happened; the folder is one of an evaluation."""
     folder, how = Path(folder), bootstrap or Bootstrap()
@@ -383,7 +399,7 @@ def evaluate_scores(
         fold = FoldScores(rows, p, p, given.threshold, "none", "probability")
         units[Unit(*place, 0).key] = FoldResult({model: fold})
     job_of(folder, protocol).run(units, _as_given)
-    return write_results(folder, features, plan, protocol, how)
+    return write_results(folder, features, plan, protocol, how, page)
 
 
 def _as_given(fold: FoldResult) -> FoldResult:

@@ -24,6 +24,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.context import RESUME
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError
 from diptych.core.job import Job
+from diptych.core.reading import opening
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 
@@ -67,6 +68,7 @@ class Evaluation:
     results: Results
 
     @classmethod
+    @opening("evaluate again")
     def open(cls, folder: Path | str) -> Evaluation:
         """Open what an evaluation has written."""
         folder = Path(folder)

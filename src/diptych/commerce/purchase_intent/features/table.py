@@ -26,8 +26,8 @@ from diptych.commerce.purchase_intent.features.view import (
     SessionsView,
     empty_column,
 )
-from diptych.core.artifact import map_array
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.reading import map_array
 
 SETTINGS = ("anonymous", "identified")
 FEATURE_SETS = ("baseline", "extended")
@@ -223,7 +223,7 @@ def open_features(folder: Path | str) -> FeatureTable:
     folder = Path(folder)
     about = FeatureHeader.open(folder).about
     fixed = dict(read_columns(folder, FIXED))
-    types, times = map_array(folder / PAGE_TYPES), map_array(folder / PAGE_TIMES)
+    types, times = map_array(folder / PAGE_TYPES, fix=_AGAIN), map_array(folder / PAGE_TIMES, fix=_AGAIN)
     columns, vocabulary = about["columns"], tuple(about["vocabulary"])
     _check_pages(folder, types, times, len(fixed["session_id"]), max(0, *about["steps"]), len(vocabulary))
     texts = dict(read_columns(folder, columns))

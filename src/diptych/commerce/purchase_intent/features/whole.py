@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from textwrap import shorten
-from typing import TextIO
+from typing import IO
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from diptych.commerce.purchase_intent.features.view import text_array
 from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.reading import open_text
 from diptych.core.registry import Registry
 
 
@@ -62,14 +62,10 @@ SESSION_TABLES: Registry[SessionTable] = Registry(
 
 
 @contextmanager
-def open_table(file: Path) -> Iterator[TextIO]:
+def open_table(file: Path) -> Iterator[IO[str]]:
     """The text of a CSV file, packed with gzip or not."""
-    opened = gzip.open if file.suffix == ".gz" else open
-    try:
-        with opened(file, "rt", encoding="utf-8-sig", newline="") as text:
-            yield text
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{file} cannot be read: {error}", "give a CSV file in UTF-8") from None
+    with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
+        yield text
 
 
 def read_header(file: Path) -> list[str]:

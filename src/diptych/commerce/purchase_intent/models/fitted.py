@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import warnings
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from diptych.commerce.purchase_intent.models.declaration import MODELS, IntentMo
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError
 from diptych.core.extras import require
+from diptych.core.reading import file_errors
 
 
 def checked_matrix(X: np.ndarray) -> np.ndarray:
@@ -172,13 +172,12 @@ def _read(file: Path) -> Any:
     from skops.io.exceptions import UntrustedTypesFoundException
 
     try:
-        return load(file, trusted=list(TRUSTED))
+        with file_errors(file, fix="train it again", noun="a saved model"):
+            return load(file, trusted=list(TRUSTED))
     except UntrustedTypesFoundException as error:
         raise StorageError(
             f"{file} asks for types that no model of ours needs: {error}", "do not use it"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{file} is no saved model: {error}", "train it again") from None
 
 
 FEWEST = 10

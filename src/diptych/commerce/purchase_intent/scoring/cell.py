@@ -23,9 +23,10 @@ from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models.fitted import FittedModel
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score, reason_of, value_in_words
 from diptych.core.artifact import Artifact
-from diptych.core.errors import StorageError, UnknownNameError
+from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
 from diptych.core.files import safe_name
+from diptych.core.reading import file_errors
 
 CALIBRATIONS = {
     "platt": "a sigmoid of two parameters",
@@ -267,16 +268,6 @@ class Cell:
         stored = StoredCell.open(folder)
         values = {one.name: getattr(stored, one.name) for one in fields(cls)}
         model = FittedModel.open(folder / _MODEL)
-        try:
+        with file_errors(folder, fix="train the scorer again"):
             features = FittedFeatures.from_dict(stored.features)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            IndexError,
-            OverflowError,
-            MemoryError,
-        ) as error:
-            raise StorageError(f"{folder} is corrupt: {str(error)[:200]}", "train the scorer again") from None
         return cls(**values | {"features": features, "model": model})

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +26,7 @@ from diptych.commerce.purchase_intent.scoring.training import scorer_slices
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.errors import DataError
-from diptych.core.files import atomic_folder
+from diptych.core.files import atomic_folder, write_csv
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -66,12 +65,8 @@ def write_table_scores(
         for setting, step in scorer.places
         if (settings is None or setting in settings) and (steps is None or step in steps)
     ]
-    with (
-        atomic_folder(folder, ScoredTable.marker()) as inside,
-        open(inside / SCORES, "w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_HEAD)
+
+    def lines() -> Iterator[tuple[object, ...]]:
         scored = scorer.score_table(features, settings=settings, steps=steps)
         for found in track(scored, "scoring", len(places), "models"):
             cell, bought = found.cell, features.labels[found.rows]
@@ -79,9 +74,7 @@ def write_table_scores(
             for session, p, is_likely, label in zip(
                 features.session_ids[found.rows], found.p, likely, bought, strict=True
             ):
-                writer.writerow(
-                    (session, cell.setting, cell.step, repr(float(p)), int(is_likely), int(label))
-                )
+                yield session, cell.setting, cell.step, repr(float(p)), int(is_likely), int(label)
             measured = fresh[found.rows]
             measures = holdout_measures(
                 found.p[measured],
@@ -93,6 +86,9 @@ def write_table_scores(
             rows.append(
                 {"setting": cell.setting, "step": cell.step, "scored": len(found.rows), "measures": measures}
             )
+
+    with atomic_folder(folder, ScoredTable.marker()) as inside:
+        write_csv(inside / SCORES, _HEAD, lines())
         about = {
             "scorer": scorer.describe(),
             "features": features.describe(),

@@ -34,7 +34,6 @@ from diptych.core.context import check_stop, task
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import (
     check_replaceable,
-    read_json,
     recover_folder,
     replace_folder,
     write_json,
@@ -42,6 +41,7 @@ from diptych.core.files import (
 )
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
 from diptych.data.logs.schema import SECOND, UNKNOWN
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,7 @@ from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
-from diptych.core.files import write_text
+from diptych.core.files import write_csv
 
 TABLES = "tables"
 
@@ -65,12 +63,6 @@ class Description(Artifact, kind="description", recreate="diptych intent describ
         """Write the tables for spreadsheets."""
         (folder / TABLES).mkdir()
         for name, rows in self.tables.items():
-            write_text(folder / TABLES / f"{name}.csv", _csv(name, rows))
-
-
-def _csv(name: str, rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(STATISTICS.get(name).columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+            columns = list(STATISTICS.get(name).columns)
+            cells = ([row.get(column, "") for column in columns] for row in rows)
+            write_csv(folder / TABLES / f"{name}.csv", columns, cells)

@@ -18,10 +18,11 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import atomic_folder, cache_root, read_json, write_json, write_text
+from diptych.core.files import atomic_folder, cache_root, write_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.core.processes import available_cores, in_processes
+from diptych.core.reading import read_json, read_jsonl
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.data.products import plain_text
@@ -385,15 +386,7 @@ def _record(line: dict[str, Any], title: str) -> dict[str, Any]:
 
 def _lines(path: Path, expected: int) -> list[dict[str, Any]]:
     """"""
-    lines: list[dict[str, Any]] = []
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                lines.append(json.loads(line))
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist", _AGAIN) from None
-    except ValueError as error:
-        raise DataError(f"{path}, line {len(lines) + 1} is not JSON: {error}", _AGAIN) from None
+    lines = [value for _, value in read_jsonl(path, DataError, _AGAIN)]
     if len(lines) != expected:
         raise DataError(f"{path} holds {len(lines):,} products, {expected:,} expected", _AGAIN)
     return lines

@@ -22,10 +22,10 @@ import torch
 from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
+from diptych.core.reading import file_errors, read_json
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
 from diptych.encoders.huggingface_files import NO_EFFECT, quiet
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
-from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
 
 _EXTRA = ("targets", "making targets with a sentence encoder")
 _OTHER_FORMATS = ("onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf")
@@ -143,7 +143,8 @@ def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
     inner = getattr(model[0], "auto_model", None)
     if inner is None:
         return frozenset()
-    where = json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0]["path"]
+    with file_errors(folder / "modules.json", fix="download the model again"):
+        where = read_json(folder / "modules.json")[0]["path"]
     _, loading = type(inner).from_pretrained(
         folder / where, local_files_only=True, weights_only=True, output_loading_info=True
     )

@@ -1,0 +1,195 @@
+"""Training of a sparse head: its batches, its loss, its schedules, and when it is measured and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diptych.objectives.similarity import similarity_of
+from diptych.sparse.distillation import distillation_loss, rate_share, rise, soft_targets, total_loss
+from diptych.sparse.expansion import ExpansionControl, caption_probability
+from diptych.sparse.fused import Fused
+from diptych.sparse.head import HeadPair, head_of
+from diptych.sparse.pairs import PairBatch, Pairs
+from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.validation import Validation
+from diptych.training.checkpoint import Place
+from diptych.training.folder import TrainingFolder
+from diptych.training.trainer import MicroBatch, StepResult, TrainingTask
+
+_ADAM_EPS = 1e-8
+_VALIDATIONS = 10
+_SAMPLE = 512
+# A GPU is not waited for after every step to see whether the loss is still a number.
+_READ_EVERY = 50
+_MEANS = ("loss", "distillation", "penalty")
+
+
+class HeadFolder(TrainingFolder):
+    """The folder of a head's training.
+
+    Besides what every training writes: ``vocabulary/`` (tokenizer.json, terms.json), ``head/``, which
+    ``Sparsifier.load`` reads, and ``embeddings/``, dense rows that have no other place.
+    """
+
+    @property
+    def vocabulary(self) -> Path:
+        """The folder of the terms."""
+        return self.folder / "vocabulary"
+
+    @property
+    def head(self) -> Path:
+        """The folder of the trained head."""
+        return self.folder / "head"
+
+
+class HeadTask(TrainingTask):
+    """Distils dense scores into a head.
+
+    Args:
+        sparsifier: of the heads to train, on their device.
+        similarity: of the dense rows.
+        precision: of matrix products.
+    """
+
+    title = "training the head"
+    advice = "lower training.learning_rate, or set training.precision = float32"
+
+    def __init__(
+        self,
+        folder: HeadFolder,
+        sparsifier: Sparsifier,
+        pairs: Pairs,
+        similarity: str,
+        precision: str,
+        validation: Validation | None = None,
+    ) -> None:
+        self.folder, self.sparsifier, self.pairs, self.validation = folder, sparsifier, pairs, validation
+        self.options, self.heads, self.device = sparsifier.options, sparsifier.heads, sparsifier.device
+        self.module = self.heads
+        training, on_cpu = self.options.training, self.device.type == "cpu"
+        self.epochs, self.steps_per_epoch, self.seed = training.epochs, pairs.steps, self.options.seed
+        self.workers, self.read_every = (0, 1) if on_cpu else (1, _READ_EVERY)
+        self.control = ExpansionControl(
+            self.options.expansion, pairs.document_frequency, training.epochs, self.options.seed
+        )
+        self._steps = training.epochs * pairs.steps
+        self._similarity = similarity_of(similarity)
+        self._fused = Fused(
+            self.options.loss.regulariser, dtype=getattr(torch, precision), compiled=training.compiled
+        )
+        self._sums = torch.zeros(len(_MEANS), device=self.device)
+
+    def batches(self, epoch: int) -> Sequence[np.ndarray]:
+        """Return the caption rows of each batch."""
+        return self.pairs.epoch(epoch)
+
+    def load(self, batch: np.ndarray, epoch: int) -> PairBatch:
+        """Return their pairs on the device."""
+        return self.pairs.load(batch, self.device)
+
+    def optimizer(self, epoch: int) -> torch.optim.Optimizer:
+        """Return AdamW, with a rate of its own for the first map."""
+        training, heads = self.options.training, self.heads
+        both = [heads.image, heads.text] if isinstance(heads, HeadPair) else [heads]
+        first = [parameter for one in both for parameter in one.proj.parameters()]
+        known = {id(parameter) for parameter in first}
+        rest = [parameter for parameter in heads.parameters() if id(parameter) not in known]
+        rates = (training.projection_learning_rate, training.learning_rate)
+        return torch.optim.AdamW(
+            [
+                {"params": parameters, "lr": rate, "scale": rate}
+                for parameters, rate in zip((first, rest), rates, strict=True)
+            ],
+            eps=_ADAM_EPS,
+            weight_decay=training.weight_decay,
+            fused=self.device.type in ("cpu", "cuda"),
+        )
+
+    def learning_rate(self, epoch: int, position: int) -> float:
+        """Return the share of its top that each rate has."""
+        step = epoch * self.steps_per_epoch + position
+        return rate_share(step, self._steps, round(self.options.training.warmup * self._steps))
+
+    def losses(self, batch: MicroBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the loss, the distillation in nats, and the regulariser without its weight."""
+        loss, pairs, place = self.options.loss, batch.data, batch.place
+        allowed = self.control.allowed(place.epoch, place.position, pairs.in_caption)
+        with torch.no_grad():
+            targets = soft_targets(self._similarity(pairs.images, pairs.texts), loss.temperature)
+        found = self._fused(self.heads, pairs.images, pairs.texts, allowed)
+        distillation = distillation_loss(found.scores, targets)
+        share = rise(place.step, round(loss.warmup * self._steps))
+        total = total_loss(distillation, found.image_penalty, found.text_penalty, loss, share)
+        return total, distillation, (found.image_penalty + found.text_penalty) / 2
+
+    def after_step(self, place: Place, result: StepResult) -> None:
+        """Add up the epoch's losses, on the device."""
+        self._sums += torch.stack([torch.as_tensor(loss) for loss in result.losses[0]])
+
+    def after_epoch(self, place: Place) -> None:
+        """Log the epoch; measure and keep the head where it is due."""
+        means = (self._sums / self.steps_per_epoch).tolist()
+        self._sums.zero_()
+        expansion = self.options.expansion
+        probability = {"0": 0.0, "1": 1.0}.get(expansion.mode)
+        if probability is None:
+            probability = caption_probability(place.epoch - 1, self.epochs, expansion.schedule)
+        values = {"epoch": place.epoch, "step": place.step, **dict(zip(_MEANS, means, strict=True))}
+        values |= {"p_c": probability, **self._nonzeros()}
+        if self.validation is not None and self._validates(place):
+            values["validation"] = self._measured(place, self.validation)
+        self.folder.log(**values)
+        if place.epoch == self.epochs and self.options.training.select == "last":
+            self._save_head()
+
+    @torch.no_grad()
+    def _nonzeros(self) -> dict[str, float]:
+        """Mean non-zeros of a sample of pairs, captions with all the terms they have in use."""
+        count = min(_SAMPLE, len(self.pairs))
+        rows = np.linspace(0, len(self.pairs) - 1, count).round().astype(np.int64)
+        batch = self.pairs.load(rows, self.device)
+        images = head_of(self.heads, "image")(batch.images) > 0
+        texts = head_of(self.heads, "text")(batch.texts) > 0
+        if not self.sparsifier.expands:
+            texts = texts & batch.in_caption
+        return {
+            "image_nonzeros": float(images.sum()) / count,
+            "text_nonzeros": float(texts.sum()) / count,
+        }
+
+    def _validates(self, place: Place) -> bool:
+        """Whether the epoch that is done is measured: about ten are; to choose the best, all after the warm-up."""
+        if self.options.training.select == "best" and self._warm(place):
+            return True
+        return place.epoch == self.epochs or place.epoch % max(1, self.epochs // _VALIDATIONS) == 0
+
+    def _warm(self, place: Place) -> bool:
+        """Whether rates and regulariser have risen."""
+        share = max(self.options.training.warmup, self.options.loss.warmup)
+        return place.step >= round(share * self._steps)
+
+    def _measured(self, place: Place, validation: Validation) -> dict[str, float]:
+        values = validation.measure(self.heads)
+        best = self._warm(place) and place.judge(values["rsum"])
+        if best and self.options.training.select == "best":
+            self._save_head()
+        return values
+
+    def _save_head(self) -> None:
+        """Write the head as it is now; a Sparsifier remembers the fingerprint of the weights it was made with."""
+        made = self.sparsifier
+        head = Sparsifier(self.heads, made.vocabulary, made.options, made.encoder, device=str(made.device))
+        head.save(self.folder.head)
+
+    def state(self) -> Mapping[str, Tensor]:
+        """Return the sums of the unfinished epoch."""
+        return {"sums": self._sums}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Resume with them."""
+        self._sums = state["sums"].to(self.device)

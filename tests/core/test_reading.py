@@ -1,0 +1,323 @@
+"""One reader that knows every way in which a file is wrong; each one is one error that names the file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diptych.core import reading
+from diptych.core.errors import DataError, StorageError
+from diptych.core.reading import (
+    beginning_of,
+    file_errors,
+    map_array,
+    open_text,
+    read_array,
+    read_arrays,
+    read_bytes,
+    read_json,
+    read_jsonl,
+    read_lines,
+    read_text,
+    read_toml,
+)
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "json": read_json,
+    "jsonl": lambda path: list(read_jsonl(path)),
+    "lines": lambda path: list(read_lines(path)),
+    "text": read_text,
+    "toml": read_toml,
+    "bytes": read_bytes,
+    "arrays": read_arrays,
+    "map": map_array,
+    "array": read_array,
+}
+
+
+def _open_and_read(path: Path) -> None:
+    with open_text(path) as handle:
+        handle.read()
+
+
+READERS["open"] = _open_and_read
+
+
+def _is_a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _is_a_loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def _is_a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _is_a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _lies_in_a_file(path: Path) -> None:
+    path.symlink_to(Path(__file__) / "below")
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "made",
+    [None, _is_a_folder, _is_a_loop, _is_a_device, _is_a_pipe, _lies_in_a_file],
+    ids=lambda m: str(m and m.__name__),
+)
+def test_what_is_no_file_is_refused_at_once(
+    tmp_path: Path, name: str, made: Callable[[Path], None] | None
+) -> None:
+    path = tmp_path / "a.bin"
+    if made is not None:
+        made(path)
+    with pytest.raises(StorageError, match=r"a\.bin (does not exist|is a folder|cannot be read)") as caught:
+        READERS[name](path)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_name_that_no_system_takes_is_refused_in_one_short_line(tmp_path: Path, name: str) -> None:
+    for given in ("n" * 5_000, "a\0b"):
+        with pytest.raises(StorageError) as caught:
+            READERS[name](tmp_path / given)
+        assert len(caught.value.message) < 600
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_a_file_holds(tmp_path: Path, mark: bytes, packed: bool) -> None:
+    path = tmp_path / ("a.json.gz" if packed else "a.json")
+    content = mark + json.dumps({"é": [1, "zwei"]}, ensure_ascii=False).encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert read_json(path) == {"é": [1, "zwei"]}
+    assert list(read_jsonl(path)) == [(1, {"é": [1, "zwei"]})]
+    assert beginning_of(path, 200).endswith('{"é": [1, "zwei"]}')
+    with open_text(path) as handle:
+        assert json.load(handle) == {"é": [1, "zwei"]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b'[{"image": "a.jpg", "capt',
+        b"[" * 100_000,  # deeper than the parser goes
+        b"[" + b"9" * 5_000 + b"]",  # more digits than Python reads
+        json.dumps(["a"]).encode("utf-16"),
+        b'["\xe9"]',
+    ],
+    ids=["empty", "cut", "nested", "digits", "utf-16", "latin-1"],
+)
+def test_what_is_no_json_is_an_error_of_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.json is not (JSON|UTF-8)") as caught:
+        read_json(tmp_path / "a.json", DataError)
+    assert len(caught.value.message) < 400
+    (tmp_path / "a.jsonl").write_bytes(b"{}\n" + content)
+    if content:
+        with pytest.raises(DataError, match=r"a\.jsonl, line 2 is not (JSON|utf-8)"):
+            list(read_jsonl(tmp_path / "a.jsonl", DataError))
+
+
+def test_packed_ones_that_are_cut_or_never_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}')[:-9])
+    with pytest.raises(DataError, match=r"a\.json\.gz is corrupt"):
+        read_json(path, DataError)
+    monkeypatch.setattr(reading, "MIN_UNPACKED_BYTES", 10_000)
+    path.write_bytes(gzip.compress(b'["' + b"a" * 100_000 + b'"]'))
+    with pytest.raises(DataError, match="unpacks to more than") as caught:
+        read_json(path, DataError)
+    assert "unpack it" in caught.value.fix
+    with pytest.raises(StorageError, match="unpacks to more than"):
+        list(read_lines(path))
+    path.write_bytes(gzip.compress(b'["' + b"a" * 9_000 + b'"]'))
+    assert read_json(path) == ["a" * 9_000]
+
+
+def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with open(path, "wb") as handle:
+        handle.truncate(1 << 40)
+    with pytest.raises(StorageError, match=r"has 1,099,511,627,776 bytes or more, 2,147,483,648 are allowed"):
+        read_text(path)
+    with pytest.raises(StorageError, match=r"line 1 is longer than 4,194,304 bytes"):
+        list(read_lines(path))
+
+
+def test_keys_said_twice_are_refused_where_asked(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": {"b": 1, "b": 2}, "c": 3}')
+    assert read_json(path) == {"a": {"b": 2}, "c": 3}
+    with pytest.raises(StorageError, match="has the key 'b' twice"):
+        read_json(path, unique_keys=True)
+
+
+def test_texts_and_toml(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1\r\nb = '\xc3\xa9'\r\n")
+    assert read_text(path) == "a = 1\nb = 'é'\n"
+    assert read_toml(path) == {"a": 1, "b": "é"}
+    assert list(read_lines(path)) == [(1, "a = 1"), (2, "b = 'é'")]
+    for content, wrong in (
+        (b"a = '\xe9'", "is not UTF-8"),
+        (b"a = ", "is not TOML"),
+        (b"a = " + b"[" * 9_999, "is not TOML"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(StorageError, match=wrong):
+            read_toml(path)
+
+
+def _header(text: str, data: bytes = b"") -> bytes:
+    header = text.encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+_LONG = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }"
+WRONG_ARRAYS = {
+    "empty": b"",
+    "text": b"no array",
+    "magic alone": b"\x93NUMPY\x01\x00",
+    "version 9": b"\x93NUMPY\x09\x00" + b"\0" * 64,
+    "negative": _header(_LONG % "-1, 2", b"\0" * 8),
+    "huge": _header(_LONG % f"{10**30},", b"\0" * 8),
+    "larger than it is": _header(_LONG % f"{1 << 40},", b"\0" * 8),
+    "smaller than it is": _header(_LONG % "1,", b"\0" * 8),
+    "lone bracket": _header("{'descr': '<f4', 'fortran_order': False, 'shape': (1"),
+    "token": _header("'''"),
+    "syntax": _header("1 2"),
+    "no dictionary": _header("[]"),
+    "nested": _header("(" * 5_000),
+    "digits": _header(_LONG % ("9" * 5_000)),
+    "no width": _header("{'descr': '|S0', 'fortran_order': False, 'shape': (1000000000000,), }"),
+    "odd type": _header("{'descr': '<z9', 'fortran_order': False, 'shape': (1,), }", b"\0" * 9),
+    "objects": _header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"\0" * 8),
+}
+
+
+@pytest.mark.parametrize("content", WRONG_ARRAYS.values(), ids=WRONG_ARRAYS)
+def test_arrays_that_numpy_would_not_write(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(content)
+    for read in (map_array, read_array):
+        with pytest.raises(StorageError, match=r"a\.npy is corrupt"):
+            read(path)
+    packed = tmp_path / "a.npz"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.npy", content)
+    with pytest.raises(StorageError, match=r"a\.npz is corrupt"):
+        read_arrays(packed)
+
+
+def test_arrays_of_another_form_are_refused_with_both(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros((2, 3), dtype=np.float32))
+    for read in (map_array, read_array):
+        assert read(path, np.float32, (None, 3)).shape == (2, 3)
+        with pytest.raises(StorageError, match=r"float64 \('any', 3\) expected, got float32 \(2, 3\)"):
+            read(path, np.float64, (None, 3))
+        for shape in ((2,), (3, 3), (2, 3, 1)):
+            with pytest.raises(StorageError, match=r"any type .* expected"):
+                read(path, shape=shape)
+    assert not map_array(path).flags.writeable
+    np.save(path, np.zeros((0, 3)))
+    assert map_array(path).shape == read_array(path).shape == (0, 3)
+
+
+def test_archives_of_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.arange(5), b=np.array(["x", "yz"]), c=np.zeros(100_000))
+    assert list(read_arrays(path, ("b", "a"))) == ["b", "a"]
+    assert read_arrays(path)["b"].tolist() == ["x", "yz"]
+    with pytest.raises(StorageError, match="'d' is missing"):
+        read_arrays(path, ("a", "d"))
+    whole = path.read_bytes()
+    for cut in range(0, len(whole), 7):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(StorageError):
+            read_arrays(path)
+    for place in range(30, len(whole), 11):  # a byte inside an array is found by its checksum
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            assert read_arrays(path)["a"].tolist() == [0, 1, 2, 3, 4]
+        except StorageError:
+            continue
+    path.write_bytes(whole)
+    monkeypatch.setattr(reading, "MIN_ARRAY_BYTES", 10_000)
+    with pytest.raises(StorageError, match="unpacks to more than"):
+        read_arrays(path)
+    assert read_arrays(path, ("a",))["a"].size == 5
+
+
+def test_archives_that_are_packed_in_another_way(tmp_path: Path) -> None:
+    held = io.BytesIO()
+    np.save(held, np.arange(3))
+    for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+        with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
+            archive.writestr("a.npy", held.getvalue())
+        with pytest.raises(StorageError, match="packed in a way"):
+            read_arrays(tmp_path / "a.npz")
+
+
+def test_content_of_another_form_is_an_error_too(tmp_path: Path) -> None:
+    form: object = ["a list"]
+    for read in (lambda: form["a"], lambda: form.get("a"), lambda: {}["key"], lambda: float(10**400)):  # type: ignore
+        with pytest.raises(StorageError, match=r"a\.json is corrupt"), file_errors(tmp_path / "a.json"):
+            read()
+    with pytest.raises(DataError, match="first"), file_errors(tmp_path):
+        raise DataError("first")
+
+
+@pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
+def test_lines_plain_and_gzipped(tmp_path: Path, name: str) -> None:
+    content = "\ufeffone\r\n\nthrée".encode()
+    (tmp_path / name).write_bytes(gzip.compress(content, mtime=0) if name.endswith("gz") else content)
+    assert list(read_lines(tmp_path / name)) == [(1, "one"), (2, ""), (3, "thrée")]
+
+
+def test_a_bomb_of_one_endless_line_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 24), mtime=0))
+    assert (tmp_path / "bomb.gz").stat().st_size < 1 << 15
+    with pytest.raises(StorageError, match=r"line 1 is longer than 4,194,304 bytes"):
+        list(read_lines(tmp_path / "bomb.gz"))
+    (tmp_path / "short").write_bytes(b"ab\nabc\nabcd\n")
+    with pytest.raises(StorageError, match="line 3 is longer than 4 bytes"):
+        list(read_lines(tmp_path / "short", most=4))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"fine\n\xff\xfe\n", "line 2 is not utf-8"),
+        ("a.gz", b"not gzip", "is corrupt"),
+        ("a.gz", gzip.compress(b"one\ntwo\n" * 999, mtime=0)[:-20], "is corrupt"),
+        ("a.gz", gzip.compress(b"one\n", mtime=0)[:-6] + b"\0\0\0\0\0\0", "is corrupt"),
+    ],
+)
+def test_lines_of_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(StorageError, match=message) as caught:
+        list(read_lines(tmp_path / name))
+    assert caught.value.fix
+
+
+def test_other_encodings(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9\n")
+    assert list(read_lines(tmp_path / "a.txt", "latin-1")) == [(1, "café")]
+    with pytest.raises(StorageError, match="line 1 is not klingon"):
+        list(read_lines(tmp_path / "a.txt", "klingon"))

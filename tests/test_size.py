@@ -1,0 +1,55 @@
+"""The house only shrinks: no room is above its ceiling, and no ceiling was ever raised."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import size  # noqa: E402
+
+
+def test_no_room_is_above_its_ceiling() -> None:
+    allowed = size.ceilings()
+    above = {
+        name: f"{found.lines:,} of {allowed.get(name, 0):,} lines"
+        for name, found in size.sizes().items()
+        if found.lines > allowed.get(name, 0)
+    }
+    assert not above, "remove a mechanism before adding one (python tools/size.py)"
+
+
+def test_no_ceiling_was_raised() -> None:
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip("no history here")
+        return done.stdout
+
+    file = "tools/ceilings.json"
+    versions = [
+        json.loads(git("show", f"{commit}:{file}"))
+        for commit in git("log", "--format=%H", "--", file).split()
+    ]
+    newest_first = [size.ceilings(), *versions]
+    for later, earlier in pairwise(newest_first):
+        for room, lines in earlier.items():
+            assert later.get(room, 0) <= lines, (
+                f"the ceiling of {room} was raised from {lines} to {later[room]}"
+            )
+
+
+@pytest.mark.parametrize(("lines", "expected"), [(1, False), (10**9, True)])
+def test_growth_is_refused(
+    lines: int, expected: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(size, "sizes", lambda: {"core": size.Size(1, lines, 1, 0, 0)})
+    monkeypatch.setattr(sys, "argv", ["size.py"])
+    assert bool(size.main()) is expected
+    assert ("above the ceiling: core" in capsys.readouterr().out) is expected

@@ -1,0 +1,174 @@
+"""Every training that is stopped or killed, at any step, ends with the same bits as one that is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.commerce.category_to_image.training import train as train_products
+from diptych.core.context import stop_when
+from diptych.core.errors import Interrupted
+from diptych.data.readers import read_collection
+from diptych.sparse import train_sparsifier
+from diptych.training.fit import fit
+from diptych.training.recipe import Recipe
+from diptych.training.run import Run
+from tests.support.category_rows import made_shop
+
+from ..encoders.tiny_pretrained import transformers_folder
+from ..sparse.small_pairs import options, small_pairs
+from .conftest import tiny
+
+Train = Callable[[Path], object]
+"""Trains in a folder, or resumes there."""
+
+BAG = {"kind": "bag", "min_count": 1, "dropout": 0.1, "head": "linear", "word_width": 12}
+DIGITS = {"setup": "bits", "bits": 3, "digits": "drawn", "digit_size": 5}
+UNIQUE = {"setup": "unique", "digits": "drawn", "digit_size": 5}
+FEW = {"size": 48}
+
+
+def towers(recipe: Recipe) -> Train:
+    def train(folder: Path) -> None:
+        run = Run.open(folder) if (folder / "run.json").exists() else Run.prepare(folder, recipe)
+        collection = read_collection(str(recipe.data.path))
+        fit(run, collection, accelerator="cpu", features_root=folder.parent / "features")
+
+    return train
+
+
+def head(**sections: Any) -> Train:
+    data, held = small_pairs(), small_pairs(seed=1).validation
+
+    def train(folder: Path) -> None:
+        rows = (data.images, data.texts, data.captions, data.caption_image)
+        chosen = options(**sections)
+        train_sparsifier(*rows, chosen, folder, validation=held, accelerator="cpu")
+
+    return train
+
+
+def products(**changes: Any) -> Train:
+    chosen = TrainOptions(hidden=12, width=6, epochs=3, batch_size=20, learning_rate=5e-3)
+    shop = made_shop()
+
+    def train(folder: Path) -> None:
+        train_products(*shop, chosen.model_copy(update=changes), folder, validation=shop[:2])
+
+    return train
+
+
+def short(recipe: Recipe, text: dict[str, Any] | None = None, epochs: int = 0) -> Recipe:
+    """Five batches to the epoch, maybe another caption tower or fewer epochs."""
+    values = recipe.model_dump(mode="json")
+    values["stages"][0]["epochs"] = epochs or values["stages"][0]["epochs"]
+    values["model"]["text"] = text or values["model"]["text"]
+    return Recipe.model_validate({**values, "batches": {**values["batches"], **FEW}})
+
+
+def tuned(encoder: Path, data: Path) -> Recipe:
+    """Another library's encoder; digits on both sides, chunks, crops, a constraint on a latent target."""
+    values: dict[str, Any] = {
+        "fine_tune": str(encoder),
+        "data": {"path": str(data)},
+        "objective": {"name": "infonce", "learn_temperature": True},
+        "batches": {"size": 24, "plan": "grouped", "captions_per_image": 2, "chunk": 10},
+        "optimizer": {"name": "adamw"},
+        "checkpoints": {"every_steps": 3, "keep": "last"},
+        "shortcuts": DIGITS,
+        "augmentation": {"scale": [0.5, 1.0]},
+        "reconstruction": {
+            "targets": {"kind": "lsa", "width": 12},
+            "hidden": [16, 16],
+            "constraint": {"bound": 0.3, "learning_rate": 0.5},
+        },
+        "stages": [{"epochs": 2, "learning_rate": 1e-3, "schedule": "cosine", "warmup": 3}],
+    }
+    return Recipe.model_validate(values)
+
+
+CASES: dict[str, Callable[[pytest.FixtureRequest, Path], Train]] = {
+    "towers": lambda r, d: towers(tiny(d, batches=FEW)),
+    "shortcuts": lambda r, d: towers(tiny(d, batches=FEW, shortcuts=UNIQUE)),
+    "stages": lambda r, d: towers(short(r.getfixturevalue("staged_recipe"))),
+    "cached": lambda r, d: towers(short(r.getfixturevalue("cached_recipe"), BAG)),
+    "constraint": lambda r, d: towers(short(r.getfixturevalue("constrained_recipe"))),
+    # stops fall between the two steps whose weights are averaged
+    "chunks": lambda r, d: towers(short(r.getfixturevalue("chunked_recipe"), epochs=2)),
+    "targets": lambda r, d: towers(short(r.getfixturevalue("targets_recipe"))),
+    "fine-tuning": lambda r, d: towers(
+        tuned(transformers_folder("clip", r.getfixturevalue("tmp_path") / "clip", limit=48), d)
+    ),
+    "head": lambda r, d: head(),
+    "two heads": lambda r, d: head(expansion={"mode": "c+w"}, head={"shared": False, "width": 6}),
+    "best head": lambda r, d: head(
+        training={"select": "best", "precision": "bfloat16", "checkpoint_minutes": 0}
+    ),
+    "products": lambda r, d: products(
+        attributes="attention", tree_distance=0.1, setting="all", resample=True, duplicates="negatives"
+    ),
+    "patient products": lambda r, d: products(epochs=9, patience=2, learning_rate=0.05),
+}
+
+
+class Killed(BaseException):
+    """Nothing of the package catches it."""
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Every file of a folder; of JSON without the time that the training took."""
+    found: dict[str, Any] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content: Any = path.read_bytes()
+        if path.name in ("training.json", "checkpoint.json"):
+            content = json.loads(content)["content"]
+            for section in content.values():
+                if isinstance(section, dict):
+                    section.pop("seconds", None)
+        found[str(path.relative_to(folder))] = content
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_bits(
+    case: str, scenes_folder: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    train = CASES[case](request, scenes_folder)
+    whole, stopped, killed = (tmp_path / name for name in ("whole", "stopped", "killed"))
+    steps = count()
+    with stop_when(lambda: next(steps) < 0):
+        train(whole)
+    total, expected = next(steps), contents(whole)
+    assert expected
+
+    for done in range(1, total):
+        with (
+            pytest.raises(Interrupted, match=f"stopped after step {done} of "),
+            stop_when(lambda: True),
+        ):
+            train(stopped)
+    train(stopped)
+    assert contents(stopped) == expected
+
+    for life in count(1):
+        left = iter(range(life, -1, -1))
+
+        def killed_in_its_last_step(left: Any = left) -> bool:
+            if not next(left):
+                raise Killed
+            return False
+
+        try:
+            with stop_when(killed_in_its_last_step):
+                train(killed)
+        except Killed:
+            continue
+        break
+    assert life > 1
+    assert contents(killed) == expected
