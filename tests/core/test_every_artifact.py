@@ -111,9 +111,7 @@ every = pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.KIND)
 
 
 @pytest.fixture
-def saved(kind: type[Artifact], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    if kind is Description:
-        monkeypatch.setattr("diptych.commerce.purchase_intent.statistics.description._csv", lambda *_: "")
+def saved(kind: type[Artifact], tmp_path: Path) -> Path:
     return EXAMPLES[kind]().save(tmp_path / "folder")
 
 

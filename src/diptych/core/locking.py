@@ -106,7 +106,7 @@ def taking_turns(target: Path | str) -> Iterator[None]:
         os.close(handle)
 
 
-def cached(target: Path, read: Callable[[Path], T], make: Callable[[Path], None]) -> T:
+def cached(target: Path, read: Callable[[Path], T], make: Callable[[Path], object]) -> T:
     """Return ``read(target)``; where it is missing or corrupt, one process creates it first.
 
     Args:

@@ -168,7 +168,7 @@ def test_a_file_that_asks_for_another_type_is_refused(tmp_path: Path) -> None:
 def test_damaged_models_are_refused(tmp_path: Path) -> None:
     folder = fit_model("logistic-regression", *table()).save(tmp_path / "model")
     (folder / FILE).write_bytes(b"\x80\x04N.")  # a pickle of None
-    with pytest.raises(StorageError, match="no saved model"):
+    with pytest.raises(StorageError, match="not a saved model"):
         FittedModel.open(folder)
     older = fit_model("logistic-regression", *table())
     older.scikit_learn = "1.4.2"
