@@ -158,7 +158,7 @@ def test_it_says_what_it_is(table: FeatureTable) -> None:
 def test_folders_that_cannot_be_opened(tmp_path: Path) -> None:
     folder = small_features(tmp_path / "a", n=20).folder
     (folder / "page_times.npy").write_bytes(b"nonsense")
-    with pytest.raises(StorageError, match="page_times.npy cannot be read"):
+    with pytest.raises(StorageError, match="page_times.npy is corrupt"):
         open_features(folder)
     np.save(folder / "page_times.npy", np.zeros((19, 10), dtype=np.int64))
     with pytest.raises(
