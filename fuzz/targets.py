@@ -302,13 +302,14 @@ def index(folder: Path, out: Path) -> None:
 
 
 def _make_log(folder: Path) -> None:
+    from diptych.data.logs.log import Log
+
     lines = [{"time": 1000 + n, "client": "c", "action": "view", "price": 1.5} for n in range(9)]
     (folder / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / "a.csv").write_text("time;client;action\n" + "".join(f"{n};c;view\n" for n in range(9)))
     (folder / "b.csv.gz").write_bytes(gzip.compress(b"time,client,action\n1,c,view\n", mtime=0))
     (folder / "map.toml").write_text('[columns]\ntime = "time"\nclient = "client"\naction = "action"\n')
-    (folder / "log").mkdir()
-    (folder / "log" / "log.json").write_text(json.dumps({"format": 1, "name": "l", "events": 3}))
+    Log({"name": "l", "events": 3}).save(folder / "log")
 
 
 @target(_make_log)
