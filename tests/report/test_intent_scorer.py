@@ -17,7 +17,7 @@ from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score
 from diptych.commerce.purchase_intent.scoring.training import train
-from diptych.core.errors import DataError
+from diptych.core.errors import StorageError
 from diptych.report.intent_scorer import scorer_page, write_scorer_page
 from diptych.report.intent_scorer_sections import odds_factor, path_figure, reasons_figure
 
@@ -72,14 +72,15 @@ def test_a_folder_without_an_example_or_with_a_wrong_one(
     (folder / "example.json").write_text('{"events": [{"t": "noon <b>"}]}', encoding="utf-8")
     (folder / "model_card.md").unlink()
     unmeasured = [{**cell, "holdout": None} for cell in scorer.about["cells"]]
-    broken = Scorer(folder, {**scorer.about, "cells": unmeasured})
+    broken = Scorer({**scorer.about, "cells": unmeasured})
+    object.__setattr__(broken, "folder", folder)
     page = scorer_page(broken)
     (section,) = [one for one in page.sections if one.name == "example"]
     assert section.notes[0].startswith("example.json cannot be scored: event 1 has the time 'noon <b>'")
     assert [one.name for one in page.sections] == ["verdict", "example"]
     (folder / "example.json").unlink()
     assert "example" not in [one.name for one in scorer_page(broken).sections]
-    with pytest.raises(DataError, match="holds no scorer"):
+    with pytest.raises(StorageError, match="holds no scorer"):
         write_scorer_page(tmp_path / "page.html", tmp_path)
 
 
