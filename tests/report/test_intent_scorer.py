@@ -98,7 +98,9 @@ def test_nothing_measured_audits_and_histories_are_said(scorer: Scorer) -> None:
         },
         "history": 1234,
     }
-    page = scorer_page(Scorer(scorer.folder / "nowhere", about))
+    described = Scorer(about)
+    object.__setattr__(described, "folder", scorer.folder / "nowhere")
+    page = scorer_page(described)
     assert [one.name for one in page.sections] == ["verdict"]
     assert page.sections[0].findings == ["Nothing was measured: the last part lacks one of the classes."]
     assert page.headlines == []

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from diptych.core.errors import StorageError
 from diptych.core.files import check_replaceable, remove_leftovers, storage_error
@@ -106,7 +106,7 @@ def taking_turns(target: Path | str) -> Iterator[None]:
         os.close(handle)
 
 
-def cached(target: Path, read: Callable[[Path], T], make: Callable[[Path], None]) -> T:
+def cached(target: Path, read: Callable[[Path], T], make: Callable[[Path], Any]) -> T:
     """Return ``read(target)``; where it is missing or corrupt, one process creates it first.
 
     Args:
