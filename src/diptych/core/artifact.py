@@ -170,7 +170,7 @@ class Artifact:
             header = _header_of(arrays, path)
         else:
             recover_folder(path)
-            if path.is_dir() and not (path / cls.marker()).exists():
+            if not (path / cls.marker()).exists():
                 raise StorageError(f"{path} holds no {cls.KIND} (no {cls.marker()})", fix)
             header = read_json(_inside(path, cls.marker()), fix=fix)
         content = cls._checked(header, path, of, fix)

@@ -197,10 +197,12 @@ def test_hours_and_week_days_are_of_the_scorers_zone(scorer: Scorer) -> None:
     given = {"start": late, "device": "pc", "channel": "paid"}
     in_utc = {reason.feature: reason.value for reason in scorer.score(given, reasons=20).reasons}
     abroad = replace(scorer, about={**scorer.about, "zone": "Europe/Amsterdam"})
+    object.__setattr__(abroad, "folder", scorer.folder)
     there = {reason.feature: reason.value for reason in abroad.score(given, reasons=20).reasons}
     assert (in_utc["start-hour"], in_utc["week-day"]) == ("22 h", "Sunday")
     assert (there["start-hour"], there["week-day"]) == ("0 h", "Monday")
     nowhere = replace(scorer, about={**scorer.about, "zone": "Mars/Olympus"})
+    object.__setattr__(nowhere, "folder", scorer.folder)
     with pytest.raises(DataError, match="Mars/Olympus"):
         nowhere.score(given)
 
