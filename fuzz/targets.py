@@ -42,6 +42,17 @@ def target(make: Callable[[Path], None]) -> Callable[[Callable[[Path, Path], Non
     return declare
 
 
+def attempt(*actions: Callable[[], object]) -> None:
+    """Do each of some things, whether others are refused or not."""
+    from diptych.core.errors import DiptychError
+
+    for action in actions:
+        try:
+            action()
+        except DiptychError:
+            continue
+
+
 def prepare() -> None:
     """Import what inputs are opened with, once, before processes are forked."""
     import timm
@@ -72,16 +83,10 @@ def _picture(kind: str = "PNG", mode: str = "RGB", **options: Any) -> bytes:
 
 def _read(path: Path, out: Path, reader: str | None = None, **options: Any) -> None:
     """Read a collection and look at everything in it."""
-    from diptych.core.errors import DiptychError
     from diptych.data.readers import read_collection
 
     found = read_collection(str(path), reader, **options)
-    for row in range(min(4, found.n_images)):
-        found.captions_of(row)
-        try:
-            found.item(row)
-        except DiptychError:
-            continue
+    attempt(*(lambda row=row: found.item(row) for row in range(min(4, found.n_images))))  # type: ignore[misc]
     _ = found.split_sizes, found.text_fingerprint, list(found.captions[:9]), list(found.image_ids[:9])
     _ = found.records[:3] if found.records is not None else None
 
@@ -195,16 +200,12 @@ def _make_pictures(folder: Path) -> None:
 
 @target(_make_pictures)
 def pictures(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
     from diptych.data.images import FolderSource
 
     names = sorted(path.name for path in folder.iterdir())
+    source = FolderSource(folder, names)
     for row in range(len(names)):
-        for action in ("read", "content"):
-            try:
-                getattr(FolderSource(folder, names), action)(row)
-            except DiptychError:
-                continue
+        attempt(lambda row=row: source.read(row), lambda row=row: source.content(row))  # type: ignore[misc]
 
 
 def _make_packed(folder: Path) -> None:
@@ -218,20 +219,16 @@ def _make_packed(folder: Path) -> None:
 @target(_make_packed)
 def archives(folder: Path, out: Path) -> None:
     from diptych.analysis.shortcuts.digit_files import read_npz
-    from diptych.core.errors import DataError, DiptychError
+    from diptych.core.errors import DataError
     from diptych.core.reading import read_json, read_jsonl
     from diptych.data.word_vectors import read_word_vectors
 
-    for action in (
+    attempt(
         lambda: read_json(folder / "a.json.gz", DataError),
         lambda: list(read_jsonl(folder / "a.json.gz")),
         lambda: read_word_vectors(folder / "words.npz", "--static"),
         lambda: read_npz(folder / "digits.npz"),
-    ):
-        try:
-            action()
-        except DiptychError:
-            continue
+    )
 
 
 def _rows(count: int) -> np.ndarray:
@@ -290,15 +287,10 @@ def _make_index(folder: Path) -> None:
 
 @target(_make_index)
 def index(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
     from diptych.index import open_index
 
     for engine in ("exact", "hnsw"):
-        try:
-            opened = open_index(folder / engine)
-            list(opened.search(_rows(2), 3))
-        except DiptychError:
-            continue
+        attempt(lambda engine=engine: list(open_index(folder / engine).search(_rows(2), 3)))  # type: ignore[misc]
 
 
 def _make_log(folder: Path) -> None:
@@ -315,19 +307,14 @@ def _make_log(folder: Path) -> None:
 def logs(folder: Path, out: Path) -> None:
     from diptych.data.logs.mapping_file import read_mapping
 
-    from diptych.core.errors import DiptychError
     from diptych.data.logs.log import Log
     from diptych.data.logs.source_files import check_whole, look_at
 
-    for action in (
+    attempt(
         *(lambda name=name: check_whole(look_at(folder / name)) for name in ("a.jsonl", "a.csv", "b.csv.gz")),
         lambda: read_mapping(folder / "map.toml"),
         lambda: Log.open(folder / "log"),
-    ):
-        try:
-            action()
-        except DiptychError:
-            continue
+    )
 
 
 def _make_taxonomy(folder: Path) -> None:
@@ -339,14 +326,9 @@ def _make_taxonomy(folder: Path) -> None:
 
 @target(_make_taxonomy)
 def taxonomies(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
     from diptych.data.taxonomy import read_taxonomy
 
-    for path in sorted(folder.iterdir()):
-        try:
-            read_taxonomy(path)
-        except DiptychError:
-            continue
+    attempt(*(lambda path=path: read_taxonomy(path) for path in sorted(folder.iterdir())))  # type: ignore[misc]
 
 
 RECIPE = """name = "fuzz"
@@ -381,23 +363,22 @@ def _make_run(folder: Path) -> None:
 
     (folder / "recipe.toml").write_text(RECIPE)
     run = Run.prepare(folder / "run", parse_recipe(RECIPE, "fuzz"))
-    run.begin()
+    run.begin({})
     run.log(step=1, loss=0.5)
     run.log(step=2, loss=0.25)
 
 
 @target(_make_run)
 def recipes(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
     from diptych.encoders.image_tower import ImageTower
     from diptych.training.recipe import load_recipe
     from diptych.training.run import Run
 
-    try:
+    def build() -> None:
         recipe = load_recipe(folder / "recipe.toml")
         ImageTower(recipe.model.image, recipe.model.width)
-    except DiptychError:
-        pass
+
+    attempt(build)
     run = Run.open(folder / "run")
     _ = run.finished, list(run.metrics())
     run.rewind_metrics(1)
@@ -406,14 +387,14 @@ def recipes(folder: Path, out: Path) -> None:
 def _make_checkpoint(folder: Path) -> None:
     import torch
 
-    from diptych.core.files import write_json
-    from diptych.encoders.tensors import save_tensors
+    from diptych.training.checkpoint import Place, save_checkpoint
 
     model = torch.nn.Linear(4, 3)
-    save_tensors(model.state_dict(), folder / "weights.safetensors")
-    moments = {f"{name}|exp_avg": value for name, value in model.state_dict().items()}
-    save_tensors(moments, folder / "optimizer.safetensors")
-    write_json(folder / "place.json", {"epoch": 1, "step": 3})
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    state = {"seen": torch.ones(2)}
+    save_checkpoint(folder / "checkpoint", Place(), model, optimizer, state, lambda name: True)
 
 
 @target(_make_checkpoint)
@@ -422,11 +403,14 @@ def checkpoints(folder: Path, out: Path) -> None:
 
     from diptych.training.checkpoint import load_moments, load_weights, read_place
 
-    model: Any = torch.nn.Linear(4, 3)
+    model = torch.nn.Linear(4, 3)
     optimizer = torch.optim.Adam(model.parameters())
-    read_place(folder)
-    load_weights(folder, model, False)
-    load_moments(folder, model, optimizer)
+    saved = folder / "checkpoint"
+    attempt(
+        lambda: read_place(saved),
+        lambda: load_weights(saved, model, lambda name: True),
+        lambda: load_moments(saved, model, optimizer),
+    )
 
 
 def pack(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
