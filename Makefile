@@ -18,7 +18,7 @@ check: $(STAMP)  ## style and types
 	$(BIN)/mypy
 
 pinned: $(STAMP)  ## hold what a user runs against the stored numbers, bit for bit
-	$(BIN)/python -m pins
+	$(BIN)/python -m pins --jobs 2
 
 bench: $(STAMP)  ## the figures of docs/results.md that are ratios in one run
 	$(BIN)/python -m benchmarks

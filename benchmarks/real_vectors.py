@@ -33,9 +33,7 @@ def given_set(documents: int, queries: int) -> SparseSet | None:
     sparsifier = made.sparsifier()
     home = Path(made.origin.model) / "embeddings"
     parts = [
-        EncodedCollection.open(folder)
-        for folder in sorted(home.iterdir())
-        if (folder / "about.json").is_file()
+        EncodedCollection.open(folder) for folder in sorted(home.iterdir()) if EncodedCollection.is_at(folder)
     ]
     pictures = np.concatenate([np.asarray(part.images.rows) for part in parts])
     rows = np.concatenate(list(with_copies(pictures, documents, _NOISE)))

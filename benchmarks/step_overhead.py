@@ -24,17 +24,16 @@ from diptych.training.fit import prepared_task
 from diptych.training.recipe import Recipe, load_recipe
 from diptych.training.run import Run
 from diptych.training.towers import TowerTask, learning_rate
+from diptych.training.trainee import Trainee
 from diptych.training.trainer import Saving, Trainer
 
 AIM = 1.10
-STEPS = 30
+STEPS = 20
 
 
-def _bare_steps(task: TowerTask, batches: list[Loaded]) -> Iterator[float]:
+def _bare_steps(task: TowerTask, model: Trainee, batches: list[Loaded]) -> Iterator[float]:
     """The same training as one would write it down; yields the loss of each step."""
     recipe, stage = task.recipe, task.recipe.stages[0]
-    task.optimizer(0)  # freezes what the stage does not train
-    model = copy.deepcopy(task.trainee)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(parameters, betas=recipe.optimizer.betas)
     model.train()
@@ -65,7 +64,8 @@ def _measured(recipe: Recipe, collection: Any, folder: Path) -> tuple[list[float
     # Both get batches that lie in memory: what reading costs is neither's.
     batches = [task.load(batch, 0) for batch in task.batches(0)[: STEPS + 1]]
     vars(task).update(batches=lambda epoch: range(STEPS + 1), load=lambda number, epoch: batches[number])
-    bare = _bare_steps(task, batches)
+    task.optimizer(0)  # freezes what the stage does not train
+    bare = _bare_steps(task, copy.deepcopy(task.trainee), batches)
     losses: list[float] = []
     seconds: tuple[list[float], list[float]] = ([], [])
     ended = time.perf_counter()

@@ -6,8 +6,11 @@ Where the package moves, this file follows; what is pinned stays.
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
+import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+
+from pins.numbers import numbers_in
 
 Scores = dict[str, list[float | None]]
 """Per direction and measure: value, lower and upper end of its interval, chance."""
@@ -172,17 +177,7 @@ def compared(results: Mapping[str, Any], **options: Any) -> dict[str, Any]:
 
 def evaluation_of(folder: Path) -> Scores:
     """The numbers that ``diptych evaluate`` left in a folder, or below it."""
-    found = sorted(folder.rglob("evaluation.json"))
-    if len(found) != 1:
-        raise RuntimeError(f"{len(found)} evaluations in {folder}")
-    scores = json.loads(found[0].read_text())["scores"]
-    return {
-        name if direction == "both" else f"{direction} {name}": [
-            score[key] for key in ("value", "low", "high", "chance")
-        ]
-        for direction, given in scores.items()
-        for name, score in given.items()
-    }
+    return _scores_in(json.loads(_only(folder, "evaluation.json").read_text()))
 
 
 # Indices
@@ -219,8 +214,8 @@ def searched(
 
 
 @contextlib.contextmanager
-def interrupted_at(step: int) -> Iterator[None]:
-    """Send this process an interrupt after an optimizer's ``step``-th step."""
+def interrupted_at(step: int, sent: signal.Signals = signal.SIGINT) -> Iterator[None]:
+    """Send this process a signal, an interrupt by default, after an optimizer's ``step``-th step."""
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     done = 0
@@ -229,7 +224,7 @@ def interrupted_at(step: int) -> Iterator[None]:
         nonlocal done
         done += 1
         if done == step:
-            signal.raise_signal(signal.SIGINT)
+            os.kill(os.getpid(), sent)
 
     handle = register_optimizer_step_post_hook(count)
     try:
@@ -282,3 +277,361 @@ def objective_values(
         each = objective.per_query(given, truth, inner.images) if inner else objective.per_query(given, truth)
     assert given.grad is not None
     return float(loss), given.grad.numpy(), each.numpy()
+
+
+# Sparse heads
+
+
+def sparse_measures_of(head: Path) -> dict[str, Any]:
+    """What a head's measurement says, dense and sparse."""
+    given = json.loads((head / "measures" / "test.json").read_text())
+    found = {name: _scores_in(given[name]) for name in ("dense", "sparse")}
+    rest = ("flops", "nonzeros", "empty", "deviation", "faithful", "p")
+    return {**found, **{name: _numbers(given[name]) for name in rest}}
+
+
+def sparse_rows_of(head: Path, split: str = "test") -> tuple[csr_array, csr_array]:
+    """The sparse rows of a split's images and captions."""
+    from diptych.encoders.sparse_embeddings import SparseEmbeddings
+
+    rows = head / "rows" / split
+    return SparseEmbeddings.open(rows / "images").rows, SparseEmbeddings.open(rows / "texts").rows
+
+
+def found_in(index: Path, queries: Any, k: int) -> tuple[list[list[str]], np.ndarray]:
+    """Ids and scores of the ``k`` best items of a stored index."""
+    import diptych
+
+    hits = diptych.open_index(index).search(queries, k)
+    return [list(one) for one in hits.ids], np.asarray(hits.scores)
+
+
+def printed_hits(text: str) -> list[list[str]]:
+    """Rank, score and id of each line that ``diptych search`` prints."""
+    return [list(found) for found in re.findall(r"^\s*(\d+)\s+(-?\d+\.\d+)\s+(\S+)", text, re.MULTILINE)]
+
+
+def printed_weights(text: str) -> list[list[str]]:
+    """Terms and weights that ``diptych terms`` prints."""
+    return [list(found) for found in re.findall(r"(\S+) (\d+\.\d+)", text)]
+
+
+def printed_numbers(text: str) -> list[str]:
+    """The numbers of a printed text, without the lines that name folders or what to do next."""
+    lines = [line for line in text.splitlines() if "/" not in line and not line.startswith("next")]
+    return numbers_in("\n".join(lines))
+
+
+# Analyses
+
+
+def stress_of(folder: Path) -> dict[str, Any]:
+    """The numbers of a stress run: clean values, and per perturbation what it changed and what that cost.
+
+    A drop is clean, perturbed, difference, low, high, relative, p, corrected p; of changed queries the first six.
+    """
+    given = json.loads((folder / "stress.json").read_text())
+    names = ("clean", "perturbed", "difference", "low", "high", "relative")
+    rows = {
+        f"{row['direction']} {row['name']}": {
+            "queries": row["queries"],
+            "changed": row["changed"],
+            "drops": {
+                name: [drop[key] for key in (*names, "p", "corrected")] for name, drop in row["drops"].items()
+            },
+            "changed drops": {
+                name: [drop[key] for key in names] for name, drop in row["changed_drops"].items()
+            },
+        }
+        for row in given["rows"]
+    }
+    agreement = {
+        direction: [one[key] for key in ("decreased", "increased", "unchanged")]
+        for direction, one in given["agreement"].items()
+    }
+    return {"clean": given["clean"], "perturbations": rows, "agreement": agreement}
+
+
+def audit_of(folder: Path) -> dict[str, Any]:
+    """Per condition and side: what each group of facts holds by each probe, and all questions' values."""
+    given = json.loads(_only(folder, "audit.json").read_text())
+    return {
+        f"{condition} {side}": {
+            "groups": {
+                group["name"]: {probe: _columns(held) for probe, held in group["held"].items()}
+                | {"control": group["control"]}
+                for group in audit["groups"]
+            },
+            "questions": {
+                question["key"]: {
+                    probe: [value["held"]["raw"], value["accuracy"], value["control"]]
+                    for probe, value in question["probes"].items()
+                }
+                for question in audit["questions"]
+            },
+        }
+        for condition, sides in given["conditions"].items()
+        for side, audit in sides.items()
+        if isinstance(audit, dict) and "groups" in audit
+    }
+
+
+def cocos_of(folder: Path) -> dict[str, Any]:
+    """Per direction and count: mean and standard deviation over batches."""
+    given = json.loads(_only(folder, "cocos.json").read_text())
+    return {
+        f"{direction} {name}": [value["mean"], value["sd"], value["batches"]]
+        for direction, counts in given["counts"].items()
+        for name, value in counts.items()
+    }
+
+
+def granularity_of(folder: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Features of collections, their extremes, and the differences of two."""
+    found: dict[str, Any] = {}
+    for name in names:
+        given = json.loads((folder / name / "granularity.json").read_text())
+        found[name] = {one["name"]: _columns(one) for one in given["features"]}
+        found[f"{name} extremes"] = [[one["id"], one["score"]] for one in (*given["most"], *given["least"])]
+    comparison = json.loads((folder / "comparison.json").read_text())
+    found["differences"] = {
+        one["name"]: _numbers({key: value for key, value in one.items() if key != "name"})
+        for one in comparison["differences"]
+    }
+    return found
+
+
+def comparison_of(file: Path) -> dict[str, Any]:
+    """The differences that ``diptych compare`` wrote."""
+    return _differences([{**one, "run": "other"} for one in json.loads(file.read_text())["differences"]])
+
+
+def explored(images: np.ndarray, texts: np.ndarray, truth: Any, target: Mapping[str, str]) -> dict[str, Any]:
+    """Which choices of protocol explain printed cells: every variant that does, and the nearest."""
+    import diptych
+
+    found = diptych.explore_rows(images, texts, truth, target, changes=2, threads=1)
+    words = {
+        name: [[f"{change.axis} {change.choice}" for change in one.changes], one.mean_error]
+        for name, one in (("as given", found.as_given), ("nearest", found.nearest))
+    }
+    tried = sorted(
+        [" and ".join(f"{change.axis} {change.choice}" for change in one.changes), one.mean_error]
+        for one in found.variants
+    )
+    explanations = [
+        [f"{change.axis} {change.choice}" for change in one.changes] for one in found.explanations
+    ]
+    return {**words, "explanations": explanations, "luck": found.luck, "tried": tried}
+
+
+def perturbed_of(folder: Path) -> dict[str, str]:
+    """Per file of ``diptych perturb`` the changed captions, one per line."""
+    return {
+        path.stem: "\n".join(json.loads(line)["perturbed"] or "" for line in path.read_text().splitlines())
+        for path in sorted(folder.rglob("*.jsonl"))
+    }
+
+
+# Purchase intent
+
+
+def tables_of(description: Path) -> dict[str, list[list[str]]]:
+    """The tables of ``diptych intent describe``: a header and rows, as in their CSV files."""
+    return {
+        path.stem: list(csv.reader(io.StringIO(path.read_text())))
+        for path in sorted(description.rglob("*.csv"))
+    }
+
+
+def ingested(log: Path) -> dict[str, Any]:
+    """How many events an imported log has, and how many rows each rule dropped."""
+    given = json.loads((log / "log.json").read_text())
+    return {
+        "events": given["events"],
+        "rows": given["rows_read"],
+        "dropped": {rule["rule"]: rule["dropped"] for rule in given["rules"]},
+    }
+
+
+def feature_columns(features: Path) -> dict[str, list[Any]]:
+    """The exported features, by column."""
+    import polars
+
+    return polars.read_parquet(features / "steps.parquet").to_dict(as_series=False)
+
+
+def intent_cells(evaluation: Path) -> dict[str, Any]:
+    """The measures of every cell of an evaluation, the gains of the extended features, and importances."""
+    given = json.loads((evaluation / "results.json").read_text())
+    cell = ("setting", "set", "step", "model")
+    cells = {
+        " ".join(str(one[key]) for key in cell): {
+            key: value for key, value in one.items() if isinstance(value, int | float) and key not in cell
+        }
+        for one in given["cells"]
+    }
+    gains = {
+        " ".join(str(one[key]) for key in ("setting", "step", "model", "measure")): [
+            one[key] for key in ("baseline", "extended", "difference", "low", "high")
+        ]
+        for one in given["gains"]
+    }
+    importance = {
+        " ".join(str(one[key]) for key in (*cell, "feature")): [one["impurity"], one["permutation"]]
+        for one in given["importance"]
+    }
+    return {"cells": cells, "gains": gains, "importance": importance}
+
+
+def scorer_cells(scores: Path) -> dict[str, Any]:
+    """What a scorer is worth on a table of sessions."""
+    given = json.loads((scores / "scores.json").read_text())
+    return {f"{one['setting']} {one['step']}": _numbers(one["measures"]) for one in given["cells"]}
+
+
+def scores_table(scores: Path) -> list[list[str]]:
+    """The scores of a table of sessions, as in the CSV file."""
+    return list(csv.reader(io.StringIO((scores / "scores.csv").read_text())))
+
+
+# Categories
+
+
+def category_evaluation(folder: Path) -> dict[str, Any]:
+    """Per setting: the table with intervals and chance, differences, levels, errors."""
+    given = json.loads((folder / "results.json").read_text())
+    found = {}
+    for name, setting in given["settings"].items():
+        parts = ("levels", "seen", "errors", "siblings")
+        found[name] = {
+            "table": {
+                row["model"]: {
+                    measure: [value["mean"], value["low"], value["high"], value["chance"], value["values"]]
+                    for measure, value in row["values"].items()
+                }
+                for row in setting["table"]
+            },
+            "differences": _differences(setting["differences"]),
+            **{part: _numbers(setting[part]) for part in parts},
+        }
+    return found
+
+
+def picks_of(folder: Path) -> dict[str, Any]:
+    """Per category the products that were picked, with their scores."""
+    given = json.loads((folder / "picks.json").read_text())
+    return {
+        one["category"]: [[product["id"], product["score"]] for product in one["products"]]
+        for one in given["categories"]
+    }
+
+
+def filled(file: Path) -> list[dict[str, Any]]:
+    """The suggestions of ``diptych categories fill``."""
+    keys = ("id", "path", "confidence", "levels", "alternatives", "verdict")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return [{key: line[key] for key in keys if key in line} for line in lines]
+
+
+# Studies
+
+
+def study_names() -> set[str]:
+    """The names of all studies."""
+    from diptych import STUDIES
+
+    return {one.name for one in STUDIES}
+
+
+def study_of(folder: Path, timed: tuple[str, ...]) -> dict[str, Any]:
+    """What ``diptych study verdict FOLDER`` shows, in numbers and verdicts, and the measured values behind it.
+
+    Args:
+        timed: how columns begin that measure time; where there are any, claims are left out too.
+    """
+    from diptych.studies import STUDIES, collect, compare
+
+    (results,) = collect([folder])
+    comparison = compare(STUDIES.get(results.study), results)
+    names = {name for entry in results.entries for one in entry.measurements for name in one.values}
+    is_timed = any(name.startswith(timed) for name in names)
+    measured = {}
+    for entry in results.entries:
+        for one in entry.measurements:
+            key = (entry.row, f"seed {entry.seed}", one.on.dataset, one.on.positives)
+            values = {name: value for name, value in one.values.items() if not name.startswith(timed)}
+            measured[", ".join(map(str, key))] = values
+    blocks = {
+        f"{number} {block.on.key}": {
+            f"{row.row.name} {row.number}": {
+                cell.column: [*_figure(cell.measured), cell.verdict]
+                for cell in row.cells
+                if not cell.column.startswith(timed)
+            }
+            for row in block.rows
+            if any(cell.measured is not None for cell in row.cells)
+        }
+        for number, block in enumerate(comparison.blocks, 1)
+    }
+    claims = [
+        [claim.name, judgement.status, *numbers_in(judgement.figure)]
+        for claim, judgement, _ in comparison.claims
+    ]
+    tables = [
+        [[f"{row[0]}", *numbers_in(" | ".join(row[1:]))] for row in table.rows] for table in comparison.tables
+    ]
+    return {
+        "measured": measured,
+        "verdicts": {name: rows for name, rows in blocks.items() if rows},
+        "claims": "timed" if is_timed else claims,
+        "further tables": tables,
+    }
+
+
+def _figure(figure: Any) -> list[float | None]:
+    return [None, None] if figure is None else [figure.mean, figure.sd]
+
+
+# What files hold
+
+
+def _only(folder: Path, name: str) -> Path:
+    found = sorted(folder.rglob(name))
+    if len(found) != 1:
+        raise RuntimeError(f"{len(found)} files {name} in {folder}")
+    return found[0]
+
+
+def _scores_in(evaluation: Mapping[str, Any]) -> Scores:
+    return {
+        name if direction == "both" else f"{direction} {name}": [
+            score[key] for key in ("value", "low", "high", "chance")
+        ]
+        for direction, given in evaluation["scores"].items()
+        for name, score in given.items()
+    }
+
+
+def _columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a flat record."""
+    return {key: value for key, value in row.items() if isinstance(value, int | float)}
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers, nulls and their names; without texts, and without what measures time."""
+    if isinstance(value, Mapping):
+        kept = {key: _numbers(inner) for key, inner in value.items() if "second" not in key}
+        return {key: inner for key, inner in kept.items() if inner is not _TEXT}
+    if isinstance(value, list):
+        return [inner for inner in map(_numbers, value) if inner is not _TEXT]
+    return _TEXT if isinstance(value, str) else value
+
+
+_TEXT = object()
+
+
+def _differences(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Differences of runs: by run, direction and measure."""
+    names = ("difference", "low", "high", "p_randomisation", "p_t", "p", "better")
+    return {f"{row['run']} {row['direction']} {row['measure']}": [row[key] for key in names] for row in rows}

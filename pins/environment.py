@@ -13,7 +13,8 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -63,28 +64,48 @@ def platform_facts() -> dict[str, str]:
     return facts
 
 
-def run_pins(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Measure pins in one process with the fixed environment and a cache and folder of its own.
+Measured = dict[str, Any]
+"""``{"values": …, "cpu_seconds": …}``, or ``{"error": …}``."""
 
-    Returns:
-        Per name ``{"values": …, "cpu_seconds": …}``, or ``{"error": …}``.
+
+def run_pins(
+    names: Sequence[str], jobs: int = 1, studies: Path | None = None
+) -> Iterator[tuple[str, Measured]]:
+    """Measure pins in processes with the fixed environment, and yield what each gave when its process is done.
+
+    The studies of one paper share trainings, so they share a process; all that is no study shares another.
+
+    Args:
+        jobs: how many processes at once; numbers do not depend on it.
+        studies: a folder of finished studies to read instead of running them.
     """
-    with tempfile.TemporaryDirectory(prefix="pins-") as folder:
-        target = Path(folder) / "measured.json"
-        done = subprocess.run(
-            [sys.executable, "-m", "pins.worker", folder, str(target), *names],
-            env=environment(Path(folder)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        measured = json.loads(target.read_text()) if target.is_file() else {}
+    groups: dict[str, list[str]] = {}
     for name in names:
-        measured.setdefault(
-            name, {"error": f"the process ended with code {done.returncode}:\n{done.stdout[-4000:]}"}
-        )
-    return measured
+        first, second = name.split(".")[:2]
+        groups.setdefault(second if first == "study" and second != "complete" else "", []).append(name)
+    with tempfile.TemporaryDirectory(prefix="pins-") as folder, ThreadPoolExecutor(jobs) as pool:
+        work = [
+            pool.submit(_run_group, Path(folder) / (paper or "rest"), given, studies)
+            for paper, given in groups.items()
+        ]
+        for done in as_completed(work):
+            yield from done.result().items()
+
+
+def _run_group(folder: Path, names: Sequence[str], studies: Path | None) -> dict[str, Measured]:
+    folder.mkdir()
+    target = folder / "measured.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "pins.worker", str(target), str(studies.resolve() if studies else ""), *names],
+        env=environment(folder.parent),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    measured: dict[str, Measured] = json.loads(target.read_text()) if target.is_file() else {}
+    ended = {"error": f"the process ended with code {done.returncode}:\n{done.stdout[-4000:]}"}
+    return {name: measured.get(name, ended) for name in names}
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ ABSOLUTE = 0.02
 
 _LEADING = 6
 _DIGEST = "blake2b"
-_NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|\bnan\b")
+_NUMBER = re.compile(r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?|\bnan\b|[✓✗▲▼↓↑]")
 
 
 def digest(array: Any) -> str:
@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
 
 
 def numbers_in(text: str) -> list[str]:
-    """The numbers of a text as they are printed, so that its words may change."""
+    """The numbers and marks of a text as they are printed, so that its words may change."""
     return _NUMBER.findall(text)
 
 

@@ -1,6 +1,7 @@
-"""``python -m pins.worker FOLDER TARGET NAME …``: measure pins in this process and write what they gave.
+"""``python -m pins.worker TARGET STUDIES NAME …``: measure pins in this process and write what they gave.
 
-Results are written after every pin, so that a process that dies loses only the pin it died in.
+Studies are read from the folder STUDIES, or run where it is empty. Results are written after every pin, so that a
+process that dies loses only the pin it died in.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from pins.world import World
 
 
 def main() -> None:
-    folder, target, *names = sys.argv[1:]
+    target, studies, *names = sys.argv[1:]
+    folder = Path(target).parent
     os.chdir(folder)
-    known, world = pins(), World(Path(folder) / "world")
+    known, world = pins(), World(folder / "world", Path(studies) if studies else None)
     measured: dict[str, dict[str, Any]] = {}
     for name in names:
         begun = time.process_time()

@@ -8,19 +8,30 @@ from pathlib import Path
 from pins.adapters import diptych
 
 RECIPE = Path(__file__).resolve().parent / "recipe.toml"
+CATEGORIES = ("--set=epochs=12", "--set=hidden=32", "--set=width=24", "--text-encoder=lsa:32")
+"""A small category model."""
 
 
 class World:
-    """A folder, and what is made in it when a pin asks for it."""
+    """A folder, and what is made in it when a pin asks for it.
 
-    def __init__(self, folder: Path) -> None:
+    Attributes:
+        studies: where studies are run, or where their finished folders are.
+        finished_studies: whether they are read instead of run.
+        done_studies: those that this process has run.
+    """
+
+    def __init__(self, folder: Path, studies: Path | None = None) -> None:
         self.folder = folder
+        self.studies = studies or folder.parent / "studies"
+        self.finished_studies = studies is not None
+        self.done_studies: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     @cached_property
     def scenes(self) -> Path:
-        """96 + 24 + 40 scenes with three captions each."""
-        return self._scenes("scenes", train=96, val=24, test=40, captions=3)
+        """200 + 24 + 40 scenes with three captions each."""
+        return self._scenes("scenes", train=200, val=24, test=40, captions=3)
 
     @cached_property
     def few_scenes(self) -> Path:
@@ -35,9 +46,9 @@ class World:
 
     @cached_property
     def run(self) -> Path:
-        """A dual encoder trained on the scenes for one epoch."""
+        """A dual encoder trained on the scenes for a few epochs."""
         out = self.folder / "run"
-        options = ("--set=batches.size=24", "--set=stages.0.epochs=3", "--set=batches.plan=distinct")
+        options = ("--set=batches.size=24", "--set=stages.0.epochs=5", "--set=batches.plan=distinct")
         self.train(out, self.scenes, *options)
         return out
 
@@ -50,16 +61,35 @@ class World:
     def head(self) -> Path:
         """A sparse head on the run."""
         out = self.folder / "head"
-        options = ("--set=training.epochs=3", "--set=training.batch_size=16", "--accelerator=cpu")
+        options = (
+            "--eta=1e-3",
+            "--set=training.epochs=3",
+            "--set=training.batch_size=16",
+            "--accelerator=cpu",
+        )
         diptych("sparsify", str(self.run), *options, f"--out={out}")
         return out
 
     @cached_property
     def log(self) -> Path:
-        """The raw log of a shop with 150 visitors, ingested."""
+        """The raw log of a shop with 5,000 visitors, ingested."""
         raw, out = self.folder / "raw-log", self.folder / "log"
-        diptych("scenes", "--shop-log", "--visitors=150", "--dirt=0.02", f"--out={raw}")
+        diptych("scenes", "--shop-log", "--visitors=5000", "--dirt=0.02", f"--out={raw}")
         diptych("intent", "ingest", str(raw), "--zone=Europe/Amsterdam", "--threads=1", f"--out={out}")
+        return out
+
+    @cached_property
+    def features(self) -> Path:
+        """The features of the log's sessions."""
+        out = self.folder / "features"
+        diptych("intent", "features", str(self.log), "--export", f"--out={out}")
+        return out
+
+    @cached_property
+    def category_run(self) -> Path:
+        """A category model trained on the shop."""
+        out = self.folder / "category-run"
+        diptych("categories", "train", str(self.shop), *CATEGORIES, f"--out={out}")
         return out
 
     @cached_property

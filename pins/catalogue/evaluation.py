@@ -166,6 +166,19 @@ def compare(world: World) -> Any:
     return found
 
 
+@pin("evaluation.protocol")
+def protocol(world: World) -> Any:
+    """Which choice of protocol explains printed numbers: first captions only, ties, another counting."""
+    truth = adapters.ground_truth(CAPTION_IMAGE.tolist(), IMAGES)
+    images, texts = tied()
+    first = adapters.evaluated(
+        images, texts[::CAPTIONS], adapters.ground_truth(list(range(IMAGES)), IMAGES), FEW, ties="compat"
+    )
+    scores = adapters.scores_of(first)
+    target = {name: f"{100 * scores[name][0]:.1f}" for name in ("i2t R@1", "i2t R@5", "t2i R@1", "t2i R@10")}
+    return {"target": target, **adapters.explored(images, texts, truth, target)}
+
+
 @pin("evaluation.coco")
 def coco(world: World) -> Any:
     """The two protocols of COCO on 5,000 images and 25,000 captions."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ OTHERS = {
     "features": ("features.views=2", 'stages.0.train=["text.*","image.head.*","objective.*"]'),
     "augmentation": (
         "augmentation.scale=[0.5,1.0]",
-        "model.text={kind='bag',word_width=16}",
+        "model.text={kind='bag'}",
         "optimizer.name=adamw",
     ),
     "shortcuts": ("shortcuts.setup=unique", "shortcuts.digit_size=5"),
@@ -92,9 +94,27 @@ for name, settings in OBJECTIVES.items():
         fast=True,
     )
 for name, settings in RECONSTRUCTIONS.items():
-    add(f"training.reconstruction-{name}", _training(f"reconstruction-{name}", settings), fast=True)
+    add(
+        f"training.reconstruction-{name}",
+        _training(f"reconstruction-{name}", settings),
+        fast=name in ("latent", "latent-constraint", "input"),
+    )
 for name, settings in OTHERS.items():
     add(f"training.with-{name}", _training(name, settings))
+
+
+@pin("training.killed")
+def killed(world: World) -> Any:
+    """A process killed between two checkpoints, and resumed."""
+    run = world.folder / "killed"
+    child = os.fork()
+    if child == 0:
+        with adapters.interrupted_at(STOPPED, signal.SIGKILL):
+            world.train(run, world.few_scenes, "--set=checkpoints.every_steps=2")
+        os._exit(0)
+    ended = os.waitpid(child, 0)[1]
+    adapters.diptych("train", f"--resume={run}", "--accelerator=cpu")
+    return {"killed": os.WTERMSIG(ended), **_numbers(world, run)}
 
 
 @pin("training.losses", fast=True)

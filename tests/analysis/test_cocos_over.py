@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from diptych.analysis import CocosReport, cocos_over, count
-from diptych.core.errors import StorageError, UsageError
+from diptych.analysis import cocos_over, count
+from diptych.core.errors import UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.objectives import OBJECTIVES, InfoNCE, Triplet, TripletHardest
 
@@ -66,10 +65,10 @@ def test_the_distribution_right_of_epsilon_is_what_was_counted(
         above = np.flatnonzero(negatives.edges >= 0.0999)[0] + 1
         assert negatives.queries == 90
         # Batches differ by one query at most, so that means of means are not exactly the mean.
-        assert negatives.counts[above:].sum() == pytest.approx(given["in_batch"].mean * len(batches))
+        assert sum(negatives.counts[above:]) == pytest.approx(given["in_batch"].mean * len(batches))
         positives = report.weights[direction]["positives"]
         assert positives.candidates == 90
-        assert positives.sums.sum() / 90 == pytest.approx(given["positives_weight"].mean, rel=0.02)
+        assert sum(positives.sums) / 90 == pytest.approx(given["positives_weight"].mean, rel=0.02)
 
 
 def test_any_objective_over_batches(rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -119,17 +118,6 @@ def test_another_similarity(rows: tuple[np.ndarray, np.ndarray], batches: list[B
     assert report.counts["i2t"]["negatives_weight"].mean == pytest.approx(
         halved.counts["i2t"]["negatives_weight"].mean, rel=1e-3
     )
-
-
-def test_saved_and_opened(rows: tuple[np.ndarray, np.ndarray], batches: list[Batch], tmp_path: Path) -> None:
-    report = cocos_over(*rows, batches, InfoNCE(), about={"dataset": "things"})
-    again = CocosReport.open(report.save(tmp_path / "deep" / "cocos.json"))
-    assert again.to_dict() == report.to_dict()
-    assert again.protocol == report.protocol
-    assert again.table() == report.table()
-    (tmp_path / "other.json").write_text(json.dumps({"format": 1}))
-    with pytest.raises(StorageError, match="expected cocos of format 1"):
-        CocosReport.open(tmp_path / "other.json")
 
 
 def test_nothing_to_count(rows: tuple[np.ndarray, np.ndarray], batches: list[Batch]) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +17,7 @@ def test_bins_by_hand() -> None:
     assert histogram.counts[-1] == 1
     lower = {float(histogram.edges[place - 1]): int(histogram.counts[place]) for place in range(1, 61)}
     assert {edge: n for edge, n in lower.items() if n} == pytest.approx({0.01: 2, 1.0: 1})
-    assert histogram.sums.sum() == pytest.approx(1e-9 + 0.0205 + 1.0 + 3e4)
+    assert sum(histogram.sums) == pytest.approx(1e-9 + 0.0205 + 1.0 + 3e4)
 
 
 @given(st.lists(st.floats(0, 1e5), max_size=50), st.integers(0, 50))
@@ -28,15 +26,6 @@ def test_batch_by_batch_is_all_at_once(weights: list[float], cut: int) -> None:
     whole.add(np.array(weights), 4)
     parts.add(np.array(weights[:cut]), 1)
     parts.add(np.array(weights[cut:]), 3)
-    assert parts.counts.tolist() == whole.counts.tolist()
+    assert parts.counts == whole.counts
     assert parts.sums == pytest.approx(whole.sums)
     assert parts.candidates == len(weights)
-
-
-def test_the_way_through_json() -> None:
-    histogram = WeightHistogram()
-    histogram.add(np.array([0.0, 0.2, 0.3]), 1)
-    again = WeightHistogram.from_dict(json.loads(json.dumps(histogram.to_dict())))
-    assert again.to_dict() == histogram.to_dict()
-    again.add(np.array([0.2]), 1)
-    assert again.candidates == 4

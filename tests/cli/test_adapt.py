@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from commands import Command
 
-from diptych.core.reading import read_json
+from diptych.encoders.encoded import EncodedCollection
 
 
 def test_a_run_is_adapted_evaluated_and_adapted_again(
@@ -24,7 +24,7 @@ def test_a_run_is_adapted_evaluated_and_adapted_again(
     done = diptych("evaluate", out, "--data", scenes_folder)
     assert done.code == 0, done.err
     assert "16 images" in done.out
-    about = read_json(next((out / "embeddings").iterdir()) / "about.json")
+    about = EncodedCollection.open(next((out / "embeddings").iterdir())).about
     assert about["encoder"]["adapted"]["pairs"] == 12
     done = diptych("info", out)
     assert done.code == 0, done.err

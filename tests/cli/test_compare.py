@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from commands import Command
 
 from diptych.core.files import write_json
+from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.metrics import GroundTruth
@@ -139,8 +141,8 @@ def test_order_embeddings_are_evaluated_but_not_indexed(
     embedded = tmp_path / "embedded"
     assert diptych("embed", run_folder, "--out", embedded).code == 0
     for side in ("images", "texts"):  # as a model trained with order similarity writes them
-        header = json.loads((embedded / side / "embeddings.json").read_text())
-        write_json(embedded / side / "embeddings.json", {**header, "similarity": "order"})
+        rows = Embeddings.open(embedded / side)
+        replace(rows, similarity="order").save(embedded / side)
     done = diptych("evaluate", embedded, "--samples", 0)
     assert done.code == 0, done.err
     assert "similarity order" in done.out

@@ -19,7 +19,7 @@ from diptych.encoders.two_tower import TwoTowerEncoder
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     diptych: Command, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", 4)
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 4)
     whole, out = tmp_path / "whole", tmp_path / "out"
     assert diptych("embed", run_folder, "--out", whole).code == 0
     encode, seen = TwoTowerEncoder.encode_prepared, 0
@@ -34,8 +34,8 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     monkeypatch.setattr(TwoTowerEncoder, "encode_prepared", interrupted)
     stopped = diptych("embed", run_folder, "--out", out)
     assert stopped.code == 130
-    assert "stopped: 8 of 16 pictures and 0 of 80 captions are embedded and kept" in stopped.err
-    assert "the same command goes on" in stopped.err
+    assert "stopped: 8 of 16 images and 0 of 80 captions are embedded and kept" in stopped.err
+    assert "the same command resumes" in stopped.err
     early = diptych("evaluate", out)
     assert (early.code, "is not finished" in early.err) == (2, True)
 
@@ -53,7 +53,7 @@ def test_devices_that_are_not_there_are_refused(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     for processes, accelerator, said in (
-        (2, "cuda", "2 processes for 0 graphics cards"),
+        (2, "cuda", "2 processes for 0 GPUs"),
         (2, "mps", "accelerator 'mps' with 2 processes"),
         (1, "abacus", "device 'abacus' cannot be used"),
     ):

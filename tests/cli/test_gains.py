@@ -107,8 +107,8 @@ def test_a_relevance_model_of_other_data_is_refused(
     assert "(16 of 16 are missing)" in done.err
     # The same ids, and other pictures or captions.
     other = shutil.copytree(embedded, tmp_path / "other")
-    said = json.loads((other / "about.json").read_text())
-    (other / "about.json").write_text(json.dumps({**said, "data": "0123456789abcdef"}))
+    whole = EncodedCollection.open(other)
+    replace(whole, about={**whole.about, "data": "0123456789abcdef"}).write_header(other)
     done = diptych("evaluate", embedded, *GAINS, "--relevance", other, "--out", tmp_path / "o")
     assert done.code == 1
     assert "other pictures or captions of the same ids: of data 0123456789abcdef" in done.err

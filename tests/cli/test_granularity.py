@@ -9,6 +9,7 @@ import pytest
 from commands import Command
 
 from diptych.analysis.granularity import Granularity, compare_granularity
+from diptych.analysis.granularity.result import GranularityComparison
 
 
 def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
@@ -20,9 +21,8 @@ def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp
     assert done.code == 0, done.err
     coarse, finer = (Granularity.open(out / name) for name in ("coarse", "finer"))
     assert list(coarse.image_ids) == list(finer.image_ids)
-    said = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
-    found = compare_granularity(coarse, finer).to_dict()
-    assert said == {"format": 1, **json.loads(json.dumps(found))}
+    assert GranularityComparison.open(out / "comparison.json") == compare_granularity(coarse, finer)
+    said = json.loads((out / "comparison.json").read_text(encoding="utf-8"))["content"]
     assert said["paired"] == 16
     words = next(one for one in said["differences"] if one["name"] == "words")
     assert words["difference"]["value"] == pytest.approx(

@@ -12,6 +12,7 @@ from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.encoded import EncodedCollection
 from diptych.metrics import top_k
 from diptych.metrics.candidates import Candidates
 from diptych.metrics.reranked import Reranked
@@ -28,8 +29,9 @@ def embedded(folder: Path, model: TwoStage, split: str, encoder: str = "e" * 16)
     for kind, (rows, size) in sides.items():
         ids = [f"{kind}{row}" for row in range(size)]
         Embeddings(ids, rows, encoder, shared["data"], kind, shared).save(folder / f"{kind}s")
-    np.save(folder / "caption_image.npy", model.home)
-    write_json(folder / "about.json", shared)
+    EncodedCollection(
+        *(Embeddings.open(folder / name) for name in ("images", "texts")), model.home, shared
+    ).write_header(folder)
     origin = {"model": "made-up", "data": {"path": "made-up"}, "split": split}
     write_json(folder / "origin.json", origin)
     return folder

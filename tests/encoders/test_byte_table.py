@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.encoders.byte_table import ByteTable
+from diptych.encoders.inputs import ByteTable
 from diptych.encoders.preprocessing import Preprocessing
 
 

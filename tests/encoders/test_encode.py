@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from crash import crash_everywhere
 from PIL import Image
 
-from diptych.core.context import report_to
+from diptych.core.context import report_to, stop_when
 from diptych.core.errors import (
     CaptionError,
     ImageError,
@@ -24,13 +22,11 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders import encoding
+from diptych.encoders import encode as encoding
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.encode import encode_collection, without_bad_images
 from diptych.encoders.encoded import EncodedCollection
@@ -40,8 +36,7 @@ from diptych.encoders.region_tower import RegionTowerConfig
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
 
-from . import shades
-from .shades import BLOCK, STAGES, Shades
+from .shades import BLOCK, Shades
 
 
 def test_rows_stand_with_their_ids(scenes_folder: Path, tmp_path: Path) -> None:
@@ -76,7 +71,7 @@ def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, 
 @pytest.mark.parametrize(
     ("file", "seen"),
     [
-        ("about.json", [0, 0]),
+        ("embedded_collection.json", [0, 0]),
         ("caption_image.npy", [0, 0]),
         ("images/rows.npy", [16, 0]),
         ("images/ids.utf8", [16, 0]),
@@ -109,11 +104,13 @@ def test_half_a_folder_is_completed(
 
 
 def test_halves_of_different_encoders_are_refused(scenes_folder: Path, tmp_path: Path) -> None:
-    encode_collection(Shades(), read_collection(scenes_folder).split("val"), tmp_path / "e", "val")
-    header = read_json(tmp_path / "e" / "texts" / "embeddings.json")
-    write_json(tmp_path / "e" / "texts" / "embeddings.json", {**header, "encoder": "other"})
-    with pytest.raises(StorageError, match="pictures were embedded by shades, captions by other"):
-        EncodedCollection.open(tmp_path / "e")
+    found = encode_collection(Shades(), read_collection(scenes_folder).split("val"), tmp_path / "e", "val")
+    for change in ({"encoder": "other"}, {"similarity": "order"}):
+        replace(found.texts, ids=list(found.texts.ids), **change).save(tmp_path / "e" / "texts")  # type: ignore[arg-type]
+        with pytest.raises(
+            StorageError, match=r"different values of (encoder|similarity): \w+ and (other|order)"
+        ):
+            EncodedCollection.open(tmp_path / "e")
 
 
 def test_a_folder_of_pictures_is_not_replaced(scenes_folder: Path, tmp_path: Path) -> None:
@@ -182,7 +179,7 @@ def test_pictures_and_regions_are_not_taken_for_each_other(scenes_folder: Path, 
         region_encoder().encode_images([pictures.image(0)])
     with pytest.raises(ImageError, match=r"image val/000000.png has region features of shape \(2, 3\)"):
         encode_collection(region_encoder(4), featured(pictures), tmp_path / "e")
-    assert not (tmp_path / "e" / "about.json").exists()
+    assert not (tmp_path / "e" / "embedded_collection.json").exists()
 
 
 def picture_encoder() -> TwoTowerEncoder:
@@ -199,15 +196,15 @@ def test_pictures_prepared_ahead_have_the_same_rows(
     scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, card: bool
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", 5)
-    monkeypatch.setattr("diptych.encoders.encoding.default_workers", lambda: threads)
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 5)
+    monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: threads)
     depths, read_ahead = [], encoding.read_ahead
 
     def noted(function: Any, items: Any, workers: int, depth: int) -> Any:
         depths.append(depth)
         return read_ahead(function, items, workers, depth)
 
-    monkeypatch.setattr("diptych.encoders.encoding.read_ahead", noted)
+    monkeypatch.setattr("diptych.encoders.encode.read_ahead", noted)
     collection = read_collection(scenes_folder).split("val")
     encoder = picture_encoder()
     encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
@@ -221,55 +218,63 @@ def test_pictures_prepared_ahead_have_the_same_rows(
     assert np.array_equal(encoder.encode_prepared(prepared, range(5)), expected[0])
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_killed_at_any_moment_it_goes_on_to_the_same_bits(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+def test_a_crash_at_any_call_resumes_to_the_same_bits(
+    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
-    collection = read_collection(scenes_folder).split("val")
-    whole = encode_collection(Shades(), collection, tmp_path / "whole", "val")
-    # An older version of other pictures is there, and is not taken for what is missing.
-    other = collection.subset(np.arange(15, -1, -1))
-    encode_collection(Shades(), other, tmp_path / "e", "val")
-    command = [sys.executable, shades.__file__, str(scenes_folder), str(tmp_path / "e"), stage]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert not (tmp_path / "e" / "about.json").exists()
-    with pytest.raises(StorageError):
-        EncodedCollection.open(tmp_path / "e")
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 3)
+    monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: 0)
+    monkeypatch.setattr("diptych.encoders.row_store._SECONDS", 0.0)
+    collection = read_collection(scenes_folder).split("val").subset([0, 1, 2, 3, 4])
+    other = collection.subset([4, 3, 2, 1, 0])
+    whole = encode_collection(Shades(), collection, tmp_path / "whole")
 
-    encoder = Shades()
-    encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
-    assert np.array_equal(encoded.images.rows, whole.images.rows)
-    assert np.array_equal(encoded.texts.rows, whole.texts.rows)
-    assert list(encoded.images.ids) == list(whole.images.ids)
-    assert encoded.about == whole.about
-    # What was recorded is not encoded again: of a record cut in two, the first half.
-    images = {"rows without record": 16, "flushed without record": 16, "half of a record": 8}
-    texts = 0 if STAGES.index(stage) > STAGES.index("one half") else 80
-    assert encoder.seen == [images.get(stage, 0), texts]
-    for folder in (tmp_path / "e", tmp_path / "e" / "images", tmp_path / "e" / "texts"):
-        names = [file.name for file in (tmp_path / "whole" / folder.relative_to(tmp_path / "e")).iterdir()]
-        left = (
-            {"plan.json", "finished.u1"} if stage == "name with plan" and folder.name == "images" else set()
+    def begin(place: Path) -> None:  # an older version of other images, not to be taken for what is missing
+        encode_collection(Shades(), other, place / "e")
+
+    def check(place: Path) -> None:
+        done = EncodedCollection.is_at(place / "e")
+        if done:
+            found = EncodedCollection.open(place / "e").about
+            assert found["data"] in (whole.about["data"], fingerprint_of_other)
+        encoder = Shades()
+        stores = [place / "e" / "images", place / "e" / "images.unfinished"]
+        kept = sum(
+            int(np.fromfile(one / "finished.u1", np.uint8)[0])
+            for one in stores
+            if (one / "plan.json").exists()
         )
-        assert {file.name for file in folder.iterdir()} - left == set(names)
+        encoded = encode_collection(encoder, collection, place / "e")
+        assert np.array_equal(encoded.images.rows, whole.images.rows)
+        assert np.array_equal(encoded.texts.rows, whole.texts.rows)
+        assert (list(encoded.images.ids), encoded.about) == (list(whole.images.ids), whole.about)
+        assert encoder.seen[0] <= 5 - 3 * min(1, kept)
+        encode_collection(encoder, collection, place / "e")
+        left = {file.name for file in (place / "e").iterdir()}
+        assert left == {file.name for file in (tmp_path / "whole").iterdir()}
+
+    begin(tmp_path / "other")
+    fingerprint_of_other = EncodedCollection.open(tmp_path / "other" / "e").about["data"]
+    act = lambda place: encode_collection(Shades(), collection, place / "e") and None  # noqa: E731
+    assert crash_everywhere(begin, act, check, tmp_path) > 40
 
 
 def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
     scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
     collection = read_collection(scenes_folder).split("val")
     encoder = Shades()
-    with pytest.raises(Interrupted, match="stopped while pictures were read"):
-        encode_collection(encoder, collection, tmp_path / "e", should_stop=lambda: True)
+    with stop_when(lambda: True), pytest.raises(Interrupted, match="stopped while images were read"):
+        encode_collection(encoder, collection, tmp_path / "e")
     assert (encoder.seen, (tmp_path / "e").exists()) == ([0, 0], False)
-    with pytest.raises(Interrupted, match="8 of 16 pictures and 0 of 80 captions are embedded and kept"):
-        encode_collection(encoder, collection, tmp_path / "e", should_stop=lambda: encoder.seen[0] == 8)
+    with (
+        stop_when(lambda: encoder.seen[0] == 8),
+        pytest.raises(Interrupted, match="8 of 16 images and 0 of 80 captions are embedded and kept"),
+    ):
+        encode_collection(encoder, collection, tmp_path / "e")
     with pytest.raises(StorageError, match="is not finished") as caught:
         EncodedCollection.open(tmp_path / "e")
-    assert "once more" in caught.value.fix
+    assert "resume" in caught.value.fix
     told: list[tuple[str, int, int]] = []
 
     class Bars:
@@ -288,7 +293,7 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
         encode_collection(encoder, collection, tmp_path / "e")
     assert [one for one in told if one[0]] == [
         ("reading pictures", 16, 16),
-        ("embedding pictures", 16, 16),
+        ("embedding images", 16, 16),
         ("embedding captions", 80, 80),
     ]
     assert encoder.seen == [16, 80]
@@ -297,7 +302,7 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
 def test_other_pictures_or_another_encoder_begin_anew(
     scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
     collection = read_collection(scenes_folder).split("val")
 
     class Others(Shades):
@@ -308,8 +313,8 @@ def test_other_pictures_or_another_encoder_begin_anew(
         (Others(), collection),
         (Others(), collection.subset([0, 1, 2, 3, 4])),
     ):
-        with pytest.raises(Interrupted):
-            encode_collection(encoder, part, tmp_path / "e", should_stop=encoder.has_begun)
+        with stop_when(encoder.has_begun), pytest.raises(Interrupted):
+            encode_collection(encoder, part, tmp_path / "e")
         assert encoder.seen[0] == BLOCK
     encoder = Others()
     encode_collection(encoder, part, tmp_path / "e")
@@ -333,7 +338,7 @@ class Nan(Shades):
 def test_what_is_wrong_is_named_by_its_id(
     scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", BLOCK)
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
     collection = read_collection(scenes_folder).split("val")
     ids = collection.image_ids
     with pytest.raises(NumericalError, match=rf"^the embedding of image {ids[1]} is not finite"):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import CaptionError
-from diptych.encoders.pretrained_parts import shortened
+from diptych.encoders.pretrained_towers import shortened
 
 
 def at_most(letters: int) -> object:

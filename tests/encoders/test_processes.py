@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from diptych.core import errors
 from diptych.core.context import report_to
-from diptych.core.errors import DiptychError, ImageError, UnknownNameError, UsageError
+from diptych.core.errors import ImageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
+from diptych.encoders.distributed import device_for
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.processes import _device, _error_of, encode_in_processes
 from diptych.encoders.region_tower import RegionTowerConfig
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
@@ -52,8 +51,8 @@ def featured(collection: Collection, bad: int | None = None) -> Collection:
 
 @pytest.fixture
 def collection(scenes_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    monkeypatch.setattr("diptych.encoders.sides._IMAGE_BLOCK", 5)
-    monkeypatch.setattr("diptych.encoders.sides._TEXT_BLOCK", 30)
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 5)
+    monkeypatch.setattr("diptych.encoders.encode._TEXT_BLOCK", 30)
     return featured(read_collection(scenes_folder).split("train"))
 
 
@@ -95,15 +94,10 @@ def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(
     assert found.about == whole.about
     assert bars.told == [
         ["reading pictures", 48, 48],
-        ["embedding pictures", 48, 48],
+        ["embedding images", 48, 48],
         ["embedding captions", 240, 240],
     ]
     assert {file.name for file in folder.iterdir()} == {file.name for file in (tmp_path / "one").iterdir()}
-
-
-def test_where_nothing_is_missing_nothing_is_started(collection: Collection, tmp_path: Path) -> None:
-    encode_in_processes(encoder(), collection, [], 2, "cpu")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_collection_that_cannot_be_handed_on_is_named(collection: Collection, tmp_path: Path) -> None:
@@ -123,29 +117,19 @@ def test_a_collection_that_cannot_be_handed_on_is_named(collection: Collection, 
         takes = "pictures"  # type: ignore[assignment]
 
     of_pictures = Pictures(encoder().model, encoder().source)
-    with pytest.raises(UsageError, match="the collection cannot be handed to other processes") as caught:
+    with pytest.raises(UsageError, match="the collection cannot be sent to other processes") as caught:
         encode_collection(of_pictures, pictures, tmp_path / "e", processes=2, accelerator="cpu")
     assert caught.value.fix == "use one process"
 
 
 def test_devices_are_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert [_device(name, 8) for name in ("auto", "cpu")] == ["cpu", "cpu"]
-    with pytest.raises(UsageError, match="8 processes for 0 graphics cards"):
-        _device("cuda", 8)
+    assert [device_for(name, 8) for name in ("auto", "cpu")] == ["cpu", "cpu"]
+    with pytest.raises(UsageError, match="8 processes for 0 GPUs"):
+        device_for("cuda", 8)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    assert [_device(name, 4) for name in ("auto", "cuda", "gpu", "cpu")] == ["cuda", "cuda", "cuda", "cpu"]
-    with pytest.raises(UsageError, match="5 processes for 4 graphics cards"):
-        _device("auto", 5)
+    assert [device_for(name, 4) for name in ("auto", "cuda", "gpu", "cpu")] == ["cuda", "cuda", "cuda", "cpu"]
+    with pytest.raises(UsageError, match="5 processes for 4 GPUs"):
+        device_for("auto", 5)
     with pytest.raises(UsageError, match="accelerator 'tpu' with 2 processes"):
-        _device("tpu", 2)
-
-
-def test_an_error_comes_back_as_what_it_is() -> None:
-    for error in (ImageError("bad", "leave it out"), UnknownNameError("split", "tes", ["test"])):
-        found = _error_of(type(error).__name__, error.message, error.fix)
-        assert type(found) is type(error)
-        assert (found.message, found.fix, found.exit_code) == (error.message, error.fix, error.exit_code)
-        assert str(found) == str(error)
-    assert type(_error_of("NotOurs", "x", "")) is DiptychError
-    assert {"ImageError", "NumericalError"} <= set(vars(errors))
+        device_for("tpu", 2)

@@ -10,7 +10,7 @@ from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.readers import read_collection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.rerank import rerank
-from diptych.encoders.rerank_prepared import rerank_prepared
+from diptych.encoders.rerank_pairs import rerank_prepared
 
 
 @pytest.mark.parametrize(("k", "batch"), [(1, 64), (5, 3), (500, 7)])

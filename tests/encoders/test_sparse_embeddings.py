@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -86,32 +85,6 @@ def test_rows_need_their_ids_and_terms() -> None:
         SparseEmbeddings(["a"], canonical_rows(np.ones((2, 4))), TERMS, "e", "d", "image", {})
 
 
-def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(Exception, match="other things"):
-        made(np.ones((1, 4))).save(tmp_path / "mine")
-    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
-
-
-def test_damage_is_found(tmp_path: Path) -> None:
-    folder = made(np.ones((2, 4))).save(tmp_path / "sparse")
-    np.save(folder / "weights.npy", np.ones(3, dtype=np.float32))
-    with pytest.raises(StorageError, match="2 rows expected"):
-        SparseEmbeddings.open(folder)
-    (folder / "weights.npy").write_bytes(b"nothing")
-    with pytest.raises(StorageError, match="cannot be opened"):
-        SparseEmbeddings.open(folder)
-    made(np.ones((2, 4))).save(folder)
-    (folder / "terms.json").write_text(json.dumps([*TERMS[:3], "fox"]))
-    with pytest.raises(StorageError, match="not the vocabulary"):
-        SparseEmbeddings.open(folder)
-    header = json.loads((folder / "sparse_embeddings.json").read_text())
-    (folder / "sparse_embeddings.json").write_text(json.dumps({**header, "format": 9}))
-    with pytest.raises(StorageError, match="format 9"):
-        SparseEmbeddings.open(folder)
-
-
 @pytest.mark.parametrize(
     ("file", "damaged"),
     [
@@ -126,5 +99,5 @@ def test_places_outside_of_the_rows_are_found(file: str, damaged: list[int], tmp
     folder = made(np.array([[1.0, 0, 0, 0], [0, 0, 2.0, 0]])).save(tmp_path / "e")
     kind = np.load(folder / f"{file}.npy").dtype
     np.save(folder / f"{file}.npy", np.array(damaged, dtype=kind))
-    with pytest.raises(StorageError, match="rows of 4 terms"):
+    with pytest.raises(StorageError, match="row starts do not ascend|beyond its 4 terms"):
         SparseEmbeddings.open(folder)

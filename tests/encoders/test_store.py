@@ -9,7 +9,6 @@ import torch
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.errors import NumericalError, StorageError, UsageError
-from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.overlay import OverlaidPicture
 from diptych.data.readers import read_collection
@@ -69,7 +68,7 @@ def test_the_key_is_content(collection: Collection, tmp_path: Path) -> None:
 def test_killed_half_way_it_goes_on_where_it_stopped(
     collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("diptych.encoders.store._BLOCK_PICTURES", 1)
+    monkeypatch.setattr("diptych.encoders.store._BLOCK_IMAGES", 1)
     whole = np.array(FeatureStore.of(tower(), collection, tmp_path / "whole", FeatureOptions()).rows)
     calls = 0
     features = ImageTower.features
@@ -84,8 +83,8 @@ def test_killed_half_way_it_goes_on_where_it_stopped(
     monkeypatch.setattr(ImageTower, "features", dying)
     with pytest.raises(KeyboardInterrupt):
         FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
-    (folder,) = (tmp_path / "cut").iterdir()
-    assert read_json(folder / "store.json")["done"] == 8
+    (folder,) = (tmp_path / "cut").glob("*.unfinished")
+    assert np.fromfile(folder / "finished.u1", np.uint8).tolist() == [1, 1, 0, 0]
     calls = 10
     resumed = FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
     assert calls == 12  # the last eight pictures, in two blocks

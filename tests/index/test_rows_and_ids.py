@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import NumericalError
-from diptych.index.ids import IdTable
-from diptych.index.rows import RowStore
+from diptych.index.slots import IdTable
+from diptych.index.vectors import RowStore
 
 
 def test_rows_grow_behind_a_base_that_is_never_written():

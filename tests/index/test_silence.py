@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from diptych.index.silence import silenced
+from diptych.index.rescored import silenced
 
 
 def test_nothing_is_heard_inside_and_all_of_it_after(capfd):

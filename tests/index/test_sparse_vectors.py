@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
-from diptych.index.sparse_vectors import sparse_vectors
+from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.vectors import dense_vectors
 
 ROWS = [[0, 2, 0], [0, 0, 0], [1, 0, 3]]

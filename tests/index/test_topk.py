@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.index import topk
-from diptych.index.rows import RowStore
 from diptych.index.topk import order_hits, pair_scores, top_k
+from diptych.index.vectors import RowStore
 
 
 def brute_force(rows, queries, k, alive=None):

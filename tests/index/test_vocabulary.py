@@ -8,6 +8,7 @@ import pytest
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import term_fingerprint
 from diptych.index import ENGINES, build_index, open_index
+from diptych.index.storage import Header
 
 
 def test_the_exact_engine_of_each_kind_is_the_default(make_embeddings, make_bags):
@@ -67,9 +68,9 @@ def test_a_dense_index_has_no_vocabulary(make_embeddings):
 def test_terms_that_are_not_those_of_the_header(make_bags, tmp_path):
     folder = build_index(make_bags(width=3)).save(tmp_path / "index")
     terms = json.loads((folder / "terms.json").read_text())
-    header = json.loads((folder / "index.json").read_text())
-    header["about"]["vocabulary"] = term_fingerprint([*terms[:2], "another"])
-    (folder / "index.json").write_text(json.dumps(header))
+    header = Header.open(folder)
+    header.about["vocabulary"] = term_fingerprint([*terms[:2], "another"])
+    header.write_header(folder)
     with pytest.raises(StorageError, match=r"terms.json: the 3 terms of vocabulary"):
         open_index(folder)
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from diptych.core.errors import StorageError
 from diptych.report import (
     Curves,
     Headline,
@@ -253,17 +252,3 @@ def test_same_content_gives_the_same_page(content):
 def test_retrieval_of_nothing_says_so(parse):
     content = ReportContent("t", worst_retrievals=[Retrieval(Query("q", caption="c"), [])])
     assert "Nothing was retrieved." in parse(render_report(content)).text
-
-
-def test_failed_write_leaves_the_old_report(tmp_path, content, monkeypatch):
-    path = tmp_path / "report.html"
-    path.write_text("old")
-
-    def full_disk(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("pathlib.Path.write_bytes", full_disk)
-    with pytest.raises(StorageError, match="No space left"):
-        write_report(content, path)
-    assert path.read_text() == "old"
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

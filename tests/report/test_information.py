@@ -11,9 +11,14 @@ from typing import Any
 import pytest
 
 from diptych.analysis.information import Audit
-from diptych.analysis.information.audit_report import AuditProtocol
-from diptych.analysis.information.figures import GroupFigure, Probing, QuestionFigure, Side
-from diptych.analysis.information.held import Held
+from diptych.analysis.information.audit_report import (
+    AuditProtocol,
+    GroupFigure,
+    Held,
+    Probing,
+    QuestionFigure,
+    Side,
+)
 from diptych.core.errors import DataError
 from diptych.report.information import (
     MOST_BARS,

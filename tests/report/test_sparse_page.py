@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from diptych.core.errors import DataError, NumericalError
+from diptych.core.table import Table
 from diptych.report.content import Headline
 from diptych.report.sparse_page import (
-    ComparedRow,
     SparseReport,
     TradeoffPoint,
     overlap_figure,
@@ -41,7 +41,12 @@ def report(picture: Callable[..., Image.Image], broken: Callable[[], Image.Image
         "A head",
         "dataset made; split test",
         headlines=[Headline("R@5 kept", "92 %")],
-        compared=[ComparedRow("t2i R@1", "57.3", "51.8", "90.4 %", "< 0.001")],
+        compared=Table.of(
+            "Dense and sparse rows",
+            "",
+            ("Measure", "Dense", "Sparse", "Kept", "p"),
+            [("t2i R@1", "57.3", "51.8", "90.4 %", "< 0.001")],
+        ),
         figures=[("FLOPs", "11.50")],
         tradeoff=POINTS,
         dense={"t2i R@1": 57.3},
@@ -52,6 +57,9 @@ def report(picture: Callable[..., Image.Image], broken: Callable[[], Image.Image
         commands=["diptych sparsify RUN"],
         fingerprints={"head": "0123"},
     )
+
+
+HEADS = ("Measure", "Dense", "Sparse", "Kept", "p")
 
 
 def words(svg: str) -> list[str]:

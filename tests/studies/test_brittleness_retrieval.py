@@ -293,8 +293,8 @@ def test_the_suite_checks_itself_and_shows_drops(folder: Path) -> None:
     assert claims["Flickr30k"].status == "not run"
     assert claims["drops"].status in ("holds", "fails")
     (table,) = comparison.tables
-    assert table.header[2:] == ("encoder, small", "encoder, small-fg", "bag, small", "bag, small-fg")
-    rows = {row[0]: row[1:] for row in table.rows}
+    assert table.columns[2:] == ("encoder, small", "encoder, small-fg", "bag, small", "bag, small-fg")
+    rows = {row[0]: row[1:] for row in table.texts}
     assert list(rows) == list(THIRTEEN)
     assert rows["shuffle-all-words"][3:] == ("0", "0")
     assert "Not a reproduction" in comparison.label

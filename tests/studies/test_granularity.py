@@ -65,8 +65,8 @@ def test_scenes_with_finer_captions(folder: Path) -> None:
     assert "nothing is trained" in found.label
     assert "numbers are of other captions" in found.label
     compared, definitions = found.tables
-    assert compared.title == "scenes-fg less scenes"
-    assert "paired: 24 images" in compared.note
+    assert compared.caption == "scenes-fg less scenes"
+    assert "paired: 24 images" in compared.after
     assert [row[0] for row in compared.rows] == list(published_table("brittleness", "table-5.1").columns)
     assert definitions.rows[0][2] == "not known"
     page = render_study(found)
@@ -153,12 +153,12 @@ def test_printed_gains_stand_beside_those_of_the_same_collections(folder: Path) 
     for names, expected in ((("coco", "coco-fg"), ("+38.2", "+27.6")), (("shop", "shop-fg"), ("", ""))):
         kept = {f"{name} {ROW}": (one,) for name, one in zip(names, (coarse, fine), strict=True)}
         table = granularity_tables(Evidence({}, kept=kept, centric=dict.fromkeys(names, "")))[0]
-        place = table.header.index("printed %")
-        assert tuple(row[place] for row in table.rows[:2]) == expected
+        place = table.columns.index("printed %")
+        assert tuple(row[place] for row in table.texts[:2]) == expected
 
 
 def test_without_pairs_there_are_definitions_alone() -> None:
-    assert [one.title for one in granularity_tables(Evidence(centric={"shop": ""}))] == ["What is counted"]
+    assert [one.caption for one in granularity_tables(Evidence(centric={"shop": ""}))] == ["What is counted"]
 
 
 # What is refused ----------------------------------------------------------------------------------

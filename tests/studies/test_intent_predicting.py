@@ -87,7 +87,7 @@ def test_models_are_evaluated_and_judged(studies: Path) -> None:
     most = more.values["gain AP 0"] > more.values["gain AP 1"]
     assert status["step 0, AP"] == ("holds" if most else "fails")
     assert status["trees and networks"] == "not run"
-    assert [table.title for table in found.tables] == [
+    assert [table.caption for table in found.tables] == [
         "Average precision",
         "What the extended set gains, F1",
         "What the extended set gains, average precision",

@@ -134,7 +134,7 @@ def test_the_tree_of_the_thesis() -> None:
 
 def test_the_relative_table_says_who_and_whether_as_originally() -> None:
     relative, upwards = order_tables(Evidence())
-    rows = {(row[0], row[1]): dict(zip(relative.header[2:], row[2:], strict=True)) for row in relative.rows}
+    rows = {(row[0], row[1]): dict(zip(relative.columns[2:], row[2:], strict=True)) for row in relative.texts}
     assert rows["coco", "thesis"]["i2t R@1"] == "X-VLM 40.24 ✓"
     assert rows["flickr30k", "thesis"]["t2i R@1"] == "CLIP 37.13 ✗"
     assert rows["flickr30k", "original"]["i2t R@1"] == "CLIP ~2.70"
@@ -314,7 +314,7 @@ def test_the_order_of_another_collection_is_held_against_the_originals() -> None
     assert claims["objects"].status == "fails"
     assert claims["CUB-200, named"].status == "not run"
     relative = comparison.tables[0]
-    (here,) = (row for row in relative.rows if row[:2] == ("shop", "here"))
+    (here,) = (row for row in relative.texts if row[:2] == ("shop", "here"))
     assert here[2 + COLUMNS.index("i2t R@1")] == "CLIP 1.00"
     assert here[2] == "tie 0.00"
 
@@ -545,7 +545,7 @@ def test_rows_that_were_asked_other_things_are_said_to_be(
         "clip: test, 24 images, 24 captions (first), full; x-vlm: test, 24 images, 120"
         in comparison.remarks[0]
     )
-    (here,) = (row for row in comparison.tables[0].rows if row[:2] == ("scenes", "here"))
+    (here,) = (row for row in comparison.tables[0].texts if row[:2] == ("scenes", "here"))
     assert not any("~" in cell for cell in here)  # other captions: no test can pair them
 
 

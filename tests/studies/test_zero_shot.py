@@ -153,7 +153,7 @@ def test_re_ranking_stops_and_goes_on(collection: Collection, tmp_path: Path) ->
         return (tmp_path / "reranked").exists() and any((tmp_path / "reranked").rglob("*.npy"))
 
     subject = Subject(Row(tmp_path, "fake"), collection, None, measuring={"k_test": 3})
-    with stop_when(stop), pytest.raises(Interrupted, match="8 of 16 pictures"):
+    with stop_when(stop), pytest.raises(Interrupted, match="8 of 16 images"):
         ZeroShot()(subject)
     (found,) = ZeroShot()(subject)
     assert found.values == measured(collection, tmp_path / "at once", k_test=3).values

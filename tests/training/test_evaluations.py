@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.files import write_json
-from diptych.core.reading import read_json
 from diptych.data import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
@@ -188,11 +187,3 @@ def test_an_order_encoders_rows_are_scored_as_such_everywhere(scenes_folder: Pat
     assert evaluate_encoded(stored, None, ("rsum",), samples=0).value("rsum") == pytest.approx(expected)
     validation = Validation(part, encoder, tmp_path, None)  # type: ignore[arg-type]
     assert validation.measure()["rsum"] == pytest.approx(expected)
-
-
-def test_halves_compared_differently_are_refused(tmp_path: Path, scenes_folder: Path) -> None:
-    encode_collection(OrderEncoder(), read_collection(scenes_folder).split("val"), tmp_path / "e", "val")
-    header = read_json(tmp_path / "e" / "texts" / "embeddings.json")
-    write_json(tmp_path / "e" / "texts" / "embeddings.json", {**header, "similarity": "cosine"})
-    with pytest.raises(StorageError, match="pictures are compared by order, captions by cosine.*embed again"):
-        EncodedCollection.open(tmp_path / "e")

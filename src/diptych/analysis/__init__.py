@@ -1,10 +1,8 @@
 """Floor 2, the analysis: what a trained encoder and its objective really do."""
 
-from diptych.analysis.cocos import Weights, count, gradient_weights
-from diptych.analysis.cocos_over import cocos_over
-from diptych.analysis.cocos_report import CocosProtocol, CocosReport, Spread
+from diptych.analysis.cocos import Weights, cocos_over, count, gradient_weights
+from diptych.analysis.cocos_report import CocosProtocol, CocosReport, Spread, WeightHistogram
 from diptych.analysis.counts import COUNTS, Counts
-from diptych.analysis.histogram import WeightHistogram
 
 __all__ = [
     "COUNTS",

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from diptych.analysis.counts import COUNTS, CocosCompat, Unit
-from diptych.analysis.histogram import WeightHistogram
-from diptych.core.errors import StorageError
-from diptych.core.files import write_json
-from diptych.core.reading import opening, read_json
+import numpy as np
 
-_FORMAT = 1
-_KIND = "cocos"
+from diptych.analysis.counts import COUNTS, CocosCompat, Unit
+from diptych.core.artifact import Artifact
 
 UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}
 """How each unit is printed."""
@@ -58,6 +52,56 @@ class RunningSpread:
     def spread(self) -> Spread:
         """Of what came so far."""
         return Spread(self.mean, math.sqrt(max(0.0, self.squares / self.n)), self.n)
+
+
+_LOWEST, _HIGHEST, _PER_DECADE = -8, 4, 5
+
+
+def _edges() -> np.ndarray:
+    return 10.0 ** (np.arange(_LOWEST * _PER_DECADE, _HIGHEST * _PER_DECADE + 1) / _PER_DECADE)
+
+
+@dataclass(eq=False)
+class WeightHistogram:
+    """Weights |w| ≥ 0 of one kind of candidate, five bins to the power of ten.
+
+    Attributes:
+        queries: how many queries the weights came from.
+        zeros: weights that are exactly 0.
+        counts: (62,) weights below 10⁻⁸ but not 0, in each of the 60 bins, and above 10⁴; a weight on
+            an edge is in the bin above it.
+        sums: (62,) the same weights summed.
+    """
+
+    queries: int = 0
+    zeros: int = 0
+    counts: list[int] = field(default_factory=lambda: [0] * (len(_edges()) + 1))
+    sums: list[float] = field(default_factory=lambda: [0.0] * (len(_edges()) + 1))
+
+    @property
+    def edges(self) -> np.ndarray:
+        """(61,) the edges between the bins."""
+        return _edges()
+
+    @property
+    def candidates(self) -> int:
+        """How many weights were added, zeros too."""
+        return self.zeros + sum(self.counts)
+
+    def add(self, weights: np.ndarray, queries: int) -> None:
+        """Count the weights of one batch.
+
+        Args:
+            weights: (n,) at least 0.
+        """
+        weights = np.asarray(weights, dtype=np.float64)
+        nonzero = weights[weights > 0]
+        place = np.searchsorted(_edges(), nonzero, side="right")
+        self.queries += queries
+        self.zeros += len(weights) - len(nonzero)
+        bins = len(self.counts)
+        self.counts = (self.counts + np.bincount(place, minlength=bins)).tolist()
+        self.sums = (self.sums + np.bincount(place, weights=nonzero, minlength=bins)).tolist()
 
 
 @dataclass(frozen=True)
@@ -114,8 +158,8 @@ def _plain(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class CocosReport:
-    """What :func:`~diptych.analysis.cocos_over.cocos_over` returns.
+class CocosReport(Artifact, kind="cocos", recreate="diptych cocos RUN"):
+    """What :func:`~diptych.analysis.cocos.cocos_over` returns.
 
     Attributes:
         protocol: what the numbers depend on.
@@ -162,53 +206,3 @@ class CocosReport:
                 "Counted as the published code counts, faults included; the weight distributions are true."
             )
         return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            "format": _FORMAT,
-            "kind": _KIND,
-            "protocol": asdict(self.protocol),
-            "counts": {
-                direction: {name: asdict(spread) for name, spread in given.items()}
-                for direction, given in self.counts.items()
-            },
-            "weights": {
-                direction: {name: histogram.to_dict() for name, histogram in given.items()}
-                for direction, given in self.weights.items()
-            },
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> CocosReport:
-        """The inverse of :meth:`to_dict`, also after a way through JSON."""
-        if given.get("kind") != _KIND or given.get("format") != _FORMAT:
-            raise StorageError(
-                f"expected {_KIND} of format {_FORMAT}, got {given.get('kind')} of format {given.get('format')}",
-                "count again with this version: diptych cocos",
-            )
-        protocol = dict(given["protocol"])
-        for key in ("images", "captions"):
-            protocol[key] = tuple(protocol[key])
-        return cls(
-            CocosProtocol(**protocol),
-            {
-                direction: {name: Spread(**spread) for name, spread in by_name.items()}
-                for direction, by_name in given["counts"].items()
-            },
-            {
-                direction: {name: WeightHistogram.from_dict(one) for name, one in by_name.items()}
-                for direction, by_name in given["weights"].items()
-            },
-        )
-
-    def save(self, path: Path | str) -> Path:
-        """Write ``cocos.json``, whole or not at all."""
-        write_json(path, self.to_dict())
-        return Path(path)
-
-    @classmethod
-    @opening("count again: diptych cocos")
-    def open(cls, path: Path | str) -> CocosReport:
-        """Read what :meth:`save` wrote."""
-        return cls.from_dict(read_json(path))

@@ -93,16 +93,12 @@ def print_table(
     caption: str = "",
 ) -> None:
     """Print a table; the columns in ``numbers`` are aligned to the right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(harmless(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        is_number = column in numbers  # never broken in two: words make room for it
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
-    for row in rows:
-        table.add_row(*(Text(harmless(cell)) for cell in row))
+    from diptych.core.table import Cell, Table
+
+    cells = [[Cell(harmless(cell)) for cell in row] for row in rows]
+    table = Table(harmless(title), columns, cells).rich(numbers)
     console().print(table)
     if caption:
         console().print(Text(harmless(caption), style="dim"))

@@ -21,7 +21,6 @@ from diptych.cli.options import (
 )
 from diptych.cli.progress import progress
 from diptych.cli.sources import DataChoice, Work, encoded_of
-from diptych.core.context import stopping
 
 
 def embed(
@@ -65,11 +64,11 @@ def embed(
     choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     fabric = None
     if nodes > 1:
-        from diptych.encoders.crew import launched_fabric
+        from diptych.encoders.distributed import launched_fabric
 
         fabric = launched_fabric(nodes, processes, accelerator)
     with progress(), stop_on_signal():
-        work = Work(1 if fabric else processes, accelerator, fabric, stopping)
+        work = Work(1 if fabric else processes, accelerator, fabric)
         encoded, _, folder = encoded_of(model, choice, split, out, work=work)
     say(
         f"{len(encoded.images):,} pictures and {len(encoded.texts):,} captions, "

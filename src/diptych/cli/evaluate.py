@@ -61,7 +61,7 @@ def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folde
     from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation.relevance_rows import relevance_of
 
-    if all((Path(name) / file).is_file() for file in ("about.json", "caption_image.npy")):
+    if EncodedCollection.is_at(name):
         return relevance_of(encoded, EncodedCollection.open(name))
     encoder, _ = encoder_of(name)
     home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")

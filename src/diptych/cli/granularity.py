@@ -90,7 +90,6 @@ def granularity(
     """
     from diptych.analysis.granularity import compare_granularity
     from diptych.analysis.granularity import granularity as measure
-    from diptych.core.files import write_json
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.granularity import write_granularity_page
 
@@ -124,7 +123,7 @@ def granularity(
         next_step(["diptych", "granularity", *collections, "--out", "FOLDER"])
         return
     if compared is not None:
-        write_json(out / "comparison.json", {"format": 1, **compared.to_dict()})
+        compared.save(out / "comparison.json")
     page = write_granularity_page(out / "report.html", measured, compared)
     say(f"written to {out}")
     next_step(["open", page])
@@ -162,12 +161,12 @@ def _language(
 
 
 def _folders(out: Path, names: list[str]) -> list[Path | None]:
-    from diptych.analysis.granularity.result import MARKER
+    from diptych.analysis.granularity.result import Granularity
     from diptych.core.files import check_replaceable, safe_name
 
     folders = [out / safe_name(name) for name in names]
     for folder in folders:
-        check_replaceable(folder, MARKER)
+        check_replaceable(folder, Granularity.marker())
     return list(folders)
 
 

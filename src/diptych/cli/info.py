@@ -164,9 +164,9 @@ def _about(path: Path) -> list[tuple[str, object]]:
             ("encoder", sparse.encoder),
             ("data", sparse.data),
         ]
-    if (path / "about.json").is_file() and (path / "texts").is_dir():
-        if (path / "caption_terms").is_dir():
-            return _about_sparsified(path)
+    if (path / "sparsified_collection.json").is_file():
+        return _about_sparsified(path)
+    if (path / "embedded_collection.json").is_file():
         from diptych.encoders.encoded import EncodedCollection
 
         encoded = EncodedCollection.open(path)

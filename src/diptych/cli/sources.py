@@ -55,7 +55,6 @@ class Work:
     processes: int = 1
     accelerator: str = "auto"
     fabric: Any = None
-    should_stop: Callable[[], bool] = lambda: False
 
     @property
     def device(self) -> str | None:
@@ -221,7 +220,6 @@ def encode_part(
         processes=work.processes,
         accelerator=work.accelerator,
         fabric=work.fabric,
-        should_stop=work.should_stop,
     )
     if work.fabric is None or work.fabric.is_global_zero:
         write_json(out / "origin.json", origin.to_dict())

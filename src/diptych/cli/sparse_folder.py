@@ -62,7 +62,9 @@ class SparseFolder:
         """The folder itself, or the one whose rows an index holds."""
         folder = Path(folder)
         if not cls.is_one(folder) and (folder / "index.json").is_file():
-            about = read_json(folder / "index.json").get("about", {})
+            from diptych.index.storage import Header
+
+            about = Header.open(folder).about
             if "origin" in about:
                 origin = Origin.from_dict(about["origin"], folder / "index.json")
                 check_still_there(origin.model, folder)

@@ -49,7 +49,8 @@ _TERMS = 10
 
 def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Path:
     """Write ``report.html`` into the head's folder, and give its place."""
-    from diptych.report import ComparedRow, Headline, SparseReport, write_sparse_report
+    from diptych.core.table import Table
+    from diptych.report import Headline, SparseReport, write_sparse_report
 
     sparsifier, rows, collection = made.sparsifier(), made.rows(), made.collection()
     vocabulary, options = sparsifier.vocabulary, sparsifier.options
@@ -71,7 +72,9 @@ def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Pa
                 "of a caption's heaviest terms are its own",
             ),
         ],
-        compared=[ComparedRow(*row) for row in measures.recalls()],
+        compared=Table.of(
+            "Dense and sparse rows", "", ("Measure", "Dense", "Sparse", "Kept", "p"), measures.recalls()
+        ),
         figures=measures.table(),
         overlap=measures.values["overlap t2i"].tolist(),
         pictures=[
@@ -286,7 +289,7 @@ def _measured(
     measures = measure_sparsified(
         part.encoded, rows, sparsifier.vocabulary, part.captions, embedding=embedding
     )
-    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.json")
+    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.npz")
     return measures
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from diptych.cli.console import console, print_table, say
 
 if TYPE_CHECKING:
-    from diptych.studies import Claim, Comparison, Figure, FurtherTable, Judgement, Study
+    from diptych.core.table import Table
+    from diptych.studies import Claim, Comparison, Figure, Judgement, Study
     from diptych.studies.compare import Block, ComparedCell, ComparedRow
     from diptych.studies.published import EvaluatedOn
 
@@ -106,15 +107,13 @@ def _shown(comparison: Comparison) -> list[Block]:
     return [block for block in comparison.blocks if any(row.seeds for row in block.rows)]
 
 
-def say_further(further: FurtherTable) -> None:
+def say_further(further: Table) -> None:
     """A table beside the published one."""
-    first = 2 if len(further.header) > _MANY else len(further.header)
-    if first == len(further.header):
-        print_table(further.title, further.header, further.rows, caption=further.note)
+    columns = tuple(further.columns)
+    if len(columns) <= _MANY:
+        print_table(further.caption, columns, further.texts, caption=further.after)
     else:
-        _print_numbers(
-            further.title, further.header[:first], further.header[first:], further.rows, further.note
-        )
+        _print_numbers(further.caption, columns[:2], columns[2:], further.texts, further.after)
 
 
 def say_protocols(block: Block, each: bool = False) -> None:

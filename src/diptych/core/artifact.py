@@ -53,19 +53,32 @@ class Artifact:
         version: of its format; another one is refused.
         recreate: the command that makes another one, for messages.
         mapped: fields whose arrays are ``.npy`` files, memory-mapped when opened.
+        files: fields that :meth:`write_files` writes and :meth:`read_files` reads.
+        parts: fields that are artifacts themselves, each in its own folder. A folder of parts is written in
+            place, its marker last: without the marker it is not finished.
     """
 
     KIND: ClassVar[str] = ""
     FORMAT: ClassVar[int] = 1
     RECREATE: ClassVar[str] = ""
     MAPPED: ClassVar[frozenset[str]] = frozenset()
+    FILES: ClassVar[frozenset[str]] = frozenset()
+    PARTS: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(
-        cls, kind: str = "", version: int = 1, recreate: str = "", mapped: Iterable[str] = (), **rest: Any
+        cls,
+        kind: str = "",
+        version: int = 1,
+        recreate: str = "",
+        mapped: Iterable[str] = (),
+        files: Iterable[str] = (),
+        parts: Iterable[str] = (),
+        **rest: Any,
     ) -> None:
         super().__init_subclass__(**rest)
         if kind:
             cls.KIND, cls.FORMAT, cls.RECREATE, cls.MAPPED = kind, version, recreate, frozenset(mapped)
+            cls.FILES, cls.PARTS = frozenset(files), frozenset(parts)
 
     @classmethod
     def marker(cls) -> str:
@@ -74,6 +87,11 @@ class Artifact:
 
     def write_files(self, folder: Path) -> None:
         """Write further files into the folder before it gets its name; overridden where there are any."""
+
+    @classmethod
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields that :meth:`write_files` wrote; ``content`` is the header's."""
+        return {}
 
     def save(self, path: Path | str, of: str = "") -> Path:
         """Write a ``.json`` file, an ``.npz`` file or a folder; all or nothing.
@@ -87,15 +105,7 @@ class Artifact:
             StorageError: the write failed; an older version is untouched.
         """
         path = Path(path)
-        arrays: dict[str, np.ndarray] = {}
-        content = encode(self, arrays)
-        header = {
-            "artifact": self.KIND,
-            "format": self.FORMAT,
-            "of": of,
-            "fingerprint": fingerprint(content),
-            "content": content,
-        }
+        header, arrays = self._encoded(of)
         if path.suffix == ".json":
             if arrays:
                 raise TypeError(
@@ -104,11 +114,39 @@ class Artifact:
             write_json(path, header)
         elif path.suffix == ".npz":
             write_arrays(path, {_HEADER: _bytes_of(header), **arrays})
+        elif self.PARTS:
+            (path / self.marker()).unlink(missing_ok=True)
+            for name in sorted(self.PARTS):
+                getattr(self, name).save(path / name)
+            self.write_header(path, of)
         else:
             with atomic_folder(path, self.marker()) as temporary:
-                self.write_files(temporary)
-                _write_folder(temporary, self.marker(), header, arrays, self.MAPPED)
+                self._write_into(temporary, header, arrays)
         return path
+
+    def write_header(self, folder: Path, of: str = "") -> None:
+        """Write all but the parts into a folder that is filled in place; arrays mapped from it stay as they are."""
+        header, arrays = self._encoded(of)
+        missing = {name: array for name, array in arrays.items() if not _lies_in(array, folder)}
+        self._write_into(folder, header, missing)
+
+    def _write_into(self, folder: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.write_files(folder)
+        _write_arrays(folder, arrays, self.MAPPED)
+        write_json(folder / self.marker(), header)
+
+    def _encoded(self, of: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return header and arrays."""
+        arrays: dict[str, np.ndarray] = {}
+        content = encode(self, arrays, leave_out=self.FILES | self.PARTS)
+        header = {
+            "artifact": self.KIND,
+            "format": self.FORMAT,
+            "of": of,
+            "fingerprint": fingerprint(content),
+            "content": content,
+        }
+        return header, arrays
 
     @classmethod
     def open(cls, path: Path | str, of: str = "") -> Self:
@@ -134,7 +172,9 @@ class Artifact:
         if path.suffix not in (".json", ".npz"):
             arrays = _folder_arrays(path, content, fix)
         with file_errors(path, fix=fix):
-            found: Self = decode(cls, content, arrays)
+            kept = {name: _hints(cls)[name].open(path / name) for name in sorted(cls.PARTS)}  # type: ignore[arg-type]
+            kept |= cls.read_files(path, content)
+            found: Self = _decode_record(cls, content, arrays, kept)
         return found
 
     @classmethod
@@ -169,22 +209,25 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         np.savez(handle, allow_pickle=False, **arrays)
 
 
-def _write_folder(
-    folder: Path, marker: str, header: dict[str, Any], arrays: dict[str, np.ndarray], mapped: frozenset[str]
-) -> None:
+def _write_arrays(folder: Path, arrays: dict[str, np.ndarray], mapped: frozenset[str]) -> None:
     import numpy as np
 
     names = [name for name in arrays if name.split("/")[0] in mapped]
     for name in names:
         array = np.ascontiguousarray(arrays.pop(name))
-        np.save(folder / f"{_file_name(name)}.npy", array, allow_pickle=False)
+        np.save(_array_file(folder, name), array, allow_pickle=False)
     if arrays:
         write_arrays(folder / ARRAYS, arrays)
-    write_json(folder / marker, header)
 
 
-def _file_name(name: str) -> str:
-    return name.replace("/", ".").replace(" ", "_")
+def _lies_in(array: np.ndarray, folder: Path) -> bool:
+    """Return whether an array is mapped from a file of the folder."""
+    file = getattr(array, "filename", None)
+    return file is not None and Path(file).parent.resolve() == folder.resolve()
+
+
+def _array_file(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace('/', '.').replace(' ', '_')}.npy"
 
 
 def _folder_arrays(folder: Path, content: Any, fix: str) -> dict[str, np.ndarray]:
@@ -193,7 +236,7 @@ def _folder_arrays(folder: Path, content: Any, fix: str) -> dict[str, np.ndarray
     return {
         name: stored[name]
         if name in stored
-        else map_array(_inside(folder, f"{_file_name(name)}.npy"), fix=fix)
+        else map_array(_inside(folder, _array_file(folder, name).name), fix=fix)
         for name in _array_names(content)
     }
 
@@ -232,7 +275,9 @@ def _header_of(arrays: Mapping[str, np.ndarray], path: Path) -> Any:
     return parse_json(arrays[_HEADER].tobytes(), path)
 
 
-def encode(value: Any, arrays: dict[str, np.ndarray], name: str = "") -> Any:
+def encode(
+    value: Any, arrays: dict[str, np.ndarray], name: str = "", leave_out: Set[str] = frozenset()
+) -> Any:
     """Return ``value`` as JSON-able data; its arrays go to ``arrays`` under the names of their places."""
     if value is None or isinstance(value, bool | str | int):
         return value.value if isinstance(value, Enum) else value
@@ -242,7 +287,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str = "") -> Any:
         return {
             field.name: encode(getattr(value, field.name), arrays, _place(name, field.name))
             for field in dataclasses.fields(value)
-            if field.init
+            if field.init and field.name not in leave_out
         }
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {key: encode(getattr(value, key), arrays, _place(name, key)) for key in value._fields}
@@ -327,11 +372,13 @@ def _decode_union(kinds: tuple[Any, ...], value: Any, arrays: Mapping[str, np.nd
     return _expect(False, value, Union[kinds])  # noqa: UP007
 
 
-def _decode_record(kind: Any, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _decode_record(
+    kind: Any, value: Any, arrays: Mapping[str, np.ndarray], kept: Mapping[str, Any] | None = None
+) -> Any:
     given, hints = _of_type(value, dict), _hints(kind)
     if unknown := given.keys() - hints.keys():
         raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-    return kind(**{key: decode(hints[key], one, arrays) for key, one in given.items()})
+    return kind(**{key: decode(hints[key], one, arrays) for key, one in given.items()}, **(kept or {}))
 
 
 def _decode_tuple(inner: tuple[Any, ...], value: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Any, ...]:

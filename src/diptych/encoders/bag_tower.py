@@ -22,10 +22,9 @@ from torch import Tensor, nn
 
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import PADDING, Vocabulary
-from diptych.encoders.caption_inputs import TokenInputs
+from diptych.encoders.caption_inputs import TokenInputs, start_from_vectors
 from diptych.encoders.heads import make_head
 from diptych.encoders.tower import ProjectionConfig, Tower
-from diptych.encoders.word_vectors import start_from_vectors
 
 
 class BagTowerConfig(BaseModel):

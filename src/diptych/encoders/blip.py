@@ -19,13 +19,12 @@ import torch
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.loading import batched
-from diptych.encoders.foreign import saved_settings
+from diptych.encoders.hub import saved_settings
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores, not_two_towers
 from diptych.encoders.pretrained_towers import PretrainedTowers
-from diptych.encoders.text_cleaning import BLIP_CLEANING
-from diptych.encoders.text_rules import TextRule, encode_token
+from diptych.encoders.text_cleaning import BLIP_CLEANING, TextRule, encode_token
 
 _ARCHITECTURE = "BlipForImageTextRetrieval"
 _IMAGES, _TEXTS = {"states"}, {"ids", "mask"}

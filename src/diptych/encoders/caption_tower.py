@@ -25,10 +25,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.vocabulary import UNKNOWN, Vocabulary, first_words
-from diptych.encoders.caption_inputs import TokenInputs
+from diptych.encoders.caption_inputs import TokenInputs, start_from_vectors
 from diptych.encoders.heads import make_head
 from diptych.encoders.tower import ProjectionConfig, Tower
-from diptych.encoders.word_vectors import start_from_vectors
 
 logger = logging.getLogger(__name__)
 

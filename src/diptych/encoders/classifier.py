@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.overlay import split_overlay
-from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure
 from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.pretrained import pick_device

@@ -17,7 +17,7 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.data.overlay import Overlay, pasted
-from diptych.encoders.byte_table import ByteTable
+from diptych.encoders.inputs import ByteTable
 
 if TYPE_CHECKING:
     from PIL.Image import Image

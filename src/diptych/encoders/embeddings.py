@@ -4,7 +4,7 @@
 
     FOLDER/rows.npy              (n, d) float32
     FOLDER/ids.utf8, ids.ends    one id per row; see diptych.data.string_table
-    FOLDER/embeddings.json       the rest; format 1 had the ids in ids.json
+    FOLDER/embeddings.json       the rest
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import DataError, NumericalError, StorageError
-from diptych.core.files import atomic_folder, create_array, recover_folder, write_json
-from diptych.core.reading import map_array, opening, read_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import DataError, NumericalError
+from diptych.core.files import atomic_folder, create_array
+from diptych.core.reading import map_array
 from diptych.data.string_table import StringTable, write_strings
 
-_FORMAT = 2
-_OLD_FORMAT = 1
 _CHECK_ROWS = 65_536
 _HELD_IDS = 65_536
-"""So many ids are read into a list when embeddings are opened; of more each is read when asked for."""
+"""Up to so many ids are read when embeddings are opened."""
 
 
 @dataclass(frozen=True, eq=False)
-class Embeddings:
+class Embeddings(
+    Artifact, kind="embeddings", version=3, recreate="diptych embed MODEL", mapped=("rows",), files=("ids",)
+):
     """(n, d) float32 rows with one id each.
 
     Attributes:
@@ -78,42 +79,15 @@ class Embeddings:
                     "the encoder diverged: train it again with a lower learning rate",
                 )
 
-    def save(self, folder: Path | str) -> Path:
-        """Write rows, ids and ``embeddings.json``; all or nothing."""
-        folder = Path(folder)
-        with atomic_folder(folder, "embeddings.json") as temporary:
-            np.save(temporary / "rows.npy", np.ascontiguousarray(self.rows, dtype=np.float32))
-            header = embeddings_header(self.kind, self.encoder, self.data, self.about, self.similarity)
-            describe_rows(temporary, self.ids, header)
-        return folder
+    def write_files(self, folder: Path) -> None:
+        """Write the ids, one at a time."""
+        write_strings(folder / "ids", self.ids)
 
     @classmethod
-    @opening("embed again")
-    def open(cls, folder: Path | str) -> Embeddings:
-        """Memory-map what :meth:`save` wrote.
-
-        Raises:
-            StorageError: the folder is not one, or of another version.
-        """
-        folder = Path(folder)
-        recover_folder(folder)
-        header = read_json(folder / "embeddings.json")
-        if header.get("format") not in (_OLD_FORMAT, _FORMAT):
-            raise StorageError(
-                f"{folder} holds embeddings of format {header.get('format')}, "
-                f"this version reads {_OLD_FORMAT} and {_FORMAT}",
-                "embed again with this version",
-            )
-        rows = map_array(folder / "rows.npy", fix="embed again")
-        return cls(
-            ids=_read_ids(folder, header["format"]),
-            rows=rows,
-            encoder=header["encoder"],
-            data=header["data"],
-            kind=header["kind"],
-            about=header["about"],
-            similarity=header.get("similarity", "cosine"),  # folders of before there was another
-        )
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Read the ids into a list; of very many, each when it is asked for."""
+        table = StringTable(folder / "ids")
+        return {"ids": table if len(table) > _HELD_IDS else list(table)}
 
     @classmethod
     def stream(
@@ -136,7 +110,7 @@ class Embeddings:
             StorageError: the write failed; an older version in ``folder`` is untouched.
         """
         folder = Path(folder)
-        with atomic_folder(folder, "embeddings.json") as temporary:
+        with atomic_folder(folder, cls.marker()) as temporary:
             rows = create_array(temporary / "rows.npy", "float32", (len(ids), width))
             done = 0
             for block in blocks:
@@ -148,30 +122,6 @@ class Embeddings:
                 raise DataError(f"{len(ids)} rows expected, got {done}")
             rows.flush()  # type: ignore[attr-defined]
             del rows
-            describe_rows(temporary, ids, embeddings_header(kind, encoder, data, about, similarity))
+            mapped = map_array(temporary / "rows.npy")
+            cls(ids, mapped, encoder, data, kind, about, similarity).write_header(temporary)
         return cls.open(folder)
-
-
-def embeddings_header(
-    kind: str, encoder: str, data: str, about: dict[str, Any], similarity: str
-) -> dict[str, Any]:
-    """What ``embeddings.json`` holds."""
-    header = {"format": _FORMAT, "kind": kind, "encoder": encoder, "data": data, "about": about}
-    return {**header, "similarity": similarity}
-
-
-def describe_rows(folder: Path, ids: Iterable[str], header: dict[str, Any]) -> None:
-    """Write beside ``rows.npy`` what makes it embeddings; ids are taken one at a time."""
-    write_strings(folder / "ids", ids)
-    write_json(folder / "embeddings.json", header)
-
-
-def _read_ids(folder: Path, version: int) -> Sequence[str]:
-    if version == _OLD_FORMAT:
-        ids: list[str] = read_json(folder / "ids.json")
-        return ids
-    try:
-        table = StringTable(folder / "ids")
-        return table if len(table) > _HELD_IDS else list(table)
-    except StorageError as error:
-        raise StorageError(error.message, "embed again") from None

@@ -1,43 +1,78 @@
 """From a collection and an encoder to embeddings on disk.
 
-Encode once: evaluation, index and analysis work on what is stored here. It is written block by block
-(:mod:`row_blocks`), so that a run that was killed goes on where it stopped, and can be shared by several
-processes (:mod:`processes`); the numbers are the same.
+Encode once: evaluation, index and analysis work on what is stored here. Rows are written block by block
+(:mod:`diptych.encoders.row_store`), so that a run that was killed resumes, and can be shared by several processes;
+the numbers are the same. A block's content depends on its number alone, so that it does not matter which process
+encodes it, or when.
+
+Everything an image needs before the network is done ahead in threads, beside a GPU while it computes: the file is
+read, decoded, cropped, resized and turned into numbers.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.context import track
+from diptych.core.context import RESUME, check_stop, stopping, task, track
 from diptych.core.errors import (
-    DataError,
+    CaptionError,
+    DiptychError,
     ImageError,
     Interrupted,
     MismatchError,
-    StorageError,
+    NumericalError,
     UsageError,
 )
-from diptych.core.files import atomic_path, check_replaceable, write_json
+from diptych.core.files import check_replaceable
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import read_json
+from diptych.core.locking import exclusive_folder, try_lock
+from diptych.core.processes import in_processes
 from diptych.data.collection import Collection
 from diptych.data.contents import each_picture_content
-from diptych.data.loading import read_ahead
-from diptych.encoders.crew import Crew, encode_share
+from diptych.data.loading import default_workers, read_ahead
+from diptych.encoders.distributed import DistributedContext, device_for
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
-from diptych.encoders.processes import encode_in_processes
-from diptych.encoders.sides import HALVES, Side, sides_of
+from diptych.encoders.row_store import RowPlan, RowStore
 
 logger = logging.getLogger(__name__)
+
+_IMAGE_BLOCK = 64
+_TEXT_BLOCK = 8192
+_BLOCKS_PER_TASK = 8
+"""A process of several takes so many blocks that lie together, so that it can read ahead."""
+
+
+@dataclass(frozen=True)
+class _Half:
+    """The images or the captions of a collection on their way to embeddings."""
+
+    kind: str
+    store: RowStore
+    ids: Sequence[str]
+    embedded: dict[str, Any]
+    """Further fields of the embeddings."""
+
+    @property
+    def noun(self) -> str:
+        return self.store.plan.noun
+
+    def finish(self) -> None:
+        self.store.finish(lambda rows: Embeddings(self.ids, rows, **self.embedded))
 
 
 def encode_collection(
@@ -49,17 +84,28 @@ def encode_collection(
     processes: int = 1,
     accelerator: str = "auto",
     fabric: Any = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> EncodedCollection:
-    """Embed pictures and captions into ``folder``, or open what is there when it is the same.
+    """Embed images and captions into ``folder``, or open what is there when it is the same.
 
-    "The same" is: the same encoder fingerprint, ids, captions and bytes of pictures. Of the same, what an
-    interrupted call had finished is used, and what is missing or damaged is made again.
+    "The same" is: the same encoder fingerprint, ids, captions and bytes of images. Of the same, what an
+    interrupted call had finished is used, and what is missing or corrupt is recreated.
+
+    Args:
+        split: of the collection, for the metadata.
+        processes: of this machine that share the work, each with an encoder of its own.
+        accelerator: of several processes: ``cpu``, ``cuda`` (one GPU each) or ``auto``.
+        fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
+
+    Raises:
+        UsageError: the folder holds other things.
+        MismatchError: images for an encoder of region features, or the reverse.
+        ImageError, CaptionError, NumericalError: one of them cannot be encoded; the message names it.
+        Interrupted: a stop was asked for; finished blocks are kept.
     """
-    folder, crew = Path(folder), Crew(fabric)
-    if processes < 1 or (processes > 1 and crew.size > 1):
+    folder, context = Path(folder), DistributedContext(fabric)
+    if processes < 1 or (processes > 1 and context.world_size > 1):
         raise UsageError(
-            f"{processes} processes for each of {crew.size}",
+            f"{processes} processes for each of {context.world_size}",
             "give 1 or more, and with a Fabric of several none",
         )
     if encoder.takes != collection.holds:
@@ -67,45 +113,42 @@ def encode_collection(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
-    about = crew.told(lambda: _about(encoder, collection, split, should_stop))
-    if crew.told(lambda: _is_there(folder, about)):
+    metadata = context.broadcast(lambda: _metadata(encoder, collection, split))
+    if context.broadcast(lambda: _is_finished(folder, metadata)):
         return EncodedCollection.open(folder)
-    if crew.first:
-        for name in HALVES:
-            check_replaceable(folder / name, "embeddings.json")
-        (folder / "about.json").unlink(missing_ok=True)
-    if isinstance(encoder, GivenRows):
-        if crew.first:
-            _copy(encoder, collection, folder, about)
-    elif processes == 1:
-        _finish(encode_share(crew, encoder, collection, folder, about, should_stop), crew)
-    else:
-        sides = sides_of(encoder, collection, folder, about)
-        encode_in_processes(encoder, collection, sides, processes, accelerator, should_stop)
-        _finish(sides, crew)
-    if crew.first:
-        with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
-            np.save(handle, collection.caption_image)
-        # Written last: a folder with it is complete.
-        write_json(folder / "about.json", about)
-    crew.wait()
+    if context.is_main_process:
+        for name in sorted(EncodedCollection.PARTS):
+            check_replaceable(folder / name, Embeddings.marker())
+    with exclusive_folder(folder) if context.is_main_process else nullcontext():
+        if context.is_main_process:
+            (folder / EncodedCollection.marker()).unlink(missing_ok=True)
+        if isinstance(encoder, GivenRows):
+            if context.is_main_process:
+                _copy(encoder, collection, folder, metadata)
+        elif processes == 1:
+            _finish(_encode_share(context, encoder, collection, folder, metadata), context)
+        else:
+            halves = _halves(encoder, collection, folder, metadata)
+            _encode_in_processes(encoder, collection, halves, processes, accelerator)
+            _finish(halves, context)
+        if context.is_main_process:
+            images, texts = (Embeddings.open(folder / name) for name in ("images", "texts"))
+            EncodedCollection(images, texts, collection.caption_image, metadata).write_header(folder)
+        context.barrier()
     return EncodedCollection.open(folder)
 
 
-def _is_there(folder: Path, about: dict[str, Any]) -> bool:
-    """Whether the folder is finished, of this encoder and data, and whole."""
+def _is_finished(folder: Path, metadata: dict[str, Any]) -> bool:
+    """Return whether the folder holds the embeddings of this encoder and data."""
     try:
-        return bool(read_json(folder / "about.json") == about and EncodedCollection.open(folder))
-    except (StorageError, DataError):
-        return False  # missing or damaged: made again
+        return EncodedCollection.is_at(folder) and EncodedCollection.open(folder).about == metadata
+    except DiptychError:
+        return False  # corrupt: recreated
 
 
-def _about(
-    encoder: DualEncoder, collection: Collection, split: str | None, should_stop: Callable[[], bool]
-) -> dict[str, Any]:
-    # Of rows that are given the pictures need not be there.
-    given = isinstance(encoder, GivenRows)
-    contents = encoder.fingerprint if given else _contents(collection, should_stop)
+def _metadata(encoder: DualEncoder, collection: Collection, split: str | None) -> dict[str, Any]:
+    # Of rows that are given the images need not be there.
+    contents = encoder.fingerprint if isinstance(encoder, GivenRows) else _contents(collection)
     return {
         "dataset": collection.name,
         "split": split,
@@ -115,27 +158,52 @@ def _about(
     }
 
 
-def _contents(collection: Collection, should_stop: Callable[[], bool]) -> Iterator[str]:
+def _contents(collection: Collection) -> Iterator[str]:
     for content in each_picture_content(collection):
         yield content
-        if should_stop():
-            raise Interrupted(
-                "stopped while pictures were read for the first time", "the same command begins anew"
-            )
+        check_stop("stopped while images were read for the first time", "the same command begins anew")
 
 
-def _finish(sides: Sequence[Side], crew: Crew) -> None:
+def _halves(
+    encoder: DualEncoder, collection: Collection, folder: Path, metadata: dict[str, Any]
+) -> list[_Half]:
+    """Return what is not finished yet of a collection's embeddings, images first."""
+    halves = []
+    for name, kind, noun, ids, block in (
+        ("images", "image", "images", collection.image_ids, _IMAGE_BLOCK),
+        ("texts", "text", "captions", collection.caption_ids, _TEXT_BLOCK),
+    ):
+        embedded = {
+            "encoder": encoder.fingerprint,
+            "data": metadata["data"],
+            "kind": kind,
+            "about": metadata,
+            "similarity": encoder.similarity,
+        }
+        try:
+            found = Embeddings.open(folder / name)
+            if len(found) == len(ids) and all(getattr(found, key) == embedded[key] for key in embedded):
+                continue  # finished before something interrupted the other half
+        except DiptychError:
+            pass  # missing or corrupt
+        of = {key: value for key, value in embedded.items() if key != "about"}
+        plan = RowPlan(of, len(ids), (encoder.width,), block, noun=noun)
+        halves.append(_Half(kind, RowStore.begin(folder / name, plan), ids, embedded))
+    return halves
+
+
+def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
     """Make embeddings of rows that are complete."""
-    missing = any(len(side.rows.missing()) for side in sides)
-    done = [f"{side.rows.done():,} of {side.rows.plan.count:,} {side.unit}" for side in sides]
-    crew.wait()  # all have looked before the first gives the rows their names
+    missing = any(len(half.store.missing()) for half in halves)
+    done = [f"{half.store.done():,} of {half.store.plan.count:,} {half.noun}" for half in halves]
+    context.barrier()  # all have looked before the main process gives the rows their names
     if missing:
-        raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", "the same command goes on")
-    for side in sides if crew.first else ():
-        side.rows.finish(side.target, side.ids, side.header)
+        raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", RESUME)
+    for half in halves if context.is_main_process else ():
+        half.finish()
 
 
-def _copy(given: GivenRows, collection: Collection, folder: Path, about: dict[str, Any]) -> None:
+def _copy(given: GivenRows, collection: Collection, folder: Path, metadata: dict[str, Any]) -> None:
     for kind, ids, blocks in (
         ("image", collection.image_ids, given.image_blocks(collection)),
         ("text", collection.caption_ids, given.text_blocks(collection)),
@@ -146,17 +214,219 @@ def _copy(given: GivenRows, collection: Collection, folder: Path, about: dict[st
             given.width,
             blocks,
             encoder=given.fingerprint,
-            data=about["data"],
+            data=metadata["data"],
             kind=kind,
-            about=about,
+            about=metadata,
             similarity=given.similarity,
         )
 
 
-def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
-    """The collection without pictures that cannot be read, and what was wrong with each.
+def _encode_share(
+    context: DistributedContext,
+    encoder: DualEncoder,
+    collection: Collection,
+    folder: Path,
+    metadata: dict[str, Any],
+) -> list[_Half]:
+    """Encode this process's part of what is missing; return when all have, or have been asked to stop."""
+    halves = _halves(encoder, collection, folder, metadata) if context.is_main_process else []
+    context.barrier()
+    if not context.is_main_process:
+        halves = _halves(encoder, collection, folder, metadata)
+    # Known to all before any of them writes.
+    shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
+    context.barrier()
+    for half, blocks in zip(halves, shares, strict=True):
+        plan, shown = half.store.plan, half.store.done()
+        with task(f"embedding {half.noun}", plan.count, half.noun, shown) as bar:
+            for count in encode_blocks(encoder, collection, half.kind, half.store, blocks.tolist()):
+                # Of several processes, what the others have done is read from the journal.
+                done = shown + count if context.world_size == 1 else max(shown, half.store.done())
+                bar.advance(done - shown)
+                shown = done
+        if stopping():
+            break
+    context.barrier()
+    return halves
 
-    Reads every picture once; for collections that are known to be damaged, when asked for.
+
+def encode_blocks(
+    encoder: DualEncoder,
+    collection: Collection,
+    kind: str,
+    store: RowStore,
+    blocks: Sequence[int],
+    threads: int | None = None,
+) -> Iterator[int]:
+    """Encode blocks of a collection's images or captions and write them, until a stop is asked for.
+
+    Yields:
+        the number of rows of each block that is written.
+    """
+    encoded = _images if kind == "image" else _captions
+    with store, closing(encoded(encoder, collection, store.plan, blocks, threads)) as work:
+        for block, found in work:
+            store.write(block, found)
+            yield len(found)
+            if stopping():
+                return
+
+
+def _images(
+    encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int], threads: int | None
+) -> Generator[tuple[int, np.ndarray], None, None]:
+    def prepared(row: int) -> tuple[str, Any]:
+        name = collection.image_ids[row]
+        try:
+            return name, encoder.prepared(collection.item(row), name)
+        except ImageError as error:
+            raise _naming(error, f"image {name}", [name]) from None
+
+    threads = default_workers() if threads is None else threads
+    # Preprocessed images are small, so that beside a GPU the next batch is prepared while this one is encoded.
+    # On a CPU both would take turns on the same cores, which is slower than one after the other; and images
+    # that are not preprocessed may be large.
+    depth = 4 * threads + (plan.block if encoder.prepares and _has_gpu() else 0)
+    places = (row for block in blocks for row in plan.rows_of(block))
+    ahead = read_ahead(prepared, places, threads, depth)
+    for block in blocks:
+        names, items = zip(*islice(ahead, len(plan.rows_of(block))), strict=True)
+        try:
+            found = encoder.encode_prepared(items, names)
+        except (ImageError, NumericalError) as error:
+            raise _naming(error, f"among images {names[0]} to {names[-1]}", names) from None
+        yield block, found
+
+
+def _captions(
+    encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int], threads: int | None
+) -> Generator[tuple[int, np.ndarray], None, None]:
+    for block in blocks:
+        places = plan.rows_of(block)
+        texts = list(collection.captions[places.start : places.stop])
+        try:
+            found = encoder.encode_texts(texts)
+        except (CaptionError, NumericalError) as error:
+            first = collection.caption_ids[places.start]
+            raise _naming(error, f"of the captions from {first} on", [first]) from None
+        yield block, found
+
+
+def _has_gpu() -> bool:
+    torch = sys.modules.get("torch")  # where an encoder needs it, it has been imported
+    return torch is not None and bool(torch.cuda.is_available())
+
+
+def _naming(error: Any, what: str, names: Sequence[str]) -> Any:
+    """Return the error with ``what`` before a message that has none of ``names`` in it."""
+    if any(name in error.message for name in names):
+        return error
+    return type(error)(f"{what}: {error.message}", error.fix)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What every one of several processes gets once."""
+
+    encoder: Path
+    fingerprint: str
+    collection: Collection
+    device: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Some blocks of a half that lie together."""
+
+    kind: str
+    target: Path
+    plan: RowPlan
+    blocks: list[int]
+
+
+def _encode_in_processes(
+    encoder: DualEncoder, collection: Collection, halves: Sequence[_Half], processes: int, accelerator: str
+) -> None:
+    """Encode what is missing, or as much as there is when a stop is asked for."""
+    device = device_for(accelerator, processes)
+    collection = replace(collection, records=None, caption_records=None)
+    try:
+        pickle.dumps(collection)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"the collection cannot be sent to other processes: {error}", "use one process"
+        ) from error
+    tasks: list[list[_Blocks]] = []
+    for half in halves:
+        missing = half.store.missing()
+        size = max(1, min(_BLOCKS_PER_TASK, -(-len(missing) // processes)))
+        parts = (missing[start : start + size].tolist() for start in range(0, len(missing), size))
+        tasks.append([_Blocks(half.kind, half.store.target, half.store.plan, part) for part in parts])
+    flat = [one for part in tasks for one in part]
+    if not flat:
+        return
+    folder = halves[0].store.target.parent
+    # Under a name that the next use of the folder removes where a kill leaves it.
+    with tempfile.TemporaryDirectory(
+        prefix=f".{halves[0].store.target.name}.", suffix=".tmp", dir=folder
+    ) as home:
+        share = _Share(
+            encoder.save(Path(home) / "encoder"),
+            encoder.fingerprint,
+            collection,
+            device,
+            max(1, default_workers() // processes),
+        )
+        counts = in_processes(flat, _encode_task, processes, _worker, (share,), ordered=True)
+        for half, part in zip(halves, tasks, strict=True):
+            plan = half.store.plan
+            with task(f"embedding {half.noun}", plan.count, half.noun, half.store.done()) as bar:
+                for _ in part:
+                    bar.advance(next(counts, 0))
+
+
+def _worker(share: _Share) -> tuple[DualEncoder, _Share]:
+    """Load the encoder, in each of several processes."""
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(share.threads)
+    device = share.device if share.device == "cpu" else f"cuda:{_free_gpu(share.encoder.parent)}"
+    encoder = DualEncoder.load(share.encoder, device=device)
+    if encoder.fingerprint != share.fingerprint:
+        raise MismatchError(
+            f"the encoder was {share.fingerprint}, saved and loaded it is {encoder.fingerprint}",
+            "its family does not save all that matters: use one process",
+        )
+    return encoder, share
+
+
+def _free_gpu(folder: Path) -> int:
+    """Return the first GPU that no other process of this group has; locks end with their process."""
+    import torch
+
+    for number in range(torch.cuda.device_count()):
+        file = folder / f"gpu-{number}"
+        file.touch()
+        try:
+            try_lock(file)  # the handle stays open as long as the process
+        except BlockingIOError:
+            continue
+        return number
+    raise UsageError("there are more processes than GPUs", "use fewer processes")
+
+
+def _encode_task(worker: tuple[DualEncoder, _Share], blocks: _Blocks) -> int:
+    encoder, share = worker
+    store = RowStore(blocks.target, blocks.plan)
+    return sum(encode_blocks(encoder, share.collection, blocks.kind, store, blocks.blocks, share.threads))
+
+
+def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
+    """Return the collection without images that cannot be read, and what was wrong with each.
+
+    Reads every image once; for collections that are known to be corrupt, when asked for.
     """
 
     def problem(row: int) -> str | None:
@@ -168,10 +438,7 @@ def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
 
     found = list(
         track(
-            read_ahead(problem, range(collection.n_images)),
-            "checking pictures",
-            collection.n_images,
-            "pictures",
+            read_ahead(problem, range(collection.n_images)), "checking images", collection.n_images, "images"
         )
     )
     good = np.flatnonzero([message is None for message in found])

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError
-from diptych.core.reading import map_array, opening, read_json
 from diptych.encoders.embeddings import Embeddings
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedCollection:
-    """A collection as embeddings: pictures, captions, and which describes which.
+class EncodedCollection(
+    Artifact,
+    kind="embedded_collection",
+    recreate="diptych embed MODEL",
+    mapped=("caption_image",),
+    parts=("images", "texts"),
+):
+    """A collection as embeddings: images, captions, and which describes which.
 
     Attributes:
-        images: one row per picture.
+        images: one row per image.
         texts: one row per caption.
-        caption_image: (n_captions,) int64, the picture of each caption.
-        about: what evaluations print beside their numbers: dataset, split, encoder.
+        caption_image: (n_captions,) int64, the image of each caption.
+        about: metadata of evaluations: dataset, split, encoder.
     """
 
     images: Embeddings
@@ -29,29 +35,23 @@ class EncodedCollection:
     caption_image: np.ndarray
     about: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        for what in ("encoder", "similarity"):
+            image, text = getattr(self.images, what), getattr(self.texts, what)
+            if image != text:
+                raise StorageError(
+                    f"images and captions were embedded with different values of {what}: {image} and {text}",
+                    "embed both again",
+                )
+
     @property
     def similarity(self) -> str:
-        """How a picture's row and a caption's row are compared: ``"cosine"`` or ``"order"``."""
+        """Return how an image's row and a caption's row are compared: ``"cosine"`` or ``"order"``."""
         return self.images.similarity
 
     @classmethod
-    @opening("embed again")
-    def open(cls, folder: Path | str) -> EncodedCollection:
+    def open(cls, path: Path | str, of: str = "") -> Self:
         """Memory-map what :func:`~diptych.encoders.encode.encode_collection` wrote."""
-        folder = Path(folder)
-        if not (folder / "about.json").is_file() and any(folder.glob("*.unfinished")):
-            raise StorageError(f"{folder} is not finished", "give the command that began it once more")
-        about = read_json(folder / "about.json")
-        images, texts = Embeddings.open(folder / "images"), Embeddings.open(folder / "texts")
-        if images.encoder != texts.encoder:
-            raise StorageError(
-                f"{folder}: pictures were embedded by {images.encoder}, captions by {texts.encoder}",
-                "embed again",
-            )
-        if images.similarity != texts.similarity:
-            raise StorageError(
-                f"{folder}: pictures are compared by {images.similarity}, captions by {texts.similarity}",
-                "embed again",
-            )
-        caption_image = map_array(folder / "caption_image.npy", shape=(None,), fix="embed again")
-        return cls(images, texts, caption_image, about)
+        if not cls.is_at(path) and any(Path(path).glob("*.unfinished")):
+            raise StorageError(f"{path} is not finished", "resume with the command that began it")
+        return super().open(path, of)

@@ -110,7 +110,7 @@ FAMILIES.add(
 
 
 def _huggingface_recognises(folder: Path) -> bool:
-    from diptych.encoders.text_rules import TEXT_RULES
+    from diptych.encoders.text_cleaning import TEXT_RULES
 
     config = folder / "config.json"
     if (

@@ -24,7 +24,7 @@ from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.data.overlay import Overlay
 from diptych.encoders.direct_pixels import ComposedPixels
-from diptych.encoders.foreign import (
+from diptych.encoders.hub import (
     LOADING_ERRORS,
     loading_failure,
     saved_settings,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from diptych.encoders.byte_table import ByteTable
+from diptych.encoders.inputs import ByteTable
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -17,7 +17,7 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.loading import batched
 from diptych.data.overlay import OverlaidPicture
 from diptych.encoders.inputs import as_picture, check_texts
-from diptych.encoders.pretrained_parts import PretrainedParts
+from diptych.encoders.pretrained_towers import PretrainedParts
 from diptych.encoders.rows import EPSILON, unit_rows
 
 logger = logging.getLogger(__name__)

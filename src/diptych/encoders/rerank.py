@@ -12,17 +12,16 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from diptych.core.context import task
+from diptych.core.context import check_stop, task
 from diptych.core.errors import (
     DataError,
-    Interrupted,
     MismatchError,
     NumericalError,
     StorageError,
@@ -241,7 +240,6 @@ def rerank(
     folder: Path | str | None = None,
     pictures: int = _PICTURES,
     batch: int = _PAIRS,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Reranked:
     """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head."""
     head = require_matching(encoder)
@@ -267,7 +265,7 @@ def rerank(
         candidates = work.candidates(encoded, k)
         plan = PairPlan(candidates["i2t"].items, candidates["t2i"].items, pictures)
         texts = work.texts(_text_blocks(head, collection), collection.n_captions)
-        _score(head, collection, plan, texts, work, batch, should_stop)
+        _score(head, collection, plan, texts, work, batch)
         result = Reranked(candidates["i2t"], candidates["t2i"], head.adds_contrastive, about)
         return work.finished(result)
 
@@ -321,7 +319,6 @@ def _score(
     texts: PairInputs,
     work: Workplace,
     batch: int,
-    should_stop: Callable[[], bool],
 ) -> None:
     """Score the blocks that are not done yet."""
     begin, size = work.done, plan.pictures
@@ -338,12 +335,8 @@ def _score(
                     scores[here] = match_pairs(head, tokens, texts, block, here)
                 bar.advance(len(block.images[here]))
             work.keep(number, block, scores)
-            if should_stop():
-                pictures = min((number + 1) * size, collection.n_images)
-                raise Interrupted(
-                    f"stopped re-ranking after {pictures:,} of {collection.n_images:,} pictures",
-                    "the same command goes on",
-                )
+            images = min((number + 1) * size, collection.n_images)
+            check_stop(f"stopped re-ranking after {images:,} of {collection.n_images:,} images")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which pairs the candidates of both directions ask for, sorted by pictures, each pair once; and their scores."""
+"""The pairs that the candidates of both directions ask for, their scores, and re-ranking of arrays in memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from diptych.core.errors import MismatchError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
+from diptych.metrics.candidates import Candidates
+from diptych.metrics.reranked import Reranked
+from diptych.metrics.topk import top_k
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,3 +104,48 @@ def match_pairs(
             "match has to give one number per pair",
         )
     return finite_scores(scores)
+
+
+def rerank_prepared(
+    encoder: MatchingEncoder,
+    image_rows: np.ndarray,
+    text_rows: np.ndarray,
+    images: PairInputs,
+    texts: PairInputs,
+    k: int,
+    *,
+    batch: int = 64,
+) -> Reranked:
+    """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head.
+
+    Args:
+        image_rows: (n, d) float32 unit rows, which choose.
+        text_rows: (m, d).
+        k: candidates of each query; a gallery that is smaller is taken whole, so that ``max(n, m)`` scores
+            every pair.
+    """
+    if batch < 1:
+        raise UsageError(f"batch is {batch}, it must be at least 1")
+    for what, rows, inputs in (("images", image_rows, images), ("texts", text_rows, texts)):
+        counts = sorted({len(values) for values in inputs.values()})
+        if counts != [len(rows)]:
+            raise MismatchError(
+                f"{len(rows):,} rows of {what}, and inputs of {', '.join(map(str, counts)) or 'nothing'}",
+                "the head needs the inputs of the same items, in the same order",
+            )
+    chosen = {"i2t": top_k(image_rows, text_rows, k), "t2i": top_k(text_rows, image_rows, k)}
+    plan = PairPlan(chosen["i2t"][0], chosen["t2i"][0], pictures=len(image_rows))
+    block = plan.block(0)
+    scores = np.concatenate(
+        [
+            match_pairs(encoder, images, texts, block, slice(begin, begin + batch))
+            for begin in range(0, len(block), batch)
+        ]
+    )
+    matching = {"i2t": scores[block.i2t], "t2i": np.empty(chosen["t2i"][0].shape, dtype=np.float32)}
+    matching["t2i"].reshape(-1)[block.t2i_cells] = scores[block.t2i]
+    i2t, t2i = (
+        Candidates(items, contrastive.astype(np.float32), matching[name])
+        for name, (items, contrastive) in chosen.items()
+    )
+    return Reranked(i2t, t2i, encoder.adds_contrastive)

@@ -14,9 +14,8 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, saved_settings
-from diptych.encoders.huggingface import HuggingFaceEncoder
-from diptych.encoders.huggingface_loading import load_parts
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, saved_settings
+from diptych.encoders.huggingface import HuggingFaceEncoder, load_parts
 
 MODULES_FILE = "modules.json"
 """The file that lists the modules of a sentence-transformers model."""

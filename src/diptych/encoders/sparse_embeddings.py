@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, NumericalError, StorageError
-from diptych.core.files import atomic_folder, recover_folder, write_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import DataError, NumericalError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import map_array, opening, read_json
+from diptych.core.reading import map_array
+from diptych.data.string_table import StringTable, write_strings
 
-_FORMAT = 1
-_HEADER = "sparse_embeddings.json"
 _ARRAYS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
 
 
@@ -72,7 +71,9 @@ def _with_index_type(
 
 
 @dataclass(frozen=True, eq=False)
-class SparseEmbeddings:
+class SparseEmbeddings(
+    Artifact, kind="sparse_embeddings", version=2, recreate="diptych sparsify", files=("ids", "rows")
+):
     """(n, |V|) rows of term weights with one id each; a row may be empty.
 
     Attributes:
@@ -112,59 +113,28 @@ class SparseEmbeddings:
         """Fingerprint of the terms."""
         return term_fingerprint(self.terms)
 
-    def save(self, folder: Path | str) -> Path:
-        """Write ``indptr.npy``, ``indices.npy``, ``weights.npy``, ids, terms and a header; all or nothing."""
-        folder = Path(folder)
-        with atomic_folder(folder, _HEADER) as temporary:
-            arrays = {"indptr": self.rows.indptr, "indices": self.rows.indices, "weights": self.rows.data}
-            for name, array in arrays.items():
-                np.save(temporary / f"{name}.npy", np.ascontiguousarray(array, dtype=_ARRAYS[name]))
-            write_json(temporary / "ids.json", list(self.ids))
-            write_json(temporary / "terms.json", list(self.terms))
-            said = {"kind": self.kind, "encoder": self.encoder, "data": self.data, "about": self.about}
-            write_json(temporary / _HEADER, {"format": _FORMAT, "vocabulary": self.vocabulary, **said})
-        return folder
+    def write_files(self, folder: Path) -> None:
+        """Write ids and the three arrays of the rows."""
+        write_strings(folder / "ids", self.ids)
+        arrays = {"indptr": self.rows.indptr, "indices": self.rows.indices, "weights": self.rows.data}
+        for name, array in arrays.items():
+            np.save(folder / f"{name}.npy", np.ascontiguousarray(array, dtype=_ARRAYS[name]))
 
     @classmethod
-    @opening("sparsify again: diptych sparsify")
-    def open(cls, folder: Path | str) -> SparseEmbeddings:
-        """Memory-map what :meth:`save` wrote."""
-        folder = Path(folder)
-        recover_folder(folder)
-        header = read_json(folder / _HEADER)
-        if header.get("format") != _FORMAT:
-            raise StorageError(
-                f"{folder} holds sparse embeddings of format {header.get('format')}, this version reads "
-                f"{_FORMAT}",
-                "make them again with diptych sparsify",
-            )
-        ids, terms = read_json(folder / "ids.json"), read_json(folder / "terms.json")
-        if term_fingerprint(terms) != header["vocabulary"]:
-            raise StorageError(f"{folder}: terms.json is not the vocabulary of its rows", "make them again")
-        shape = (len(ids), len(terms))
-        rows = _with_index_type(*_mapped(folder, shape), shape)
-        said = {name: header[name] for name in ("encoder", "data", "kind", "about")}
-        return cls(ids=ids, rows=rows, terms=terms, **said)
-
-
-def _mapped(folder: Path, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    arrays = {}
-    for name, kind in _ARRAYS.items():
-        # Plain views: slicing np.memmap objects costs microseconds each.
-        mapped = map_array(folder / f"{name}.npy", kind, (None,), fix="sparsify again: diptych sparsify")
-        arrays[name] = np.asarray(mapped)
-    weights, indices, indptr = arrays["weights"], arrays["indices"], arrays["indptr"]
-    whole = len(indptr) == shape[0] + 1 and len(weights) == len(indices) == indptr[-1]
-    if not whole:
-        raise StorageError(
-            f"{folder}: {shape[0]} rows expected, the arrays hold {len(indptr) - 1} with {len(weights)} weights",
-            "make them again with diptych sparsify",
-        )
-    # SciPy takes row starts and columns on trust: others than these would be read from elsewhere in memory.
-    sound = indptr[0] == 0 and np.all(indptr[1:] >= indptr[:-1])
-    if not sound or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
-        raise StorageError(
-            f"{folder}: row starts or columns are not those of rows of {shape[1]} terms",
-            "make them again with diptych sparsify",
-        )
-    return weights, indices, indptr
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Map the rows, and check what SciPy does not: wrong row starts and columns would read other memory."""
+        arrays = {}
+        for name, kind in _ARRAYS.items():
+            # Plain views: slicing np.memmap objects costs microseconds each.
+            arrays[name] = np.asarray(map_array(folder / f"{name}.npy"))
+            if arrays[name].dtype != kind or arrays[name].ndim != 1:
+                raise ValueError(f"{name}.npy holds {arrays[name].dtype} of shape {arrays[name].shape}")
+        weights, indices, indptr = arrays["weights"], arrays["indices"], arrays["indptr"]
+        ids, width = list(StringTable(folder / "ids")), len(content["terms"])
+        if len(indptr) != len(ids) + 1 or not len(weights) == len(indices) == indptr[-1]:
+            raise ValueError(f"{len(indptr) - 1} rows with {len(weights)} weights for {len(ids)} ids")
+        if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
+            raise ValueError("its row starts do not ascend")
+        if len(indices) and not 0 <= indices.min() <= indices.max() < width:
+            raise ValueError(f"it has columns beyond its {width} terms")
+        return {"ids": ids, "rows": _with_index_type(weights, indices, indptr, (len(ids), width))}

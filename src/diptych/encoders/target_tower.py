@@ -16,8 +16,7 @@ from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.caption_inputs import TargetInputs
 from diptych.encoders.heads import make_head
-from diptych.encoders.targets.contract import TargetModel
-from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.targets.contract import TargetModel, TargetOptions
 from diptych.encoders.tower import ProjectionConfig, Tower
 
 

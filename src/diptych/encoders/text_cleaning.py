@@ -1,16 +1,13 @@
-"""What ALBEF, X-VLM and BLIP do to a caption before it is tokenised, to the letter.
-
-The models were trained on cleaned captions; an apostrophe that is left in gives another row. Each rule is
-the ``pre_caption`` of the published code: lower case, some marks removed (BLIP: made spaces), at most
-30 words.
-"""
+"""Cleaning of captions before tokenizers, as published models do it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from diptych.core.errors import MismatchError
 
 
 @dataclass(frozen=True)
@@ -68,3 +65,53 @@ ALBEF_CLEANING = Cleaning("ALBEF", ",.'!?\"()*#:;~", "", _HYPHENS)
 """Also X-VLM's, whose code is the same (but for refusing an empty caption)."""
 
 BLIP_CLEANING = Cleaning("BLIP", '.!"()*#:;~', " ")
+
+
+_ENCODE_TOKEN = "[ENC]"
+
+
+@dataclass(frozen=True)
+class TextRule:
+    """Padding and length of the texts of one model type.
+
+    Attributes:
+        padding: ``"longest"`` of the batch, or always ``"max_length"``.
+        limit: tokens the model was trained with, where its configuration does not say so.
+        mask: whether the model takes the attention mask.
+        reserved: position rows that no token uses (RoBERTa numbers positions from pad id + 1).
+    """
+
+    padding: Literal["longest", "max_length"]
+    limit: int | None = None
+    mask: bool = True
+    reserved: int = 0
+
+
+TEXT_RULES: dict[str, TextRule] = {
+    "clip": TextRule("longest"),
+    "groupvit": TextRule("longest"),
+    "metaclip_2": TextRule("longest"),
+    "chinese_clip": TextRule("longest"),
+    "altclip": TextRule("longest", reserved=2),
+    "align": TextRule("max_length", limit=64),
+    "siglip": TextRule("max_length", mask=False),
+    "siglip2": TextRule("max_length", limit=64, mask=False),
+}
+"""By ``model_type`` of ``config.json``; these are the models the adapter knows."""
+
+
+def encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
+    """The id of [ENC], which stands first where BLIP reads a text with a picture.
+
+    It is the tokenizer's, else the model's last row, which the published code added last.
+    """
+    known = tokenizer.get_vocab()
+    if _ENCODE_TOKEN in known:
+        return int(known[_ENCODE_TOKEN])
+    if max(known.values()) >= vocabulary - 1:
+        raise MismatchError(
+            f"the tokenizer of {name} has {max(known.values()) + 1:,} tokens without {_ENCODE_TOKEN}, the model "
+            f"{vocabulary:,}: none is left for it",
+            "the tokenizer files are another model's: use its own",
+        )
+    return vocabulary - 1

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from diptych.index.contract import Index
+from diptych.index.contract import Index, build_index, open_index
 from diptych.index.engine import ENGINES, Engine, Option
-from diptych.index.entry import build_index, open_index
-from diptych.index.hits import Hits
-from diptych.index.recall import Recall, measure_recall
+from diptych.index.hits import Hits, Recall, measure_recall
 
 __all__ = [
     "ENGINES",

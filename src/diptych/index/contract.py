@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.core.files import write_json
+from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import opening, read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index.engine import ENGINES, Engine
-from diptych.index.hits import Hits
+from diptych.index.hits import Hits, measure_recall, own_queries
 from diptych.index.hooks import AnyEmbeddings, Hooks, Vectors
-from diptych.index.recall import measure_recall, own_queries
-from diptych.index.sparse_vectors import sparse_vectors
-from diptych.index.storage import Header, engine_of, read_header, saving_folder, write_header
+from diptych.index.sparse_rows import sparse_vectors
+from diptych.index.storage import Header, records_of
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows
 
 _NAME = "terms.json"
@@ -250,18 +249,18 @@ class Index(Hooks):
             UsageError: ``folder`` exists and holds something else.
             StorageError: the write failed; what was there before is whole.
         """
-        with saving_folder(folder) as temporary:
+        with atomic_folder(folder, Header.marker()) as temporary:
             self._write(temporary)
             write_terms(temporary, self.terms)
-            write_header(
-                temporary,
+            Header(
                 engine=self.engine_name,
                 encoder=self.encoder,
                 width=self.width,
                 items=len(self),
                 options=self.options,
                 about=self.about,
-            )
+                files=records_of(temporary),
+            ).write_header(temporary)
         return Path(folder)
 
     @classmethod
@@ -274,10 +273,10 @@ class Index(Hooks):
                 ones); the sizes of all files and the contents of the others are always checked.
 
         Raises:
-            StorageError: there is none, it is of another version or engine, or a file is damaged.
+            StorageError: there is none, it is of another version or engine, or a file is corrupt.
         """
-        where, header = read_header(folder)
-        engine = engine_of(header, folder)
+        where, header = Path(folder), Header.open(folder)
+        engine = header.declared_engine(folder)
         if not issubclass(engine.index, cls):
             raise StorageError(
                 f"{folder} holds an index of engine {header.engine!r}, not {cls.engine_name!r}",
@@ -291,3 +290,22 @@ class Index(Hooks):
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
+
+
+def build_index(
+    embeddings: AnyEmbeddings, engine: str | None = None, *, sample: Vectors | None = None, **options: Any
+) -> Index:
+    """An index of ``embeddings`` by the engine of that name; see :meth:`Index.build`."""
+    if engine is None:
+        engine = "inverted" if isinstance(embeddings, SparseEmbeddings) else "exact"
+    if not isinstance(embeddings, SparseEmbeddings) and embeddings.similarity != "cosine":
+        raise UsageError(
+            f"rows compared by {embeddings.similarity!r} cannot be indexed: engines search by the cosine",
+            'measure them with diptych evaluate; to search, train with model.similarity = "cosine"',
+        )
+    return ENGINES.get(engine).index.build(embeddings, sample=sample, **options)
+
+
+def open_index(folder: Path | str, *, verify: bool = False) -> Index:
+    """The index saved in ``folder``, by the engine its header names; see :meth:`Index.open`."""
+    return Index.open(folder, verify=verify)

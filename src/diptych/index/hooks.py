@@ -11,9 +11,8 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, OptionValue
-from diptych.index.hits import Hits
-from diptych.index.recall import Recall
-from diptych.index.sparse_vectors import sparse_vectors
+from diptych.index.hits import Hits, Recall
+from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import Header
 from diptych.index.vectors import dense_vectors, row_norms
 
@@ -77,7 +76,7 @@ class Hooks(Origin, ABC):
         about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
             ``embeddings`` (what they said of themselves), for a sparse engine the fingerprint of its
             ``vocabulary`` and, for an approximate engine, its
-            ``recall`` (see :class:`diptych.index.recall.Recall`); absent when nothing was there to
+            ``recall`` (see :class:`diptych.index.hits.Recall`); absent when nothing was there to
             measure it on.
     """
 

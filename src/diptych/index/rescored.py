@@ -6,8 +6,11 @@ as they are, a score is the same to the last bit whichever engine found the item
 
 from __future__ import annotations
 
+import os
+import sys
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,10 +22,9 @@ from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
 from diptych.index.kernels import load_kernels
-from diptych.index.segments import Found
-from diptych.index.slots import SlotIndex
+from diptych.index.postings import Found
+from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header, load_ids
 
@@ -141,3 +143,25 @@ class RescoredIndex(SlotIndex):
 
     def _delete(self, ids: Sequence[str]) -> NoReturn:
         raise NotImplementedError(f"the contract refuses deletions from {self.engine_name}")
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Send standard output and error to nowhere, those of compiled code too.
+
+    They belong to the process, so what other threads print meanwhile is lost as well.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    kept = [os.dup(number) for number in (1, 2)]
+    try:
+        for number in (1, 2):
+            os.dup2(nowhere, number)
+        with open(os.devnull, "w") as sink, redirect_stdout(sink), redirect_stderr(sink):
+            yield
+    finally:
+        for number, copy in zip((1, 2), kept, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(nowhere)

@@ -1,4 +1,4 @@
-"""What engines that keep their items in this process share: ids in slots, tombstones, rebuilding."""
+"""Slots: items numbered in order of insertion, their ids, and indexes that hold them here."""
 
 from __future__ import annotations
 
@@ -8,10 +8,69 @@ from typing import Any, Self
 
 import numpy as np
 
+from diptych.encoders.embeddings import Embeddings
 from diptych.index.contract import Index
 from diptych.index.engine import OptionValue
+from diptych.index.hits import Hits
 from diptych.index.hooks import AnyEmbeddings, Vectors
-from diptych.index.ids import IdTable
+from diptych.index.topk import top_k
+from diptych.index.vectors import RowStore
+
+
+class IdTable:
+    """Slots numbered in order of insertion, each with an id; a deleted item leaves a dead slot.
+
+    Args:
+        dead: (n,) bool, which of them are dead; the live ids are unique. None: all live.
+    """
+
+    def __init__(self, ids: Sequence[str], dead: np.ndarray | None = None) -> None:
+        self._names = np.array([*ids, None], dtype=object)[:-1]
+        self._alive = np.ones(len(self._names), dtype=bool) if dead is None else ~dead
+        self._slot_of: dict[str, int] | None = None
+
+    def _slots(self) -> dict[str, int]:
+        if self._slot_of is None:
+            live = self.live_slots()
+            self._slot_of = dict(zip(self._names[live].tolist(), live.tolist(), strict=True))
+        return self._slot_of
+
+    @property
+    def names(self) -> np.ndarray:
+        """(slots,) object: the id of every slot, dead ones included."""
+        return self._names
+
+    @property
+    def alive(self) -> np.ndarray | None:
+        """(slots,) bool: which can be found; None when all can."""
+        return None if self._alive.all() else self._alive
+
+    @property
+    def live(self) -> int:
+        """How many slots are not dead."""
+        return int(np.count_nonzero(self._alive))
+
+    def live_slots(self) -> np.ndarray:
+        """(live,) int64: the slots that are not dead, in order."""
+        return np.flatnonzero(self._alive)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._slots()
+
+    def append(self, names: Sequence[str]) -> None:
+        """Give the next slots to ids that no live slot has."""
+        slots = self._slots()
+        slots.update((name, len(self) + place) for place, name in enumerate(names))
+        self._names = np.concatenate([self._names, np.array([*names, None], dtype=object)[:-1]])
+        self._alive = np.concatenate([self._alive, np.ones(len(names), dtype=bool)])
+
+    def kill(self, names: Sequence[str]) -> None:
+        """Mark the slots of live ids dead."""
+        slots = self._slots()
+        self._alive[[slots.pop(name) for name in names]] = False
 
 
 class SlotIndex(Index):
@@ -56,3 +115,25 @@ class SlotIndex(Index):
         """A new index of the live items in the same order; their vectors are copied into memory."""
         alive = self._embeddings(self._ids.live_slots())
         return type(self).build(alive, sample=sample, **{**self.options, **options})
+
+
+class LocalIndex(SlotIndex):
+    """An index of dense vectors whose items have slots in order of insertion."""
+
+    @abstractmethod
+    def _rows(self) -> RowStore:
+        """The vectors by slot."""
+
+    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+        slots, scores = top_k(self._rows(), queries, k, self._ids.alive)
+        return Hits.from_slots(self._ids.names, slots, scores, k)
+
+    def _embeddings(self, slots: np.ndarray) -> Embeddings:
+        return Embeddings(
+            ids=self._ids.names[slots].tolist(),
+            rows=self._rows().take(slots),
+            encoder=self.encoder,
+            data=self.about["data"],
+            kind=self.about["kind"],
+            about=self.about["embeddings"],
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diptych.index.rows import RowStore
+from diptych.index.vectors import RowStore
 
 _QUERIES = 1024
 _SCORES = 1 << 22  # floats in one block of scores: 16 MB

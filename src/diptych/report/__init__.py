@@ -23,7 +23,6 @@ from diptych.report.html import (
 )
 from diptych.report.sheets import draw_contact_sheet, write_contact_sheet
 from diptych.report.sparse_page import (
-    ComparedRow,
     SparseReport,
     TradeoffPoint,
     render_sparse_report,
@@ -41,7 +40,6 @@ from diptych.report.terms import (
 )
 
 __all__ = [
-    "ComparedRow",
     "Curves",
     "Headline",
     "Match",

@@ -46,18 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shown:
-    """One product that came first for a category.
-
-    Attributes:
-        asked: the category that asked.
-        found: the category that the product is in.
-        right: whether it is relevant.
-        kind: what one category is to the other.
-        name: the product's id.
-        title: the product's title.
-        score: as printed.
-        picture: None where it has none, or none that can be read.
-    """
+    """One product that came first for a category."""
 
     asked: str
     found: str
@@ -81,12 +70,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures side by side.
-
-    Attributes:
-        caption: what they are.
-        items: in order.
-    """
+    """Pictures side by side."""
 
     caption: str
     items: Sequence[Shown]
@@ -185,11 +169,7 @@ def level_figure(
     levels: Mapping[str, Groups],
     measure: str,
 ) -> str:
-    """A line per model over the levels of the tree, as ``<svg>``.
-
-    Args:
-        measure: which one is drawn, in per cent.
-    """
+    """A line per model over the levels of the tree, as ``<svg>``."""
     depths = sorted({int(one["group"]) for groups in levels.values() for one in groups})
     highest, said = 0.0, []
     with panel(name) as drawing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diptych.report.intent_content import Cell, Table
+from diptych.core.table import Cell, Table
 from diptych.report.page import shorten
 
 BETTER, WORSE = "▲", "▼"

@@ -151,7 +151,7 @@ def _panel(
     for name, words, colour, line in _KINDS:
         if name not in kinds or not kinds[name].candidates:
             continue
-        values = getattr(kinds[name], what)[1:-1] / max(1, kinds[name].queries)
+        values = np.asarray(getattr(kinds[name], what))[1:-1] / max(1, kinds[name].queries)
         edges = kinds[name].edges
         axes.stairs(values, edges, color=colour, linestyle=line, linewidth=1.6, label=words)
         if colour != INK:

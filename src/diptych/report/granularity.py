@@ -97,13 +97,7 @@ _COLOURS = ((BLUE, "-"), (ORANGE, "-"))
 
 @dataclass(frozen=True)
 class Bins:
-    """Equal bins of one feature.
-
-    Attributes:
-        edges: (bins + 1,) rising; the last bin holds everything above its lower edge.
-        whole: whether values are whole numbers, each in the middle of a bin.
-        cut: whether values lie above the last edge.
-    """
+    """Equal bins of one feature."""
 
     edges: np.ndarray
     whole: bool
@@ -111,11 +105,7 @@ class Bins:
 
 
 def bins_of(columns: Sequence[np.ndarray]) -> Bins:
-    """Bins that suit values of all collections.
-
-    Args:
-        columns: per collection (captions,) values; NaN is left out.
-    """
+    """Bins that suit values of all collections."""
     values = np.concatenate([np.asarray(column)[~np.isnan(column)] for column in columns])
     if not len(values):
         return Bins(np.array([-0.5, 0.5]), True, False)

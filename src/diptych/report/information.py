@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from diptych.analysis.information.figures import QuestionFigure, Side
+    from diptych.analysis.information.audit_report import QuestionFigure, Side
 
 
 SUMS = ("one caption", "task-relevant")

@@ -1,4 +1,4 @@
-"""What a page of people's behaviour may show, and how numbers are written on it.
+"""Pages of people's behaviour: sections, colours, what may be shown, and how numbers are written.
 
 A page is handed on; the CSV files of a description stay with whoever made it and hold every number.
 """
@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar
 
 from diptych.core.errors import UsageError
 from diptych.core.files import write_bytes
+from diptych.core.table import Table
 from diptych.report import page
 from diptych.report.drawing import BLUE, INK, ORANGE, Drawing, draw
 from diptych.report.page import clean, shorten
@@ -97,59 +97,6 @@ def panel(name: str, summary: str = "", size: tuple[float, float] = (4.4, 2.9)) 
     for colour in ("green", "purple", "olive"):
         drawing.svg = drawing.svg.replace(LIGHT[colour], f"var(--{colour}, {LIGHT[colour]})")
     drawing.svg = drawing.svg.replace(PAPER, f"var(--paper, {page.LIGHT['paper']})")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table.
-
-    Attributes:
-        text: what it says.
-        note: smaller, below: an interval, a reason.
-        shade: in [0, 1]: how strong its ground is.
-        colour: of the ground: a name of :data:`diptych.report.intent_content.LIGHT`.
-        words: whether it is read, not compared: to the left, and broken into lines.
-        strong: whether it stands out, as the best of its column.
-    """
-
-    text: str
-    note: str = ""
-    shade: float = 0.0
-    colour: str = "blue"
-    words: bool = False
-    strong: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table; the first cell of each row is its head.
-
-    Attributes:
-        caption: what it is.
-        columns: their heads.
-        rows: as many cells each.
-        groups: heads above the heads: (text, how many columns).
-        after: a line below.
-        folded: whether it opens on request, for tables that few will read.
-    """
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    groups: Sequence[tuple[str, int]] = ()
-    after: str = ""
-    folded: bool = False
-    kind: ClassVar[str] = "table"
-
-    @property
-    def narrow(self) -> bool:
-        """Whether it would be lost in the width of a page."""
-        return len(self.columns) <= 3 and not any(cell.words for row in self.rows for cell in row)
-
-    @property
-    def starts(self) -> list[int]:
-        """The columns that begin a group."""
-        return list(accumulate(span for _, span in self.groups))[:-1]
 
 
 @dataclass(frozen=True)

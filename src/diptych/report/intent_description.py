@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, STATISTICS, DescribeOptions
 from diptych.core.errors import MismatchError
+from diptych.core.table import Cell, Table
 from diptych.report import intent_description_tables as found
 from diptych.report import intent_description_tables as tables_of
 from diptych.report.drawing import BLUE
 from diptych.report.intent_content import (
     WEEK_DAYS,
     Block,
-    Cell,
     Discretion,
     Headline,
     Legend,
     Page,
     Panels,
     Section,
-    Table,
     listed,
     number,
     panel,

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from diptych.core.table import Cell, Table
 from diptych.report.intent_content import (
     WEEK_DAYS,
-    Cell,
     Discretion,
-    Table,
     interval,
     label,
     listed,

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.table import Cell, Table
 from diptych.report.intent_content import (
     Block,
-    Cell,
     Headline,
     Page,
     Panels,
     Section,
-    Table,
     interval,
     listed,
     number,

@@ -75,11 +75,7 @@ def class_bars(
 def rate_figure(
     name: str, title: str, rates: Mapping[str, tuple[float, float, float]], overall: float | None
 ) -> str:
-    """A dot per group with its interval; the rate of all as a dotted line; as ``<svg>``.
-
-    Args:
-        rates: by group: rate, low and high, in [0, 1].
-    """
+    """A dot per group with its interval; the rate of all as a dotted line; as ``<svg>``."""
     highest = max((high for _, _, high in rates.values()), default=0.0)
     with panel(name, size=(4.8, _EDGES + _ROW * len(rates))) as drawing:
         axes = drawing.axes

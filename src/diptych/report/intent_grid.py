@@ -41,11 +41,7 @@ def pages_text(step: int) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """All cells.
-
-    Attributes:
-        cells: rows of ``results.json``.
-    """
+    """All cells."""
 
     cells: Sequence[Row]
 

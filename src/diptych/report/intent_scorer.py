@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import DiptychError
 from diptych.core.reading import read_json
+from diptych.core.table import Cell, Table
 from diptych.report.drawing import BLUE, INK, ORANGE
 from diptych.report.intent_content import (
     PAPER,
     Block,
-    Cell,
     Headline,
     Legend,
     Page,
     Panels,
     Section,
-    Table,
     Text,
     interval,
     label,

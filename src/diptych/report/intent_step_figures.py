@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.table import Cell, Table
 from diptych.report.drawing import BLUE, INK, ORANGE
-from diptych.report.intent_content import Cell, Legend, Table, label, number, panel, percent, series, signed
+from diptych.report.intent_content import Legend, label, number, panel, percent, series, signed
 from diptych.report.intent_grid import Grid, Place, step_text
 from diptych.report.page import shorten
 

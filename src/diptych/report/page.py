@@ -1,4 +1,4 @@
-"""Captions made fit for drawing: cleaned, shortened, broken into lines."""
+"""What all pages share: templates, colours, and captions made fit for drawing."""
 
 from __future__ import annotations
 

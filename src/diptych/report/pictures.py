@@ -72,11 +72,7 @@ class Thumbnail(str):
 
 
 class Thumbnails:
-    """Makes thumbnails and remembers which pictures could not be read.
-
-    Args:
-        side: longest side in pixels.
-    """
+    """Makes thumbnails and remembers which pictures could not be read."""
 
     def __init__(self, side: int) -> None:
         self.side = side

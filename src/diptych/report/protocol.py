@@ -39,11 +39,7 @@ def render_protocol(
     name: str = "",
     lines: Sequence[str] = (),
 ) -> str:
-    """The text of one self-contained HTML page.
-
-    Args:
-        found: what was tried; None where there are no embeddings.
-    """
+    """The text of one self-contained HTML page."""
     from markupsafe import Markup
 
     from diptych.report.page import templates

@@ -1,4 +1,4 @@
-"""Pictures as a tower sees them, digits and all, with their captions below (thesis, Figure 4.D.1)."""
+"""Contact sheets: queries with what was retrieved, and pictures as a tower sees them (thesis, Figure 4.D.1)."""
 
 from __future__ import annotations
 
@@ -246,13 +246,7 @@ _NARROWEST, _WIDEST_ROW = 200, 1100
 
 @dataclass(frozen=True)
 class Example:
-    """One picture of a sheet.
-
-    Attributes:
-        name: what is written above it.
-        pixels: (height, width, 3) uint8, shown pixel for pixel; small ones with each pixel as a square.
-        captions: written below it.
-    """
+    """One picture of a sheet."""
 
     name: str
     pixels: np.ndarray

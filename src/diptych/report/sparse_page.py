@@ -13,30 +13,13 @@ import numpy as np
 from diptych.core.context import track
 from diptych.core.errors import DataError, NumericalError
 from diptych.core.files import write_bytes
+from diptych.core.table import Table
 from diptych.report.content import Headline
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.html import CAPTION_LIMIT, THUMBNAIL_SIDE
 from diptych.report.page import DARK, LIGHT, shorten, templates
 from diptych.report.pictures import Thumbnails
 from diptych.report.terms import Match, TermCard
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One measure of dense and sparse rows, as printed.
-
-    Attributes:
-        measure: with its direction, ``"t2i R@1"``.
-        dense, sparse: the values.
-        kept: the sparse value in per cent of the dense one.
-        p: of the difference, corrected.
-    """
-
-    measure: str
-    dense: str
-    sparse: str
-    kept: str = ""
-    p: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +55,7 @@ class SparseReport:
         protocol_line: what the numbers depend on; printed with them.
         subtitle: one line below the title.
         headlines: a few figures shown large.
-        compared: dense and sparse rows, measure by measure.
+        compared: dense and sparse rows, measure by measure, as printed: kept in per cent, p corrected.
         figures: name → value of everything else that was measured.
         tradeoff: heads by cost and effectiveness, this one among them.
         dense: measure → value of the dense rows in per cent: what the trade-off is drawn against.
@@ -90,7 +73,7 @@ class SparseReport:
     protocol_line: str
     subtitle: str = ""
     headlines: Sequence[Headline] = ()
-    compared: Sequence[ComparedRow] = ()
+    compared: Table | None = None
     figures: Sequence[tuple[str, str]] = ()
     tradeoff: Sequence[TradeoffPoint] = ()
     dense: Mapping[str, float] = field(default_factory=dict)

@@ -31,12 +31,7 @@ _MOST = 400
 
 
 class Piece(NamedTuple):
-    """A few words in order.
-
-    Attributes:
-        text: they.
-        differs: whether the other caption lacks them at this place.
-    """
+    """A few words in order."""
 
     text: str
     differs: bool

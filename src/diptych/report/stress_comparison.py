@@ -35,11 +35,7 @@ _LEAST = 5.0  # where the scale of colours ends at least
 def add_cell(
     axes: Axes, column: float, row: float, share: float, colour: str, text: str, **font: object
 ) -> None:
-    """One cell.
-
-    Args:
-        share: in [0, 1]: how strong its colour is.
-    """
+    """One cell."""
     from matplotlib.patches import Rectangle
 
     ground = Rectangle(
@@ -59,12 +55,7 @@ def heat_figure(
     groups: Sequence[str],
     summary: str,
 ) -> str:
-    """Rows in groups × columns, as ``<svg>``; above 0 orange, below blue, the strongest the greatest of all.
-
-    Args:
-        values: (rows, columns), NaN for none.
-        strong: (rows, columns) booleans: cells whose text is bold.
-    """
+    """Rows in groups × columns, as ``<svg>``; above 0 orange, below blue, the strongest the greatest of all."""
     greatest = max(_LEAST, float(np.nanmax(np.abs(values), initial=0.0)))
     places, at = [], 0.0
     titles = []

@@ -116,15 +116,7 @@ _NUMBER = 52  # pixels for "12.34"
 
 @dataclass(frozen=True)
 class Bar:
-    """One line of a bar chart.
-
-    Attributes:
-        label: before the bar.
-        value: its length.
-        colour: as ``#rrggbb``.
-        number: after the bar.
-        bold: whether the label is.
-    """
+    """One line of a bar chart."""
 
     label: str
     value: float
@@ -141,12 +133,7 @@ def colour_of(own: bool | None) -> str:
 def draw_bars(
     sheet: Sheet, bars: Sequence[Bar], width: int, longest: float, number: int = _NUMBER, label: float = 0.4
 ) -> Image:
-    """A block of bars.
-
-    Args:
-        width: of the block, in pixels.
-        number: pixels for the number after the bar.
-    """
+    """A block of bars."""
     plain = sheet.letters(14)
     block, pen = sheet.block(width, max(1, _STEP * len(bars)))
     labels = int(width * label)

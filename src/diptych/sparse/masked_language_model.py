@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure
 from diptych.encoders.huggingface_files import quiet, weights_format
 
 _NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_layer_norm"}

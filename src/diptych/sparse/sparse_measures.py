@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.core.errors import StorageError
-from diptych.core.files import atomic_path, write_json
-from diptych.core.fingerprint import fingerprint_arrays
-from diptych.core.reading import opening, read_arrays, read_json
+from diptych.core.artifact import Artifact
 from diptych.evaluation import Result
 from diptych.metrics import DIRECTIONS, measure
 from diptych.sparse.deviation import Deviation
 from diptych.sparse.measures import Faithfulness
-
-_FORMAT = 1
-_KIND = "sparse measures"
 
 
 class KeptRow(NamedTuple):
@@ -34,7 +26,7 @@ class KeptRow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMeasures:
+class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparsify"):
     """What :func:`~diptych.sparse.evaluate.measure_sparsified` returns.
 
     Attributes:
@@ -115,85 +107,6 @@ class SparseMeasures:
         """One line, to be printed with the numbers."""
         return "; ".join(f"{key} {value}" for key, value in self.about.items() if value is not None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; NaN is None there, the arrays are left out (see :meth:`save`)."""
-        return {
-            "format": _FORMAT,
-            "kind": _KIND,
-            "about": self.about,
-            "dense": self.dense.to_dict(),
-            "sparse": self.sparse.to_dict(),
-            "flops": self.flops,
-            "nonzeros": self.nonzeros,
-            "empty": self.empty,
-            "deviation": asdict(self.deviation),
-            "faithful": {name: _without_nan(asdict(one)) for name, one in self.faithful.items()},
-            "p": self.p,
-            "values": fingerprint_arrays(self.values) if self.values else None,
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> SparseMeasures:
-        """The inverse of :meth:`to_dict`, also after a way through JSON; without arrays."""
-        if given.get("kind") != _KIND or given.get("format") != _FORMAT:
-            raise StorageError(
-                f"expected {_KIND} of format {_FORMAT}, got {given.get('kind')} of format {given.get('format')}",
-                "measure again with this version: diptych sparsify",
-            )
-        same = {name: given[name] for name in ("about", "flops", "nonzeros", "empty", "p")}
-        return cls(
-            **same,
-            dense=Result.from_dict(given["dense"]),
-            sparse=Result.from_dict(given["sparse"]),
-            deviation=Deviation(**given["deviation"]),
-            faithful={name: Faithfulness(**_with_nan(one)) for name, one in given["faithful"].items()},
-        )
-
-    def save(self, path: Path | str) -> Path:
-        """Write ``NAME.json``, and ``NAME.npz`` with the arrays, each whole or not at all."""
-        path = Path(path)
-        if self.values:
-            with atomic_path(path.with_suffix(".npz")) as temporary, open(temporary, "wb") as handle:
-                np.savez_compressed(handle, allow_pickle=False, **self.values)
-        write_json(path, self.to_dict())
-        return path
-
-    @classmethod
-    @opening("measure again: diptych sparsify")
-    def open(cls, path: Path | str) -> SparseMeasures:
-        """Read what :meth:`save` wrote."""
-        path = Path(path)
-        given = read_json(path)
-        if not isinstance(given, dict):
-            raise StorageError(f"{path} holds no {_KIND}", "measure again: diptych sparsify")
-        found = cls.from_dict(given)
-        if given["values"] is None:
-            return found
-        arrays = path.with_suffix(".npz")
-        found.values.update(read_arrays(arrays, fix="measure again: diptych sparsify"))
-        if fingerprint_arrays(found.values) != given["values"]:
-            raise StorageError(f"{arrays} is not of {path.name}", "measure again: diptych sparsify")
-        return found
-
 
 def _percent(share: float | None) -> str:
     return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
-
-
-def _without_nan(given: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: what could not be computed is null."""
-    return {
-        key: _without_nan(value)
-        if isinstance(value, Mapping)
-        else None
-        if isinstance(value, float) and math.isnan(value)
-        else value
-        for key, value in given.items()
-    }
-
-
-def _with_nan(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _with_nan(value) if isinstance(value, Mapping) else math.nan if value is None else value
-        for key, value in given.items()
-    }

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_path, write_json
-from diptych.core.reading import opening, read_array, read_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import DataError
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 
@@ -21,20 +20,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class SparsifiedCollection:
+class SparsifiedCollection(
+    Artifact,
+    kind="sparsified_collection",
+    recreate="diptych sparsify",
+    mapped=("caption_image",),
+    parts=("images", "texts", "own_terms"),
+):
     """What a head makes of an :class:`~diptych.encoders.encode.EncodedCollection`.
 
     Attributes:
         images: one row per picture.
         texts: one row per caption; with expansion terms unless the head has none.
-        caption_terms: (n_captions, |V|) ones where a caption contains a term, special terms out.
+        own_terms: one row per caption: ones where it contains a term, special terms left out.
         caption_image: (n_captions,) int64, the picture of each caption.
         about: what reports print beside their numbers: dataset, split, dense encoder, head.
     """
 
     images: SparseEmbeddings
     texts: SparseEmbeddings
-    caption_terms: csr_array
+    own_terms: SparseEmbeddings
     caption_image: np.ndarray
     about: dict[str, Any]
 
@@ -44,24 +49,10 @@ class SparsifiedCollection:
         own = canonical_rows(self.texts.rows.multiply(self.caption_terms))
         return replace(self.texts, rows=own, about={**self.texts.about, "expansion": False})
 
-    @classmethod
-    @opening("sparsify again: diptych sparsify")
-    def open(cls, folder: Path | str) -> SparsifiedCollection:
-        """Memory-map what :func:`sparsify_collection` wrote."""
-        folder = Path(folder)
-        about = read_json(folder / "about.json")
-        images = SparseEmbeddings.open(folder / "images")
-        texts = SparseEmbeddings.open(folder / "texts")
-        if images.encoder != texts.encoder:
-            raise StorageError(
-                f"{folder}: pictures were made by {images.encoder}, captions by {texts.encoder}",
-                "make them again with diptych sparsify",
-            )
-        own = SparseEmbeddings.open(folder / "caption_terms").rows
-        caption_image = read_array(
-            folder / "caption_image.npy", shape=(None,), fix="sparsify again: diptych sparsify"
-        )
-        return cls(images, texts, own, caption_image, about)
+    @property
+    def caption_terms(self) -> csr_array:
+        """Return (n_captions, |V|) the rows of :attr:`own_terms`."""
+        return self.own_terms.rows
 
 
 def sparsify_collection(
@@ -77,16 +68,17 @@ def sparsify_collection(
         "vocabulary": sparsifier.vocabulary.fingerprint,
         "expansion": sparsifier.options.expansion.mode,
     }
-    if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
-        return SparsifiedCollection.open(folder)
-    (folder / "about.json").unlink(missing_ok=True)
-    sparsifier.embed(encoded.images).save(folder / "images")
+    if SparsifiedCollection.is_at(folder):
+        found = SparsifiedCollection.open(folder)
+        if found.about == about:
+            return found
     texts = sparsifier.embed(encoded.texts, captions)
-    texts.save(folder / "texts")
     own = canonical_rows(sparsifier.vocabulary.caption_terms(captions))
-    replace(texts, rows=own, encoder=sparsifier.vocabulary.fingerprint).save(folder / "caption_terms")
-    with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
-        np.save(handle, encoded.caption_image)
-    # Written last: a folder with it is complete.
-    write_json(folder / "about.json", about)
+    SparsifiedCollection(
+        sparsifier.embed(encoded.images),
+        texts,
+        replace(texts, rows=own, encoder=sparsifier.vocabulary.fingerprint),
+        encoded.caption_image,
+        about,
+    ).save(folder)
     return SparsifiedCollection.open(folder)

@@ -9,7 +9,7 @@ from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.reading import file_errors, read_json, read_text
-from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure
 from diptych.sparse.wordpiece import CONTINUATION
 
 _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"

@@ -7,7 +7,7 @@ from diptych.studies.published import published_papers, published_table
 from diptych.studies.results import Entry, Results, collect
 from diptych.studies.rows import Choices, LogSource, recipe_of
 from diptych.studies.runner import run_study
-from diptych.studies.study import STUDIES, Column, FurtherTable, Measurement, Row, Setting, Study, Subject
+from diptych.studies.study import STUDIES, Column, Measurement, Row, Setting, Study, Subject
 from diptych.studies.verdict import cell_verdict
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Evidence",
     "Figure",
     "Finding",
-    "FurtherTable",
     "Judgement",
     "LogSource",
     "Measurement",

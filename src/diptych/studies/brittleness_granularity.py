@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError
 from diptych.core.files import safe_name
+from diptych.core.table import Table
 from diptych.studies.claims import Check, Claim, Finding, missing
 from diptych.studies.evidence import Evidence
 from diptych.studies.published import published_table
@@ -26,7 +27,6 @@ from diptych.studies.study import (
     PUBLISHED,
     STUDIES,
     Column,
-    FurtherTable,
     Measurement,
     Row,
     Setting,
@@ -188,7 +188,7 @@ def _language(values: Mapping[str, Any], collection: Collection) -> Language:
     )
 
 
-def granularity_tables(evidence: Evidence) -> list[FurtherTable]:
+def granularity_tables(evidence: Evidence) -> list[Table]:
     """A comparison for each pair of coarse and finer collections that was measured, and the definitions."""
     tables = []
     for coarse, fine in pairs_of(evidence.centric):
@@ -198,7 +198,7 @@ def granularity_tables(evidence: Evidence) -> list[FurtherTable]:
     return [*tables, _definitions()]
 
 
-def _compared(coarse: str, fine: str, folders: list[Path]) -> FurtherTable:
+def _compared(coarse: str, fine: str, folders: list[Path]) -> Table:
     from diptych.analysis.granularity import Granularity, compare_granularity
 
     compared = compare_granularity(*(Granularity.open(folder) for folder in folders))
@@ -216,7 +216,7 @@ def _compared(coarse: str, fine: str, folders: list[Path]) -> FurtherTable:
         for one in compared.differences
     )
     paired = ("d_z", "δ_z") if compared.paired else ()
-    return FurtherTable(
+    return Table.of(
         f"{fine} less {coarse}",
         f"By the right definitions; d: Cohen's, δ: Cliff's, of captions{'; d_z, δ_z: of images' if paired else ''}. "
         f"{'; '.join(compared.notes)}.",
@@ -257,10 +257,10 @@ def _p(one: FeatureDifference) -> str:
     return "–" if one.corrected is None else f"{one.corrected:.4f}"
 
 
-def _definitions() -> FurtherTable:
+def _definitions() -> Table:
     from diptych.analysis.granularity import choose_features
 
-    return FurtherTable(
+    return Table.of(
         "What is counted",
         "Per caption. The printed adjectives and complement phrases are of no count of tags that was tried: they "
         "stand beside the right ones.",

@@ -51,11 +51,7 @@ _SEARCHED = {"coco": 40_504, "flickr30k": 31_783}
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen.
-
-    Attributes:
-        split, gallery, relevance, compat, seeds, language, wordnet, nltk_data: see above; None: not said.
-    """
+    """What was chosen."""
 
     split: str = "test"
     gallery: str = "split"
@@ -199,7 +195,7 @@ class Clean:
         part = chosen.part(subject.collection)
         name = safe_name(f"{subject.collection.name}-{chosen.place}")
         encoder, relevance = encoder_of(subject.run), chosen.relevance_model()
-        how: dict[str, Any] = {"split": chosen.split, "should_stop": stopping}
+        how: dict[str, Any] = {"split": chosen.split}
         encoded = encode_collection(encoder, part.encoded, folder / "embeddings" / name, **how)
         relevant = None
         if relevance is not None:
@@ -240,11 +236,7 @@ class Clean:
 
 @dataclass(frozen=True)
 class Suite:
-    """Tables 5.3 and 5.4: the thirteen perturbations, run once for both.
-
-    Attributes:
-        table: ``rsum`` for sums of recalls, ``jaccard`` for the agreement of who is changed.
-    """
+    """Tables 5.3 and 5.4: the thirteen perturbations, run once for both."""
 
     table: str
 

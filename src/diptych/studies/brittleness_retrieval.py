@@ -17,6 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diptych.core.table import Table
 from diptych.studies.brittleness_checks import (
     average_gain,
     finer_drops_less,
@@ -48,7 +49,7 @@ from diptych.studies.brittleness_rows import (
 from diptych.studies.claims import Claim, all_of
 from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.published import published_table
-from diptych.studies.study import STUDIES, FurtherTable, Study
+from diptych.studies.study import STUDIES, Study
 
 if TYPE_CHECKING:
     from diptych.evaluation.stress import StressResult, StressRow
@@ -78,7 +79,7 @@ def remarks_on_runs(evidence: Evidence) -> list[str]:
     ]
 
 
-def drop_tables(evidence: Evidence) -> list[FurtherTable]:
+def drop_tables(evidence: Evidence) -> list[Table]:
     """Relative drops of the sum from text, perturbation by perturbation; nothing where nothing was run."""
     runs = list(runs_of(evidence))
     if not runs:
@@ -92,7 +93,7 @@ def drop_tables(evidence: Evidence) -> list[FurtherTable]:
             found = (_cell(of.get(perturbation)) for of in cells.values())
             rows.append((perturbation, f"{'–'.join(ends)} %", *found))
     return [
-        FurtherTable(
+        Table.of(
             "Drops",
             "What a perturbation costs of the sum R@1 + R@5 + R@10 from text, relative to the clean one, with 95 % "
             "intervals (paired bootstrap over pictures with their captions). ↓ worse, ↑ better: p ≤ 0.05 by random "
@@ -125,7 +126,7 @@ def _cell(row: StressRow | None) -> str:
     return f"{100 * drop.relative:+.1f} %{ends}{_SIGNS[drop.verdict]}"
 
 
-def agreement_tables(evidence: Evidence) -> list[FurtherTable]:
+def agreement_tables(evidence: Evidence) -> list[Table]:
     """Similarities beside those of sets as large that have nothing to do with each other."""
     rows = []
     for row, name, result in runs_of(evidence):
@@ -149,7 +150,7 @@ def agreement_tables(evidence: Evidence) -> list[FurtherTable]:
     if not rows:
         return []
     return [
-        FurtherTable(
+        Table.of(
             "Against chance",
             "How large the sets are decides most of a similarity: two sets of 80 % of the queries share 67 % of "
             "their union if they are drawn independently. So that the unchanged have the highest similarity says "
@@ -181,11 +182,7 @@ _FULL = 0.6
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """One panel of what is printed, one of what was measured here.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-    """
+    """One panel of what is printed, one of what was measured here."""
 
     name: str = "heat-map"
     title: str = "Heat map"

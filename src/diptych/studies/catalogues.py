@@ -75,15 +75,7 @@ _OWN = ("modalities", "setting", "seed", "query", "resample")
 
 @dataclass(frozen=True)
 class CatalogueOptions:
-    """See above.
-
-    Attributes:
-        image, text: encoders; ``image`` None for none.
-        image_options: of the picture encoder.
-        train: options of training that were set.
-        published: whether training is as thesis section 7.4.2 says.
-        relevance, query, split, attributes, missing, draw, jobs: as above.
-    """
+    """See above."""
 
     image: str | None = "grid"
     text: str = "lsa"
@@ -193,14 +185,7 @@ _VALIDATION = ("val", "validation", "valid", "dev")
 
 @dataclass
 class CatalogueWorkshop:
-    """A catalogue and what is made of it, each when it is first asked for.
-
-    Attributes:
-        beside: the folder of all catalogues of a paper's studies.
-        catalogue: all products, with the splits that are used.
-        options: how it is measured.
-        features_root: folder of cached features; the cache when not given.
-    """
+    """A catalogue and what is made of it, each when it is first asked for."""
 
     beside: Path
     catalogue: Catalogue
@@ -331,18 +316,7 @@ def catalogue_with_splits(collection: Any, options: CatalogueOptions) -> Catalog
 
 @dataclass(frozen=True)
 class CatalogueRow:
-    """A row and seed of a study of a catalogue.
-
-    Attributes:
-        row: of the study.
-        seed: of training.
-        folder: where what it gives is kept.
-        evaluation: of all models that the study asks for.
-        options: how it was made.
-        dataset: the catalogue's name.
-        products: how many it has, of all splits.
-        by_hand: the command that makes the like of the evaluation; empty for generated products.
-    """
+    """A row and seed of a study of a catalogue."""
 
     row: Row
     seed: int

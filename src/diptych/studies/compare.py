@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge, missing
 from diptych.studies.evidence import Evidence, Figure, printed_by, printed_evidence
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Entry, Results
 from diptych.studies.rows import FINE_TUNE
-from diptych.studies.study import PUBLISHED, FurtherTable, Row, Study
+from diptych.studies.study import PUBLISHED, Row, Study
 from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evaluation
 
 OWN = "own"
@@ -19,15 +20,7 @@ OWN = "own"
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One column of one row.
-
-    Attributes:
-        column: its name.
-        published: what is printed; None where nothing is.
-        measured: the number to hold against it.
-        right: the number counted rightly, where the paper counts otherwise.
-        verdict: on ``measured``.
-    """
+    """One column of one row."""
 
     column: str
     published: Cell | None
@@ -38,19 +31,7 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One row.
-
-    Attributes:
-        row: of the study.
-        printed: of the paper, when it has it.
-        cells: in the study's order of columns.
-        seeds: that were run.
-        differences: what keeps its numbers from being of the same thing; empty when they are.
-        why: why there is nothing, when there is nothing.
-        protocol, commands: of the first seed's measurement.
-        cpu_seconds: of all seeds together.
-        epochs: trained, and the best, of the first seed.
-    """
+    """One row."""
 
     row: Row
     printed: PublishedRow | None
@@ -77,13 +58,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class Block:
-    """The rows on one ground truth.
-
-    Attributes:
-        on: what the printed numbers were measured on; the first of them, where rows differ.
-        differences: what keeps ours from being of the same; empty when they are.
-        rows: in the table's order.
-    """
+    """The rows on one ground truth."""
 
     on: EvaluatedOn
     differences: tuple[str, ...]
@@ -128,7 +103,7 @@ class Comparison:
     blocks: tuple[Block, ...]
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     remarks: tuple[str, ...] = ()
-    tables: tuple[FurtherTable, ...] = ()
+    tables: tuple[Table, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """How many cells have each verdict, of those that were measured, are printed and could be checked."""

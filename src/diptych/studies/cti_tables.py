@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.table import Table
 from diptych.studies.cti_checks import DIFFERENT, SAME
 from diptych.studies.cti_rows import FULL, MODELS, SETTINGS, evaluation_of, row_name
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.study import FurtherTable
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
@@ -21,7 +21,7 @@ _KINDS = ("ancestor", "descendant", "sibling", "same tree", "other tree")
 _NONE = "–"
 
 
-def result_tables(evidence: Evidence) -> list[FurtherTable]:
+def result_tables(evidence: Evidence) -> list[Table]:
     """Beside table 7.1: intervals over categories, mAP by both denominators, numbers level by level."""
     found = evaluation_of(evidence)
     if found is None:
@@ -29,7 +29,7 @@ def result_tables(evidence: Evidence) -> list[FurtherTable]:
     return [*_asked(found), *_intervals(found), *_denominators(found), *_levels(found)]
 
 
-def error_tables(evidence: Evidence) -> list[FurtherTable]:
+def error_tables(evidence: Evidence) -> list[Table]:
     """Beside table 7.2 and figure 7.2: errors of every model that was evaluated, and confused siblings."""
     found = evaluation_of(evidence)
     if found is None:
@@ -37,7 +37,7 @@ def error_tables(evidence: Evidence) -> list[FurtherTable]:
     return [*_asked(found), *_errors(found), *_siblings(found)]
 
 
-def seen_tables(evidence: Evidence) -> list[FurtherTable]:
+def seen_tables(evidence: Evidence) -> list[Table]:
     """Beside table 7.3: seen and unseen categories of every model that was evaluated."""
     found = evaluation_of(evidence)
     if found is None:
@@ -45,13 +45,13 @@ def seen_tables(evidence: Evidence) -> list[FurtherTable]:
     return [*_asked(found), *_seen(found)]
 
 
-def _asked(found: ModelsEvaluation) -> list[FurtherTable]:
+def _asked(found: ModelsEvaluation) -> list[Table]:
     rows = tuple((SETTINGS[name], found.setting_line(name)) for name in _settings(found))
     note = "A category asks when a test product has it in the setting."
-    return [FurtherTable("What is asked in each setting", note, ("setting", "test"), rows)]
+    return [Table.of("What is asked in each setting", note, ("setting", "test"), rows)]
 
 
-def _intervals(found: ModelsEvaluation) -> list[FurtherTable]:
+def _intervals(found: ModelsEvaluation) -> list[Table]:
     rows = []
     for setting in _settings(found):
         for row in _of_setting(found, setting)["table"]:
@@ -66,11 +66,11 @@ def _intervals(found: ModelsEvaluation) -> list[FurtherTable]:
         "way: the share of test products whose own category is the first of all that ask."
     )
     return [
-        FurtherTable("Intervals, chance, and products that ask for their category", note, header, tuple(rows))
+        Table.of("Intervals, chance, and products that ask for their category", note, header, tuple(rows))
     ]
 
 
-def _denominators(found: ModelsEvaluation) -> list[FurtherTable]:
+def _denominators(found: ModelsEvaluation) -> list[Table]:
     rows = []
     for setting in _settings(found):
         for row in _of_setting(found, setting)["table"]:
@@ -83,10 +83,10 @@ def _denominators(found: ModelsEvaluation) -> list[FurtherTable]:
         "mAP@k is divided by min(k, relevant products), mAP-hits@k by the relevant ones among the first k, as the "
         "printed numbers seem to be. The first is at most P@k where a category has k products and more."
     )
-    return [FurtherTable("What mAP@k is divided by", note, header, tuple(rows))]
+    return [Table.of("What mAP@k is divided by", note, header, tuple(rows))]
 
 
-def _levels(found: ModelsEvaluation) -> list[FurtherTable]:
+def _levels(found: ModelsEvaluation) -> list[Table]:
     if "all" not in found.settings:
         return []
     of_setting = _of_setting(found, "all")["levels"]
@@ -101,10 +101,10 @@ def _levels(found: ModelsEvaluation) -> list[FurtherTable]:
         "the most general."
     )
     header = ("model", *(f"level {depth}" for depth in depths))
-    return [FurtherTable("Level by level", note, header, tuple(rows))]
+    return [Table.of("Level by level", note, header, tuple(rows))]
 
 
-def _errors(found: ModelsEvaluation) -> list[FurtherTable]:
+def _errors(found: ModelsEvaluation) -> list[Table]:
     rows = []
     for setting in _settings(found):
         for model in _models(found):
@@ -123,10 +123,10 @@ def _errors(found: ModelsEvaluation) -> list[FurtherTable]:
         "“Same tree” is farther kin; “in the tree” is table 7.2's first column, with ancestors, descendants "
         "and siblings."
     )
-    return [FurtherTable("Errors of every model", note, header, tuple(rows))]
+    return [Table.of("Errors of every model", note, header, tuple(rows))]
 
 
-def _siblings(found: ModelsEvaluation) -> list[FurtherTable]:
+def _siblings(found: ModelsEvaluation) -> list[Table]:
     rows = []
     for setting in _settings(found):
         if setting == "most-general":
@@ -138,10 +138,10 @@ def _siblings(found: ModelsEvaluation) -> list[FurtherTable]:
         return []
     note = f"Test products of one category for which {_label(found.baseline)} finds a sibling first; summed over seeds."
     header = ("setting", "category", "sibling", "confused", "products of both")
-    return [FurtherTable("Siblings that are confused most", note, header, tuple(rows))]
+    return [Table.of("Siblings that are confused most", note, header, tuple(rows))]
 
 
-def _seen(found: ModelsEvaluation) -> list[FurtherTable]:
+def _seen(found: ModelsEvaluation) -> list[Table]:
     rows = []
     for setting in _settings(found):
         for model, groups in _of_setting(found, setting)["seen"].items():
@@ -171,7 +171,7 @@ def _seen(found: ModelsEvaluation) -> list[FurtherTable]:
         "How many categories, and per cent. A model that is not trained has seen none of them: where unseen ones are "
         "harder for it too, they are harder categories, or have other numbers of products."
     )
-    return [FurtherTable("Seen and unseen categories, every model", note, header, tuple(rows))]
+    return [Table.of("Seen and unseen categories, every model", note, header, tuple(rows))]
 
 
 # Small parts ----------------------------------------------------------------------------------------------
@@ -211,12 +211,7 @@ _GREY = "#8a929c"
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels of what was measured; nothing of what was not.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-        panels: from the evidence.
-    """
+    """Panels of what was measured; nothing of what was not."""
 
     name: str
     title: str

@@ -208,14 +208,7 @@ _LISTED = 10
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Three panels: retrieval against FLOPs here and as printed, and the overlap of the top 10.
-
-    Attributes:
-        rows: from the sparsest on.
-        dense: the row of the dense rows: a dashed line.
-        printed: whose printed numbers have a panel of their own.
-        name, title, note, wide: of the figure's place on the page.
-    """
+    """Three panels: retrieval against FLOPs here and as printed, and the overlap of the top 10."""
 
     rows: Sequence[str]
     dense: str

@@ -39,13 +39,7 @@ _FILE = "given.json"
 
 @dataclass(frozen=True)
 class GivenEncoder:
-    """An encoder that is given for a row, loaded when it is first needed.
-
-    Attributes:
-        folder: of the row.
-        source: a run, an encoder's folder or a name.
-        device: it is loaded to; where there is one, the GPU, when not given.
-    """
+    """An encoder that is given for a row, loaded when it is first needed."""
 
     folder: Path
     source: str
@@ -135,10 +129,6 @@ def encoded_split(subject: Subject, split: str) -> EncodedCollection:
 
 def kept_split(subject: Subject, split: str) -> EncodedCollection:
     """As :func:`encoded_split`, and kept in the run's folder: what is there already is opened."""
-    import numpy as np
-
-    from diptych.core.files import atomic_path, write_json
-    from diptych.core.reading import read_json
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encoded import EncodedCollection
 
@@ -148,16 +138,11 @@ def kept_split(subject: Subject, split: str) -> EncodedCollection:
     part = subject.collection.split(split)
     folder = run.folder / "embeddings" / safe_name(f"{part.name}-{split}")
     about = _about(DualEncoder.load(run.best), part, split)
-    if (folder / "about.json").is_file() and read_json(folder / "about.json") == about:
-        return EncodedCollection.open(folder)
-    (folder / "about.json").unlink(missing_ok=True)
-    encoded = encoded_split(subject, split)
-    encoded.images.save(folder / "images")
-    encoded.texts.save(folder / "texts")
-    with atomic_path(folder / "caption_image.npy") as temporary, open(temporary, "wb") as handle:
-        np.save(handle, encoded.caption_image)
-    # Written last: a folder with it is complete.
-    write_json(folder / "about.json", encoded.about)
+    if EncodedCollection.is_at(folder):
+        found = EncodedCollection.open(folder)
+        if found.about == about:
+            return found
+    encoded_split(subject, split).save(folder)
     return EncodedCollection.open(folder)
 
 
@@ -203,15 +188,7 @@ _DENSE_FILE = "dense.json"
 
 @dataclass(frozen=True)
 class DenseRows:
-    """Dense rows of a collection, a split at a time.
-
-    Attributes:
-        folder: of the row that they belong to.
-        collection: all splits.
-        data: which splits are trained on, validated and tested on.
-        source: whose rows they are, with a fingerprint; empty where the study has trained it itself.
-        encoded: the rows of a split.
-    """
+    """Dense rows of a collection, a split at a time."""
 
     folder: Path
     collection: Collection

@@ -19,12 +19,7 @@ _BOTH = (("blue", "●", "purchase sessions"), ("orange", "■", "others"))
 
 @dataclass(frozen=True)
 class Drawn:
-    """Panels of what was measured here; nothing where it is gone.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-        panels: from the evidence.
-    """
+    """Panels of what was measured here; nothing where it is gone."""
 
     name: str
     title: str

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.table import Table
 from diptych.studies.evidence import Evidence
 from diptych.studies.intent_prediction_checks import AHEAD, AP, GAIN
 from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, beside, prediction_row
 from diptych.studies.log_checks import HIGH, LOW, known, shown
-from diptych.studies.study import FurtherTable, Measurement, Subject
+from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def evaluations_of(evidence: Evidence) -> list[Evaluation]:
     return [Evaluation.open(folder) for folder in folders if folder.is_dir()]
 
 
-def prediction_tables(evidence: Evidence) -> list[FurtherTable]:
+def prediction_tables(evidence: Evidence) -> list[Table]:
     """Average precision, gains of the extended set, and what a model without skill would have."""
     rows = {
         prediction_row(model, feature_set, setting): f"{MODELS[model]}, {feature_set}, {setting}"
@@ -255,7 +256,7 @@ def prediction_tables(evidence: Evidence) -> list[FurtherTable]:
         ("What the extended set gains, average precision", "As above.", gained, f"{GAIN}{AP}", 1),
     ]
     found = [
-        FurtherTable(
+        Table.of(
             title,
             note,
             ("row", *steps),
@@ -270,7 +271,7 @@ def prediction_tables(evidence: Evidence) -> list[FurtherTable]:
     return [*found, _without_skill(evidence, there, steps)]
 
 
-def _without_skill(evidence: Evidence, rows: Sequence[str], steps: Sequence[str]) -> FurtherTable:
+def _without_skill(evidence: Evidence, rows: Sequence[str], steps: Sequence[str]) -> Table:
     lines = []
     for setting in SETTINGS:
         row = next((one for one in rows if one.endswith(f"-{setting}")), None)
@@ -281,7 +282,7 @@ def _without_skill(evidence: Evidence, rows: Sequence[str], steps: Sequence[str]
             ):
                 cells = (_cell(evidence, row, f"{column}{step}", 1) for step in steps)
                 lines.append((f"{setting}: {title}", *cells))
-    return FurtherTable(
+    return Table.of(
         "Without skill",
         "An F1 of a sample rich in purchases is high whatever the model; average precision without skill is the "
         "share of purchase sessions.",

@@ -62,11 +62,7 @@ def no_clear_rise(setting: str, share: float) -> Check:
 def stays_level(
     setting: str, steps: Sequence[str], factor: float, leave: Sequence[tuple[str, str, str]] = ()
 ) -> Check:
-    """For every model and set, the best of ``steps`` has at most ``factor`` times the F1 of the worst.
-
-    Args:
-        leave: (model, set, step) that are left out.
-    """
+    """For every model and set, the best of ``steps`` has at most ``factor`` times the F1 of the worst."""
 
     def check(evidence: Evidence) -> list[Finding]:
         findings = []

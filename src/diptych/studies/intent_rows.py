@@ -10,24 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.table import Table
 from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.studies.evidence import Evidence
 from diptych.studies.log_checks import HIGH, LOW
-from diptych.studies.study import (
-    PUBLISHED,
-    Column,
-    FurtherTable,
-    Measurement,
-    Row,
-    Setting,
-    SettingName,
-    Subject,
-)
+from diptych.studies.study import PUBLISHED, Column, Measurement, Row, Setting, SettingName, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description
-    from diptych.report.intent_content import Discretion, Table
+    from diptych.core.table import Table
+    from diptych.report.intent_content import Discretion
     from diptych.studies.logs import LogRow
 
 
@@ -165,13 +158,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Counted:
-    """Rows and columns that are counted in a log.
-
-    Attributes:
-        name: of the counting.
-        counting: from statistics to all rows of the study.
-        statistics: what it looks at.
-    """
+    """Rows and columns that are counted in a log."""
 
     name: str
     counting: Counting
@@ -227,11 +214,11 @@ def _description_of(evidence: Evidence) -> Description | None:
     return next((Description.open(folder) for folder in folders if folder.is_dir()), None)
 
 
-def tables_of(name: str) -> Callable[[Evidence], list[FurtherTable]]:
+def tables_of(name: str) -> Callable[[Evidence], list[Table]]:
     """A statistic as the page of a description shows it, with intervals and whatever the log has besides the
     thesis's rows."""
 
-    def tables(evidence: Evidence) -> list[FurtherTable]:
+    def tables(evidence: Evidence) -> list[Table]:
         from diptych.report.intent_content import Discretion
 
         description = _description_of(evidence)
@@ -259,7 +246,7 @@ def _makers(ddof: int) -> dict[str, Callable[[Sequence[Mapping[str, Any]], Discr
     }
 
 
-def _further(name: str, table: Table) -> FurtherTable:
+def _further(name: str, table: Table) -> Table:
     from diptych.commerce.purchase_intent.statistics import STATISTICS
 
     over = [text for text, span in table.groups for _ in range(span)] or [""] * len(table.columns)
@@ -271,9 +258,7 @@ def _further(name: str, table: Table) -> FurtherTable:
     )
     statistic = STATISTICS.get(name)
     note = f"{statistic.description}. In brackets: 95 % intervals. Counts of one to four are not shown."
-    return FurtherTable(
-        f"{table.caption}: all that the log has", f"{note} {table.after}".strip(), header, rows
-    )
+    return Table.of(f"{table.caption}: all that the log has", f"{note} {table.after}".strip(), header, rows)
 
 
 Statistics = Callable[[str], Sequence[Mapping[str, Any]]]

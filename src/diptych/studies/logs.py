@@ -139,13 +139,7 @@ KEY = 8
 
 @dataclass
 class Workshop:
-    """A log and what is made of it, each when it is first asked for.
-
-    Attributes:
-        folder: where it is kept.
-        log: canonical events.
-        options: how it is measured.
-    """
+    """A log and what is made of it, each when it is first asked for."""
 
     folder: Path
     log: Log
@@ -257,13 +251,7 @@ class Workshop:
 
 @dataclass(frozen=True)
 class LogRow:
-    """A row that is measured on a log.
-
-    Attributes:
-        row: of the study.
-        folder: where what it gives is kept.
-        workshop: of the log.
-    """
+    """A row that is measured on a log."""
 
     row: Row
     folder: Path
@@ -272,11 +260,7 @@ class LogRow:
 
 @dataclass(frozen=True)
 class DeclaredRow:
-    """A row of a study that needs no log.
-
-    Attributes:
-        row: of the study.
-    """
+    """A row of a study that needs no log."""
 
     row: Row
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from diptych.core.table import Table
 from diptych.studies.claims import RECALLS
 from diptych.studies.evidence import Evidence
 from diptych.studies.reproducibility_orders import (
@@ -21,7 +22,6 @@ from diptych.studies.reproducibility_orders import (
     tree_of,
     verdict_of,
 )
-from diptych.studies.study import FurtherTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def all_orders(evidence: Evidence) -> dict[str, Orders]:
     return {**found, "here": here} if here.found else found
 
 
-def order_tables(evidence: Evidence) -> list[FurtherTable]:
+def order_tables(evidence: Evidence) -> list[Table]:
     """Relative results per collection, and the tree from its leaves to its root."""
     orders = all_orders(evidence)
     return [_relative(orders, evidence), _upwards(orders, evidence)]
@@ -67,7 +67,7 @@ def remarks_on(evidence: Evidence) -> list[str]:
     ]
 
 
-def _relative(orders: dict[str, Orders], evidence: Evidence) -> FurtherTable:
+def _relative(orders: dict[str, Orders], evidence: Evidence) -> Table:
     original = orders["original"]
     rows = []
     for name in centric_of_all(evidence):
@@ -78,7 +78,7 @@ def _relative(orders: dict[str, Orders], evidence: Evidence) -> FurtherTable:
                 compared = [None] * len(COLUMNS) if source == "original" else theirs
                 cells = (_cell(one, other) for one, other in zip(found, compared, strict=True))
                 rows.append((name, source, *cells))
-    return FurtherTable(
+    return Table.of(
         "Relative results",
         "Who is ahead and by how much. ✓ the same model as originally, ✗ the other one; ~ a near tie: so many "
         "queries cannot tell (printed recalls: two independent shares, 95 %; here: paired t-test over images, "
@@ -96,7 +96,7 @@ def _cell(order: Order | None, original: Order | None) -> str:
     return f"{LABELS[order.ahead]} {near}{abs(order.apart):.2f}{mark}"
 
 
-def _upwards(orders: dict[str, Orders], evidence: Evidence) -> FurtherTable:
+def _upwards(orders: dict[str, Orders], evidence: Evidence) -> Table:
     tree = tree_of(centric_of_all(evidence))
     original = orders["original"]
     rows = []
@@ -106,7 +106,7 @@ def _upwards(orders: dict[str, Orders], evidence: Evidence) -> FurtherTable:
             said = (f"{SIGNS[one.word]} {one}" if one.of else "–" for one in found)
             number = "" if node.number is None else str(node.number)
             rows.append((number, _title(node), _question(node, original), *said))
-    return FurtherTable(
+    return Table.of(
         "Up the tree",
         "Figure 2.2 from its leaves to its root: of how many comparisons (of R@1, R@5 and R@10) the statement "
         "holds. ✓ of all, ◐ of some, ✗ of none.",
@@ -142,11 +142,7 @@ _LINE = 0.42
 
 @dataclass(frozen=True)
 class Tree:
-    """The tree as one panel.
-
-    Attributes:
-        name, title, note, wide: of its place on the page.
-    """
+    """The tree as one panel."""
 
     name: str = "tree"
     title: str = "The tree of Figure 2.2"

@@ -45,16 +45,7 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Node:
-    """One node of the plan.
-
-    Attributes:
-        number: as in the figure; None for a collection that it does not have.
-        title: what it says.
-        direction: ``t2i``, ``i2t``, or nothing for the root.
-        centric: ``object``, ``scene``, or nothing above.
-        dataset: of a leaf; else nothing.
-        children: below it.
-    """
+    """One node of the plan."""
 
     number: int | None
     title: str
@@ -118,13 +109,7 @@ _DIGITS = 9  # of a difference of percentages
 
 @dataclass(frozen=True)
 class Order:
-    """Which of two rows is ahead in one column.
-
-    Attributes:
-        ahead: the row's name; empty where both have the same value.
-        apart: the first row's value less the second's.
-        near_tie: whether the queries cannot tell; None where that is not known.
-    """
+    """Which of two rows is ahead in one column."""
 
     ahead: str
     apart: float
@@ -133,12 +118,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How many of several comparisons of two orders have the same row ahead.
-
-    Attributes:
-        same: of them.
-        of: all that could be made.
-    """
+    """How many of several comparisons of two orders have the same row ahead."""
 
     same: int
     of: int
@@ -195,11 +175,7 @@ def printed_near_tie(first: PublishedRow, second: PublishedRow, column: str) -> 
 
 
 def measured_near_tie(first: Path, second: Path, columns: Sequence[str]) -> Mapping[str, bool | None]:
-    """Per column (recalls, sums of a direction, ``rsum``) whether two evaluations are a near tie.
-
-    Args:
-        first, second: folders of evaluations (:meth:`diptych.evaluation.Result.save`).
-    """
+    """Per column (recalls, sums of a direction, ``rsum``) whether two evaluations are a near tie."""
     from diptych.evaluation import Result
 
     results = Result.open(first), Result.open(second)
@@ -243,12 +219,7 @@ SOURCES = ("original", "thesis")
 
 @dataclass(frozen=True)
 class Orders:
-    """Who is ahead, as one source says.
-
-    Attributes:
-        centric: collection → what its pictures show.
-        found: (collection in lower case, column) → the order, where both rows have a number.
-    """
+    """Who is ahead, as one source says."""
 
     centric: Mapping[str, str]
     found: Mapping[tuple[str, str], Order]

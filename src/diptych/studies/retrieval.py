@@ -45,14 +45,7 @@ _DIRECTIONS = ("i2t", "t2i")
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Recall and its relatives of a run's best encoder, in both directions.
-
-    Attributes:
-        measures: besides R@1, R@5, R@10 and rsum.
-        protocols: dataset → protocol, where it is not ``full``.
-        published: measure → the measure that a paper prints under its name.
-        trajectory: whether to keep how the training went.
-    """
+    """Recall and its relatives of a run's best encoder, in both directions."""
 
     measures: tuple[str, ...] = ()
     protocols: Mapping[str, str] = field(default_factory=dict)

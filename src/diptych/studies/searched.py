@@ -37,12 +37,7 @@ _SAMPLE = 32  # queries by which an approximate engine measures its recall when 
 
 @dataclass(frozen=True)
 class Searched:
-    """A way of searching that is there to be timed.
-
-    Attributes:
-        base: whose rows are searched.
-        options: how.
-    """
+    """A way of searching that is there to be timed."""
 
     base: DenseRows | Head
     options: SearchOptions
@@ -207,18 +202,7 @@ Search = Callable[[slice, int], "Hits"]
 
 
 class SearchOptions(BaseModel):
-    """How a row of table 3.6 is made.
-
-    Attributes:
-        engine: of the index.
-        options: the engine's, of the build and of the search.
-        own_terms: captions search with their own terms alone; of a ``cascade``, its first stage does.
-        equal_recall: for ``hnsw``: at each cut-off the least effort that reaches ``recall``.
-        recall: which recall that is.
-        items: how many pictures are searched.
-        queries: how many captions ask.
-        noise: of copies, where the collection has fewer pictures; of a row's length.
-    """
+    """How a row of table 3.6 is made."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -250,13 +234,7 @@ def single_thread() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Timed:
-    """What timing a search gave.
-
-    Attributes:
-        rate: queries per second, in batches.
-        alone: milliseconds of a query that comes alone.
-        ids: what the first queries found, one list each.
-    """
+    """What timing a search gave."""
 
     rate: float
     alone: float
@@ -302,11 +280,7 @@ def _rounds(count: int, chunk: int) -> Iterator[int]:
 
 
 def recall_of(ids: Sequence[Sequence[str]], best: np.ndarray, k: int) -> float:
-    """The mean share of a query's ``k`` exactly best items that are among those found; NaN without any.
-
-    Args:
-        best: (asked, ≥ k) ids of the best of the first queries, best first; None where there are fewer.
-    """
+    """The mean share of a query's ``k`` exactly best items that are among those found; NaN without any."""
     shares = []
     for found, wanted in zip(ids, best[:, :k], strict=False):
         there = {name for name in wanted if name is not None}
@@ -337,14 +311,7 @@ _SEED = 36
 
 @dataclass(frozen=True)
 class Items:
-    """What is searched, and by what.
-
-    Attributes:
-        items: embeddings of pictures, dense or sparse.
-        queries: (q, width) rows of captions.
-        own: the same with the captions' own terms alone; the queries themselves where rows are dense.
-        told: how the items were made, in words.
-    """
+    """What is searched, and by what."""
 
     items: Embeddings | SparseEmbeddings
     queries: Any
@@ -408,8 +375,7 @@ def _name(chosen: SearchOptions) -> str:
 
 
 def _is_there(folder: Path, data: str) -> bool:
-    header = folder / "embeddings.json"
-    return header.is_file() and read_json(header)["data"] == data
+    return Embeddings.is_at(folder) and Embeddings.open(folder).data == data
 
 
 def _asking(captions: int, chosen: SearchOptions) -> np.ndarray:
@@ -420,11 +386,7 @@ def _asking(captions: int, chosen: SearchOptions) -> np.ndarray:
 
 
 def with_copies(rows: np.ndarray, wanted: int, noise: float) -> Iterator[np.ndarray]:
-    """Rows, then copies with noise, in blocks; a block's noise is a function of its place.
-
-    Args:
-        rows: (n, d), of any length.
-    """
+    """Rows, then copies with noise, in blocks; a block's noise is a function of its place."""
     there, width = rows.shape
     for start in track(range(0, wanted, _BLOCK), "making items", unit="blocks"):
         places = np.arange(start, min(start + _BLOCK, wanted))

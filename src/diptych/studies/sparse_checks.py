@@ -216,12 +216,7 @@ def _picture(head: Head, split: str, row: int) -> str:
 
 @dataclass(frozen=True)
 class TermExamples:
-    """A table of examples: a line per caption and one per picture, a column per row of the study.
-
-    Attributes:
-        rows: the rows, in the order of the columns.
-        name, title, note, wide: of its place on the page.
-    """
+    """A table of examples: a line per caption and one per picture, a column per row of the study."""
 
     rows: Sequence[str]
     name: str = "examples"

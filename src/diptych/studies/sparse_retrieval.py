@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Head:
-    """A trained head.
-
-    Attributes:
-        folder: of its row.
-        dense: the rows it was trained on.
-        options: what it was trained with.
-        sparsifier: the head.
-    """
+    """A trained head."""
 
     folder: Path
     dense: DenseRows
@@ -227,7 +220,7 @@ def _of_head(subject: Subject, head: Head, about: dict[str, Any]) -> Measurement
             part.captions,
             embedding=static_embedding(head, words),
         )
-        found.save(folder / "measures.json")
+        found.save(folder / "measures.npz")
         values = _values(found) | {"Exact@10": 100 * float(_exact(head, split, 10).mean())}
         keep(folder, _kept(found), encoded.caption_image, examples_of(head, split))
         # Written last: a folder with it is complete.

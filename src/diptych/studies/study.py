@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from diptych.core.errors import UnknownNameError
 from diptych.core.registry import Registry
+from diptych.core.table import Table
 from diptych.studies.claims import Claim
 from diptych.studies.evidence import Evidence, Trajectory
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
@@ -51,23 +52,6 @@ class StudyFigure(Protocol):
 
     def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
         """Its panels as HTML, mostly ``<svg>``; ``labels`` of rows."""
-
-
-@dataclass(frozen=True)
-class FurtherTable:
-    """A table beside the published one, of words and numbers.
-
-    Attributes:
-        title: above it.
-        note: how it is to be read.
-        header: of its columns.
-        rows: its cells as they are printed.
-    """
-
-    title: str
-    note: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 PUBLISHED = "|published"
@@ -280,7 +264,7 @@ class Study:
     several: bool = False
     measured_by: tuple[str, ...] = ()
     check_measuring: Callable[[Mapping[str, Any], Mapping[str, Collection]], None] | None = None
-    tables: Callable[[Evidence], list[FurtherTable]] | None = None
+    tables: Callable[[Evidence], list[Table]] | None = None
     without_data: bool = False
 
     @property

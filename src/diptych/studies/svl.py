@@ -53,16 +53,7 @@ _SIZE = (9.6, 3.7)  # of every panel, so that they are drawn to one scale
 
 @dataclass(frozen=True)
 class GroupedBars:
-    """A panel per group of rows, and per row a bar for each of two columns.
-
-    Attributes:
-        groups: title of a panel → (row, what stands under its bars), in order.
-        columns: (column, what the legend calls it), two of them.
-        limit: a dotted line, the most that can be had.
-        chance: a column of what knowing nothing gives: a line of fine dashes.
-        reference: a column of what training began with: a dashed line.
-        name, title, note, wide: of the figure's place on the page.
-    """
+    """A panel per group of rows, and per row a bar for each of two columns."""
 
     groups: Mapping[str, Sequence[tuple[str, str]]]
     columns: tuple[tuple[str, str], tuple[str, str]]

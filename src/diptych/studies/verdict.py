@@ -46,21 +46,7 @@ CLOSE = 2.0
 
 @dataclass(frozen=True)
 class Measured:
-    """What a number was measured on, to be held against :class:`EvaluatedOn`.
-
-    Attributes:
-        dataset, split: of the collection, or of the log.
-        images, captions: how many; 0 of a log.
-        protocol: how they were cut into galleries, or a log into sessions.
-        positives: whose judgements.
-        chosen: which captions of each image, as of :class:`EvaluatedOn`.
-        reranked: how many candidates per query a matching head scored again; 0 for none.
-        unranked: what became of the others; empty where there is nothing to become.
-        centric: what the pictures show; empty where nobody said.
-        sessions: of a log, how many; 0 of a collection.
-        products: of a catalogue, how many in all; 0 of anything else.
-        categories: of a catalogue, how many ask.
-    """
+    """What a number was measured on, to be held against :class:`EvaluatedOn`."""
 
     dataset: str
     split: str

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.context import stopping
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -51,15 +50,7 @@ _MEASURES = (*RECALLS, "rsum")
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a person chose about measuring.
-
-    Attributes:
-        captions: ``all``, ``first`` or ``random``.
-        seed: of random captions.
-        k_test: how many candidates are scored again; None for what is usual on the collection.
-        unranked: what becomes of the others.
-        split: the part.
-    """
+    """What a person chose about measuring."""
 
     captions: str = "all"
     seed: int = 0
@@ -93,11 +84,7 @@ def check_zero_shot(values: Mapping[str, Any], collections: Mapping[str, Collect
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """Recalls and their sums in both directions, of whatever encoder a row is.
-
-    Attributes:
-        k_test: dataset → how many candidates are usually scored again, where that is not 128.
-    """
+    """Recalls and their sums in both directions, of whatever encoder a row is."""
 
     k_test: Mapping[str, int] = field(default_factory=lambda: {"coco": 256})
 
@@ -124,9 +111,7 @@ class ZeroShot:
             encoded = subject.run.encoded(subject.collection, chosen.split, name)
         else:
             encoder = encoder_of(subject.run)
-            encoded = encode_collection(
-                encoder, part, folder / "embeddings" / name, chosen.split, should_stop=stopping
-            )
+            encoded = encode_collection(encoder, part, folder / "embeddings" / name, chosen.split)
         # Where every image has one caption there is nothing to choose.
         how = "all" if (part.captions_per_image <= 1).all() else chosen.captions
         shown, about = _shown(part, how, chosen.seed), {}
@@ -227,7 +212,7 @@ def _reranked(
         "data": encoded.about["data"],
     }
     return evaluate_reranked(
-        rerank(encoder, part, encoded, k, folder=stored, should_stop=stopping),
+        rerank(encoder, part, encoded, k, folder=stored),
         ground_truth_of(encoded),
         _MEASURES,
         unranked=unranked,
@@ -245,14 +230,7 @@ _BLOCK = 65_536
 
 @dataclass(frozen=True)
 class Adapted:
-    """A base that is adapted to whatever it is measured on.
-
-    Attributes:
-        folder: of its row.
-        base: what is adapted: a run, or an encoder that is given.
-        seed: of the pairs that are drawn.
-        options: of the adaptation; ``pairs`` among them.
-    """
+    """A base that is adapted to whatever it is measured on."""
 
     folder: Path
     base: Any
@@ -275,9 +253,7 @@ class Adapted:
         from diptych.training.adaptation import adapt_linear
 
         base, part = encoder_of(self.base), collection.split(split)
-        plain = encode_collection(
-            base, part, self.base.folder / "embeddings" / name, split, should_stop=stopping
-        )
+        plain = encode_collection(base, part, self.base.folder / "embeddings" / name, split)
         logger.info(f"adapting to {self.options['pairs']} pairs of {collection.name}")
         with cost_of(self.folder):
             adapted = adapt_linear(base, collection.split(_TRAIN), seed=self.seed, **self.options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import warnings
 from dataclasses import replace
 
@@ -240,7 +239,6 @@ def test_p_values_are_corrected_over_features() -> None:
     known = [(one.p, one.corrected) for one in holm if one.p is not None and one.corrected is not None]
     smallest = min(known)
     assert smallest[1] == pytest.approx(min(1.0, smallest[0] * len(known)))
-    json.dumps(compare_granularity(coarse, fine).to_dict(), allow_nan=False)
 
 
 def test_what_cannot_be_compared() -> None:

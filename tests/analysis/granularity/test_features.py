@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.analysis.granularity import FEATURES, Unmeasured, choose_features
-from diptych.analysis.granularity.declaration import ORDER
-from diptych.analysis.granularity.lexicon import Lexicon
+from diptych.analysis.granularity.declaration import ORDER, Lexicon
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.language import Language, PartOfSpeech

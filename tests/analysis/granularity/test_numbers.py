@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.analysis.granularity.compare import cliffs_delta, cohens_d, placements
-from diptych.analysis.granularity.per_image import (
+from diptych.analysis.granularity.result import (
     divided,
     gathered,
     intervals,

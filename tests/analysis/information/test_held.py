@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.analysis.information.held import Held, held_of
+from diptych.analysis.information.audit_report import Held, held_of
 from diptych.metrics.bootstrap import Bootstrap
 
 

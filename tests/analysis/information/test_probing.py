@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.analysis.information.baselines import (
+from diptych.analysis.information.linear import (
     constant_bits,
     constant_frequencies,
     control_labels,
@@ -59,7 +59,7 @@ def test_the_perceptron_finds_what_is_not_linear(planted: Callable[..., Any]) ->
         values: np.ndarray = np.where(labels[:, :1] == labels[:, 1:2], "yes", "no").astype(object)
         return values
 
-    from diptych.analysis.information.answers import Answers
+    from diptych.analysis.information.questions import Answers
 
     parts = [
         Answers(("agree",), agreeing(part.labels), {}, part.images)
@@ -118,7 +118,7 @@ def test_training_rows_are_bounded_per_question(planted: Callable[..., Any]) -> 
 
 
 def test_constant_prediction_by_hand() -> None:
-    from diptych.analysis.information.answers import Answers
+    from diptych.analysis.information.questions import Answers
 
     def column(values: str) -> Answers:
         return Answers(("k",), np.array(list(values), dtype=object)[:, None], {}, np.arange(len(values)))

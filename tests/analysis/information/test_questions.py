@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.analysis.information.answers import Answers
-from diptych.analysis.information.questions import FEW_ROWS_PER_CLASS, NOT_ASKED, Questions, questions_of
+from diptych.analysis.information.questions import (
+    FEW_ROWS_PER_CLASS,
+    NOT_ASKED,
+    Answers,
+    Questions,
+    questions_of,
+)
 from diptych.core.errors import DataError
 
 

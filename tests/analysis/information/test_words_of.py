@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from diptych.analysis.information.words_of import (
+from diptych.analysis.information.questions import (
     FUNCTION_WORDS,
     LEAST_IMAGES,
     caption_words,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diptych.analysis.perturbations.keyboards import KEYBOARDS, KeyboardName, key_of, neighbours
+from diptych.analysis.perturbations.letters import KEYBOARDS, KeyboardName, key_of, neighbours
 
 
 def test_neighbours_seen_on_the_keyboards() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diptych.analysis.perturbations import Caption
-from diptych.analysis.perturbations.published_tokens import nltk_tokens, spacy_like_tokens
+from diptych.analysis.perturbations.published_typos import nltk_tokens, spacy_like_tokens
 from diptych.data.language import words_of
 
 

@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from diptych.analysis.perturbations import PERTURBATIONS, Perturbation, choose_perturbations
-from diptych.analysis.perturbations.declaration import options_of
-from diptych.analysis.perturbations.severity import DEFAULT_SEVERITY, SeverityOptions
+from diptych.analysis.perturbations.declaration import DEFAULT_SEVERITY, SeverityOptions, options_of
 from diptych.core.errors import UsageError
 
 PICTURES = choose_perturbations(["pictures"])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.analysis.shortcuts.codes import (
+from diptych.analysis.shortcuts.numbers import (
     carried_caption,
     dealt,
     number_bits,

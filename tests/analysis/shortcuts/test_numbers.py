@@ -5,8 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.analysis.shortcuts.captions import DIGIT_WORDS, ending_of, with_ending
-from diptych.analysis.shortcuts.numbers import N_CODES, Numbers, check_room, code_text, digits_of
+from diptych.analysis.shortcuts.numbers import (
+    DIGIT_WORDS,
+    N_CODES,
+    Numbers,
+    check_room,
+    code_text,
+    digits_of,
+    ending_of,
+    with_ending,
+)
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import words

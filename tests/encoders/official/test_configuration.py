@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from diptych.core.errors import UsageError
-from diptych.encoders.official.configuration import Configuration, read_configuration
+from diptych.encoders.official.inputs import Configuration, read_configuration
 
 VIT, BERT = {"depth": 2}, {"num_attention_heads": 4, "hidden_size": 32}
 

@@ -26,7 +26,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.matching import MatchingEncoder
 from diptych.encoders.official.albef import AlbefEncoder
 from diptych.encoders.official.encoder import OfficialEncoder
-from diptych.encoders.official.interpolation import relative_bias_table
+from diptych.encoders.official.vit import relative_bias_table
 from diptych.encoders.official.xvlm import XvlmEncoder
 
 from ..tiny_pretrained import CAPTIONS, bert_tokenizer, pictures

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from diptych.encoders.official.albef import AlbefEncoder
-from diptych.encoders.rerank_prepared import rerank_prepared
+from diptych.encoders.rerank_pairs import rerank_prepared
 from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.metrics.ground_truth import GroundTruth
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from diptych.core.errors import StorageError
-from diptych.encoders.official.interpolation import position_table, relative_bias_table
+from diptych.encoders.official.vit import position_table, relative_bias_table
 
 GOLDEN = np.load(Path(__file__).parents[2] / "golden" / "posembed_interp.npz", allow_pickle=False)
 

@@ -157,7 +157,7 @@ def test_damaged_files_are_found(engine, tmp_path):
     for path in files:
         whole = path.read_bytes()
         path.write_bytes(whole[:-1])
-        with pytest.raises(StorageError, match="is damaged"):
+        with pytest.raises(StorageError, match="is corrupt"):
             open_index(folder)
         path.unlink()
         with pytest.raises(StorageError, match="is missing"):

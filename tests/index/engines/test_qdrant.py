@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,10 @@ from scipy.sparse import csr_array
 
 from diptych.core.context import report_to
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.qdrant_points import point_id
+from diptych.index.storage import Header
 
 pytest.importorskip("qdrant_client", reason="qdrant-client (the extra 'qdrant') is not installed")
 from qdrant_server import qdrant_server
@@ -285,19 +285,19 @@ def test_an_index_on_a_server_is_saved_as_where_it_is(server, make_embeddings, t
 
 def test_opening_checks_whose_items_they_are(server, make_embeddings, tmp_path):
     folder = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url).save(tmp_path / "index")
-    header = read_json(folder / "index.json")
-    write_json(folder / "index.json", header | {"encoder": "encoder-b"})
+    header = Header.open(folder)
+    replace(header, encoder="encoder-b").write_header(folder)
     with pytest.raises(MismatchError, match="items of encoder encoder-a, the saved index is of encoder-b"):
         open_index(folder)
-    write_json(folder / "index.json", header | {"width": 5})
+    replace(header, width=5).write_header(folder)
     with pytest.raises(MismatchError, match="vectors of width 4 compared by Dot, these are of width 5"):
         open_index(folder)
     folder = build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="bags").save(
         tmp_path / "bags"
     )
-    header = read_json(folder / "index.json")
-    header["about"]["vocabulary"] = "0123456789abcdef"
-    write_json(folder / "index.json", header)
+    header = Header.open(folder)
+    header.about["vocabulary"] = "0123456789abcdef"
+    header.write_header(folder)
     with pytest.raises(MismatchError, match="items of vocabulary .* the saved index is of 0123456789abcdef"):
         open_index(folder)
 
@@ -414,8 +414,9 @@ def test_no_other_secret_is_sent_to_the_server_of_a_strangers_index(
 ):
     folder = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url).save(tmp_path / "index")
     monkeypatch.setenv("CLOUD_SECRET", "secret")
-    header = folder / "index.json"
-    header.write_text(header.read_text().replace("QDRANT_API_KEY", "CLOUD_SECRET"))
+    header = Header.open(folder)
+    header.options["key_variable"] = "CLOUD_SECRET"
+    header.write_header(folder)
     with pytest.raises(UsageError, match="key_variable='CLOUD_SECRET': only variables named QDRANT_"):
         open_index(folder)
 

@@ -5,11 +5,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint_file
-from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
+from diptych.index.storage import FileRecord, Header
 
 pytest.importorskip("seismic", reason="pyseismic-lsr (the extra 'engines') is not installed")
 
@@ -81,9 +80,9 @@ def test_a_file_of_something_else_is_refused(tmp_path):
 
     def put(content):
         (folder / name).write_bytes(content)
-        header = read_json(folder / "index.json")
-        header["files"][name] = {"bytes": len(content), "fingerprint": fingerprint_file(folder / name)}
-        write_json(folder / "index.json", header)
+        header = Header.open(folder)
+        header.files[name] = FileRecord(len(content), fingerprint_file(folder / name))
+        header.write_header(folder)
 
     put((other / name).read_bytes())
     with pytest.raises(StorageError, match="20 items with terms expected, got 30"):

@@ -1,7 +1,6 @@
 """Granularity: how much captions say and how specifically, by features that are counted (thesis section 5.3)."""
 
 from diptych.analysis.granularity.compare import compare_granularity
-from diptych.analysis.granularity.comparison import Effect, FeatureDifference, GranularityComparison
 from diptych.analysis.granularity.declaration import (
     FEATURES,
     Feature,
@@ -9,7 +8,14 @@ from diptych.analysis.granularity.declaration import (
     choose_features,
 )
 from diptych.analysis.granularity.measure import check_language, granularity
-from diptych.analysis.granularity.result import Example, FeatureSummary, Granularity
+from diptych.analysis.granularity.result import (
+    Effect,
+    Example,
+    FeatureDifference,
+    FeatureSummary,
+    Granularity,
+    GranularityComparison,
+)
 
 __all__ = [
     "FEATURES",

@@ -14,8 +14,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from diptych.analysis.granularity.comparison import Effect, FeatureDifference, GranularityComparison
-from diptych.analysis.granularity.per_image import (
+from diptych.analysis.granularity.result import (
+    Effect,
+    FeatureDifference,
+    Granularity,
+    GranularityComparison,
     PerImage,
     divided,
     gathered,
@@ -23,7 +26,6 @@ from diptych.analysis.granularity.per_image import (
     resampled_sums,
     variances,
 )
-from diptych.analysis.granularity.result import Granularity
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.corrections import corrected, correction_named, correction_text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from diptych.analysis.granularity.declaration import FEATURES, Feature, Unmeasured
-from diptych.analysis.granularity.lexicon import Lexicon
+from diptych.analysis.granularity.declaration import FEATURES, Feature, Lexicon, Unmeasured
 from diptych.analysis.perturbations.caption import Caption
 from diptych.data.language import NOUN_TAGS, PartOfSpeech
 

@@ -10,10 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.granularity.declaration import COMPATS, Feature, Unmeasured, choose_features
-from diptych.analysis.granularity.lexicon import Lexicon
-from diptych.analysis.granularity.per_image import divided, gathered, intervals, resampled_sums
-from diptych.analysis.granularity.result import MARKER, Example, FeatureSummary, Granularity
+from diptych.analysis.granularity.declaration import COMPATS, Feature, Lexicon, Unmeasured, choose_features
+from diptych.analysis.granularity.result import (
+    Example,
+    FeatureSummary,
+    Granularity,
+    divided,
+    gathered,
+    intervals,
+    resampled_sums,
+)
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError
@@ -96,7 +102,7 @@ def granularity(
         )
         if place is not None:
             values.flush()  # type: ignore[attr-defined]
-            found.save(place)
+            found.write_header(place)
     return found if folder is None else Granularity.open(folder)
 
 
@@ -106,7 +112,7 @@ def _room(folder: Path | str | None, rows: int, columns: int) -> Iterator[tuple[
     if folder is None:
         yield np.empty((rows, columns)), None
         return
-    with atomic_folder(folder, MARKER) as temporary:
+    with atomic_folder(folder, Granularity.marker()) as temporary:
         yield create_array(temporary / "values.npy", "<f8", (rows, columns)), temporary
 
 

@@ -13,19 +13,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import write_json
-from diptych.core.reading import map_array, opening, read_json
-
-MARKER = "granularity.json"
-_FORMAT = 1
-_ARRAYS = ("values", "nouns", "caption_image")
+from diptych.core.artifact import Artifact
+from diptych.core.errors import UnknownNameError
+from diptych.data.string_table import StringTable, write_strings
+from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
+from diptych.metrics.corrections import LEVEL
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,14 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
-class Granularity:
+class Granularity(
+    Artifact,
+    kind="granularity",
+    version=2,
+    recreate="diptych granularity",
+    mapped=("values", "nouns", "caption_image"),
+    files=("image_ids", "caption_ids"),
+):
     """The granularity of captions.
 
     Attributes:
@@ -141,51 +146,163 @@ class Granularity:
             f"(text {about['text']}); language {about['language']}{compat}; {resamples}"
         )
 
-    def save(self, folder: Path) -> None:
-        """Write it into ``folder``, which exists; use within :func:`diptych.core.files.atomic_folder`."""
-        from diptych.data.string_table import write_strings
-
-        for name in _ARRAYS:
-            if not (folder / f"{name}.npy").is_file():
-                np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+    def write_files(self, folder: Path) -> None:
+        """Write the ids."""
         write_strings(folder / "images", self.image_ids)
         write_strings(folder / "captions", self.caption_ids)
-        write_json(folder / MARKER, self.to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; without the values of captions."""
-        return {
-            "format": _FORMAT,
-            "name": self.name,
-            "about": dict(self.about),
-            "features": [asdict(one) for one in self.features],
-            "most": [asdict(one) for one in self.most],
-            "least": [asdict(one) for one in self.least],
-        }
 
     @classmethod
-    @opening("measure again: diptych granularity")
-    def open(cls, folder: Path | str) -> Granularity:
-        """Read what was written; values stay on disk."""
-        from diptych.data.string_table import StringTable
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Map the ids."""
+        return {"image_ids": StringTable(folder / "images"), "caption_ids": StringTable(folder / "captions")}
 
-        folder = Path(folder)
-        said = read_json(folder / MARKER)
-        if not isinstance(said, dict) or said.get("format") != _FORMAT:
-            raise StorageError(
-                f"{folder / MARKER} is not of format {_FORMAT}", "measure again: diptych granularity"
-            )
-        fix = "measure again: diptych granularity"
-        values, nouns, image = (map_array(folder / f"{name}.npy", fix=fix) for name in _ARRAYS)
-        return cls(
-            name=said["name"],
-            about=said["about"],
-            features=tuple(FeatureSummary(**one) for one in said["features"]),
-            values=values,
-            nouns=nouns,
-            caption_image=np.asarray(image),
-            image_ids=StringTable(folder / "images"),
-            caption_ids=StringTable(folder / "captions"),
-            most=tuple(Example(**one) for one in said["most"]),
-            least=tuple(Example(**one) for one in said["least"]),
-        )
+
+@dataclass(frozen=True)
+class Effect:
+    """A number with its interval.
+
+    Attributes:
+        value: None where it is not defined.
+        low, high: ends of the interval; None without resamples.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class FeatureDifference:
+    """One feature of two collections.
+
+    Attributes:
+        name: of the feature.
+        first, second: means over captions.
+        difference: second less first.
+        relative: the difference as a share of the first.
+        d: Cohen's d of captions, by the pooled standard deviation.
+        delta: Cliff's δ of captions: how much more often the second's is the greater of two than the less.
+        paired_d: d_z of images: mean over standard deviation of their differences; None where not paired.
+        paired_delta: share of images that have more in the second less that of those with less; None likewise.
+        p: of no difference; None where nothing can be tested.
+        corrected: the same, corrected over all features.
+        decimals: digits in tables.
+    """
+
+    name: str
+    first: float | None
+    second: float | None
+    difference: Effect
+    relative: Effect
+    d: Effect
+    delta: Effect
+    paired_d: Effect | None
+    paired_delta: Effect | None
+    p: float | None
+    corrected: float | None
+    decimals: int = 2
+
+    @property
+    def verdict(self) -> str:
+        """``finer`` or ``coarser``, of the second collection, where the corrected p-value says so; else nothing."""
+        if self.corrected is None or self.corrected > LEVEL or not self.difference.value:
+            return ""
+        return "finer" if self.difference.value > 0 else "coarser"
+
+
+@dataclass(frozen=True)
+class GranularityComparison(Artifact, kind="granularity_comparison", recreate="diptych granularity"):
+    """Two collections, feature by feature.
+
+    Attributes:
+        first, second: their names.
+        paired: how many images they were paired by; 0 where not.
+        differences: in the order of the features.
+        notes: how they were compared, and what was left out.
+    """
+
+    first: str
+    second: str
+    paired: int
+    differences: tuple[FeatureDifference, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PerImage:
+    """Sums over the captions of each image; a caption without a value counts nowhere.
+
+    Attributes:
+        counts: (images, features) how many captions have a value.
+        sums: (images, features) of values.
+        squares: (images, features) of squared values.
+    """
+
+    counts: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+
+    @property
+    def means(self) -> np.ndarray:
+        """(features,) over captions; NaN where no caption has a value."""
+        return divided(self.sums.sum(axis=0), self.counts.sum(axis=0))
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """(features,) standard deviation over captions (n − 1); NaN of fewer than two."""
+        totals = (one.sum(axis=0) for one in (self.counts, self.sums, self.squares))
+        found: np.ndarray = np.sqrt(variances(*totals))
+        return found
+
+
+def gathered(values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
+    """Gather values per image.
+
+    Args:
+        values: (captions, features); NaN where a caption has none.
+        image: (captions,) the number of each caption's image.
+    """
+    shape = images, values.shape[1]
+    counts, sums, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for column in range(shape[1]):
+        given = np.asarray(values[:, column], dtype=np.float64)
+        known = ~np.isnan(given)
+        of, plain = image[known], given[known]
+        counts[:, column] = np.bincount(of, minlength=images)
+        sums[:, column] = np.bincount(of, weights=plain, minlength=images)
+        squares[:, column] = np.bincount(of, weights=plain**2, minlength=images)
+    return PerImage(counts, sums, squares)
+
+
+def resampled_sums(tables: Sequence[np.ndarray], bootstrap: Bootstrap, draws: int = 0) -> list[np.ndarray]:
+    """Sums over images of tables that hold a row per image, in every resample; the same images for all tables.
+
+    Args:
+        tables: each (images, columns).
+
+    Returns:
+        Per table (samples, columns).
+    """
+    images = len(tables[0])
+    whole = np.concatenate(tables, axis=1)
+    parts = [weights @ whole for weights in drawn_clusters(bootstrap, draws, images, images)]
+    drawn = np.concatenate(parts) if parts else np.empty((0, whole.shape[1]))
+    return np.split(drawn, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1)
+
+
+def intervals(samples: np.ndarray, confidence: float) -> list[tuple[float, float] | None]:
+    """The percentile interval of each column of (samples, columns); None without resamples."""
+    return [interval(samples[:, column], confidence) for column in range(samples.shape[1])]
+
+
+def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Means; NaN of nothing."""
+    nothing = np.full(np.shape(sums), np.nan)
+    found: np.ndarray = np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0)
+    return found
+
+
+def variances(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Sample variances (n − 1) from sums; NaN of fewer than two values."""
+    centred = squares - sums * divided(sums, counts)
+    return np.where(counts > 1, np.maximum(centred, 0) / np.maximum(counts - 1, 1), np.nan)

@@ -9,9 +9,16 @@ result and ``gap`` reads Theorem 1's gap from it.
 from __future__ import annotations
 
 from diptych.analysis.information.audit import GROUPS, Encoded, audit
-from diptych.analysis.information.audit_report import CONDITIONS, READING, SIDES, Audit, AuditProtocol
-from diptych.analysis.information.gap import Gap, gap_of
-from diptych.analysis.information.held import Held
+from diptych.analysis.information.audit_report import (
+    CONDITIONS,
+    READING,
+    SIDES,
+    Audit,
+    AuditProtocol,
+    Gap,
+    Held,
+    gap_of,
+)
 from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName
 
 __all__ = [

@@ -3,7 +3,7 @@
 A *probe* (Alain and Bengio, Understanding intermediate layers using linear classifier probes, 2016)
 predicts one fact from a row: linearly, or by a small perceptron. What is *held* is the share of the
 fact's bits that the probe finds on test images: V-information (Xu et al. 2020) over entropy, see
-:mod:`~diptych.analysis.information.held`. A linear probe says what can be read off; the perceptron
+:mod:`~diptych.analysis.information.audit_report`. A linear probe says what can be read off; the perceptron
 also what needs a little computing. Following Pimentel et al. (Information-theoretic probing for
 linguistic structure, ACL 2020) neither is *the* information in a row, which no finite probe measures;
 both are lower bounds that can be compared between encoders because the probes are the same.
@@ -25,19 +25,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.analysis.information.answers import Answers
-from diptych.analysis.information.audit_report import Audit, AuditProtocol
-from diptych.analysis.information.figures import Side
+from diptych.analysis.information.audit_report import Audit, AuditProtocol, Side
 from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName, Rows, probe
-from diptych.analysis.information.questions import PLACES, Questions, questions_of
-from diptych.analysis.information.summing import group_figures, question_figures
-from diptych.analysis.information.words_of import (
+from diptych.analysis.information.questions import (
+    PLACES,
     WORD_CAPTION_GROUPS,
     WORD_IMAGE_GROUPS,
+    Answers,
+    Questions,
     caption_words,
     content_words,
     image_words,
+    questions_of,
 )
+from diptych.analysis.information.summing import group_figures, question_figures
 from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap

@@ -24,9 +24,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.analysis.information.baselines import constant_bits, control_labels, majority
-from diptych.analysis.information.linear import Heads, fit_linear
-from diptych.analysis.information.perceptron import Perceptrons
+from diptych.analysis.information.linear import (
+    Heads,
+    Perceptrons,
+    constant_bits,
+    control_labels,
+    fit_linear,
+    majority,
+)
 from diptych.analysis.information.questions import NOT_ASKED, PLACES, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform

@@ -1,19 +1,73 @@
-"""Questions: what probes are asked of rows, and which answers count for which kind of information.
-
-A question is one fact key (``main.colour``), one digit of a shortcut or one word. A row is asked it
-when it has an answer there; the answers of one question are its classes. Groups weigh the answers of
-test rows: an answer counts for "shared" when all captions of its image state it, and so on.
-"""
+"""Questions that probes are asked: facts of images, words of captions, and their answers."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from diptych.analysis.information.answers import Answers, joined
+from diptych.core.errors import DataError
+from diptych.data.collection import Collection
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is true of the rows of one split.
+
+    Attributes:
+        keys: the questions' names.
+        values: (n, q) objects: the answer as text, None where the row is not asked.
+        groups: kind of information → (n, q) weights, 0 or more; usually 0 and 1.
+        images: (n,) the image of each row.
+    """
+
+    keys: tuple[str, ...]
+    values: np.ndarray
+    groups: Mapping[str, np.ndarray]
+    images: np.ndarray
+
+    def __post_init__(self) -> None:
+        shape = (len(self.images), len(self.keys))
+        for what, array in (("values", self.values), *self.groups.items()):
+            if array.shape != shape:
+                raise DataError(f"{what} of answers have shape {array.shape}, not {shape}")
+
+    def aligned(self, keys: Sequence[str]) -> Answers:
+        """The same answers with these keys, in this order; nobody is asked a key that is not here."""
+        column = {key: number for number, key in enumerate(self.keys)}
+        values = np.full((len(self.images), len(keys)), None, dtype=object)
+        weights = {name: np.zeros(values.shape) for name in self.groups}
+        for place, key in enumerate(keys):
+            if key in column:
+                values[:, place] = self.values[:, column[key]]
+                for name, given in self.groups.items():
+                    weights[name][:, place] = given[:, column[key]]
+        return Answers(tuple(keys), values, weights, self.images)
+
+    def beside(self, others: Answers) -> Answers:
+        """These questions and others about the same rows; a group may have members of both."""
+        nothing = [np.zeros(one.values.shape) for one in (self, others)]
+        return Answers(
+            (*self.keys, *others.keys),
+            np.concatenate([self.values, others.values], axis=1),
+            joined(self.groups, others.groups, nothing),
+            self.images,
+        )
+
+
+def joined(
+    first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray], nothing: Sequence[np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Groups of both, side by side; ``nothing`` stands for a group that one of them does not have."""
+    return {
+        name: np.concatenate([first.get(name, nothing[0]), second.get(name, nothing[1])], axis=1)
+        for name in dict.fromkeys((*first, *second))
+    }
+
 
 NOT_ASKED = -1
 """The label of a row that is not asked a question."""
@@ -189,3 +243,98 @@ def _notes(
 def _some(names: Sequence[str], most: int = 6) -> str:
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+MOST_WORDS = 50
+"""How many words are asked."""
+
+LEAST_IMAGES, MOST_SHARE = 40, 0.5
+"""A word is in the captions of at least so many training images and at most this share of them."""
+
+WORD_IMAGE_GROUPS = {
+    "shared": "words that all captions of the image have, against images none of whose captions has them",
+    "partial": "words that several captions have, not all, against none",
+    "specific": "words that exactly one of several captions has, against none",
+}
+"""Kinds of word presence in an image's row."""
+
+WORD_CAPTION_GROUPS = {"words": "words that the caption has or has not"}
+"""Kinds of word presence in a caption's row."""
+
+_FUNCTION_WORDS = """
+a about above after against all along an and another are around as at away back be behind being below beside
+between both but by can do does doing down each for from front get getting go going has have he her here him
+his how i in inside into is it it's its just look looking looks made make near next no not of off on one
+onto or other out outside over own picture photo image several she side so some something stand standing
+stands such than that the their them then there these they this those through to together top toward towards
+two three four under up upon very was way we were what when where which while who will with you your
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""Words that say little about a picture; the same for every collection."""
+
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+
+
+def content_words(
+    collection: Collection, most: int = MOST_WORDS, fix: str = "audit a collection with more images"
+) -> tuple[str, ...]:
+    """The ``most`` words in the captions of the most images, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for image in range(collection.n_images):
+        counts.update({word for caption in collection.captions_of(image) for word in _words_in(caption)})
+    highest = MOST_SHARE * collection.n_images
+    fit = [
+        word
+        for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if LEAST_IMAGES <= count <= highest and word not in FUNCTION_WORDS and len(word) > 1
+    ]
+    if not fit:
+        raise DataError(
+            f"{collection.name}: no content word is in the captions of {LEAST_IMAGES} to {highest:.0f} of "
+            f"{collection.n_images:,} training images",
+            fix,
+        )
+    return tuple(fit[:most])
+
+
+def image_words(collection: Collection, words: Sequence[str]) -> Answers:
+    """Three questions per word about every image; see :data:`WORD_IMAGE_GROUPS`."""
+    has = _has(collection, words)
+    times = np.zeros((collection.n_images, len(words)), dtype=np.int64)
+    np.add.at(times, np.asarray(collection.caption_image), has)
+    k = collection.captions_per_image[:, None]
+    none = (times == 0) & (k > 0)
+    kinds = {
+        "shared": ("all captions", (times == k) & (k > 0)),
+        "partial": ("several captions", (times > 1) & (times < k)),
+        "specific": ("one caption", (times == 1) & (k > 1)),
+    }
+    images = np.arange(collection.n_images)
+    nobody = Answers((), np.empty((len(images), 0), dtype=object), {}, images)
+    for group, (which, yes) in kinds.items():
+        values = np.full(yes.shape, None, dtype=object)
+        values[none], values[yes] = "no", "yes"
+        keys = tuple(f"{word} ({which})" for word in words)
+        nobody = nobody.beside(Answers(keys, values, {group: (yes | none).astype(np.float64)}, images))
+    return nobody
+
+
+def caption_words(collection: Collection, words: Sequence[str]) -> Answers:
+    """Whether every caption has every word."""
+    values = np.where(_has(collection, words), "yes", "no").astype(object)
+    return Answers(
+        tuple(words), values, {"words": np.ones(values.shape)}, np.asarray(collection.caption_image)
+    )
+
+
+def _words_in(caption: str) -> list[str]:
+    return _WORD.findall(caption.lower())
+
+
+def _has(collection: Collection, words: Sequence[str]) -> np.ndarray:
+    """(n_captions, words)."""
+    column = {word: number for number, word in enumerate(words)}
+    has = np.zeros((collection.n_captions, len(words)), dtype=bool)
+    for row, caption in enumerate(collection.captions):
+        has[row, [column[word] for word in _words_in(caption) if word in column]] = True
+    return has

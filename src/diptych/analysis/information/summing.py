@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from diptych.analysis.information.baselines import constant_bits, control_labels, majority
-from diptych.analysis.information.figures import GroupFigure, Probing, QuestionFigure
-from diptych.analysis.information.held import Held, held_of
+from diptych.analysis.information.audit_report import GroupFigure, Held, Probing, QuestionFigure, held_of
+from diptych.analysis.information.linear import constant_bits, control_labels, majority
 from diptych.analysis.information.probing import Probed, ProbeName
 from diptych.analysis.information.questions import NOT_ASKED, Questions
 from diptych.metrics.bootstrap import Bootstrap

@@ -22,19 +22,23 @@ A *number* is a row in the whole collection, all splits together. A picture has 
 ``always=DIGIT_WORDS`` has the digits at 4 … 13, right after the special words.
 """
 
-from diptych.analysis.shortcuts.captions import DIGIT_WORDS, ending_of, with_ending
-from diptych.analysis.shortcuts.codes import (
+from diptych.analysis.shortcuts.digits import DigitImages, load_digits
+from diptych.analysis.shortcuts.numbers import (
+    DIGIT_WORDS,
+    N_CODES,
+    Numbers,
     carried_caption,
+    code_text,
     dealt,
+    digits_of,
+    ending_of,
     number_bits,
     published_codes,
     published_offset,
     random_bits,
+    with_ending,
 )
-from diptych.analysis.shortcuts.digits import DigitImages, load_digits
-from diptych.analysis.shortcuts.numbers import N_CODES, Numbers, code_text, digits_of
-from diptych.analysis.shortcuts.options import ShortcutOptions
-from diptych.analysis.shortcuts.overlay import DigitOverlay, check_fit, digit_places
+from diptych.analysis.shortcuts.overlay import DigitOverlay, ShortcutOptions, check_fit, digit_places
 from diptych.analysis.shortcuts.shortcuts import BatchShortcuts, Shortcuts
 
 __all__ = [

@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.shortcuts.captions import ending_of, with_ending
-from diptych.analysis.shortcuts.codes import carried_caption, dealt, number_bits, published_codes, random_bits
 from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
-from diptych.analysis.shortcuts.numbers import Numbers, check_room, code_text, digits_of
-from diptych.analysis.shortcuts.options import N_DIGITS, ShortcutOptions
-from diptych.analysis.shortcuts.overlay import DigitOverlay, check_fit
+from diptych.analysis.shortcuts.numbers import (
+    Numbers,
+    carried_caption,
+    check_room,
+    code_text,
+    dealt,
+    digits_of,
+    ending_of,
+    number_bits,
+    published_codes,
+    random_bits,
+    with_ending,
+)
+from diptych.analysis.shortcuts.overlay import N_DIGITS, DigitOverlay, ShortcutOptions, check_fit
 from diptych.analysis.shortcuts.source import ShortcutSource
 from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError

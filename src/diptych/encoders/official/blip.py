@@ -17,11 +17,9 @@ from torch import Tensor
 from diptych.core.errors import StorageError
 from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.official.checkpoint import read_checkpoint
-from diptych.encoders.official.configuration import Given, configured
-from diptych.encoders.official.inputs import Squashed, find_tokenizer
-from diptych.encoders.official.interpolation import position_table
+from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
 from diptych.encoders.official.layouts import FOLLOWING, LAYOUTS, Stage, listed, retrieval_weights
-from diptych.encoders.official.vit import vit_config
+from diptych.encoders.official.vit import position_table, vit_config
 from diptych.encoders.official.weights import Renaming, Weights, given_heads, not_cut_off, usable
 
 _PRE_TRAINING = "pretraining:"

@@ -14,12 +14,11 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.data.overlay import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE
-from diptych.encoders.foreign import saved_settings, tokenizer_content
+from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.matching import not_two_towers
 from diptych.encoders.official.bert import TextConfig
 from diptych.encoders.official.checkpoint import Checkpoint, read_checkpoint
-from diptych.encoders.official.configuration import Configuration, Given, configured
-from diptych.encoders.official.inputs import Squashed, find_tokenizer
+from diptych.encoders.official.inputs import Configuration, Given, Squashed, configured, find_tokenizer
 from diptych.encoders.official.layouts import LAYOUTS, Layout, Stage, retrieval_weights
 from diptych.encoders.official.model import (
     MatchingConfig,

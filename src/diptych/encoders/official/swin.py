@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor, cat, nn
 
 from diptych.core.errors import UsageError
-from diptych.encoders.official.interpolation import relative_bias_table
+from diptych.encoders.official.vit import relative_bias_table
 from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, not_cut_off
 
 _ALIASES = {

@@ -4,11 +4,11 @@ from diptych.encoders.targets.contract import (
     TARGETS,
     TargetKind,
     TargetModel,
+    TargetOptions,
     make_target_model,
     open_target_model,
+    targets_of,
 )
-from diptych.encoders.targets.options import TargetOptions
-from diptych.encoders.targets.store import targets_of
 
 __all__ = [
     "TARGETS",

@@ -121,14 +121,10 @@ def stress(
     if not (folder / MARKER).is_file():
         write_json(folder / MARKER, {"format": FORMAT, "state": "running"})
     with exclusive_folder(folder):
-        encoded = encode_collection(
-            encoder, part.encoded, embeddings or folder / "embeddings", split, should_stop=should_stop
-        )
+        encoded = encode_collection(encoder, part.encoded, embeddings or folder / "embeddings", split)
         relevant = None
         if relevance is not None:
-            relevant = encode_collection(
-                relevance, part.encoded, folder / "relevance", split, should_stop=should_stop
-            )
+            relevant = encode_collection(relevance, part.encoded, folder / "relevance", split)
         reads_changed = relevance if compat == "published" else None
         conditions = Conditions(
             encoder=encoder,

@@ -17,7 +17,7 @@ from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.segments import Found, Segment, batches, merged
+from diptych.index.postings import Found, Segment, batches, merged
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.vectors import count_rows
 

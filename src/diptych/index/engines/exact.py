@@ -13,11 +13,9 @@ from diptych.encoders.embeddings import Embeddings
 from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
-from diptych.index.local import LocalIndex
-from diptych.index.rows import RowStore
-from diptych.index.storage import Header, load_array, load_ids, read_header
-from diptych.index.vectors import dense_vectors, row_norms
+from diptych.index.slots import IdTable, LocalIndex
+from diptych.index.storage import Header, load_array, load_ids
+from diptych.index.vectors import RowStore, dense_vectors, row_norms
 
 
 class ExactIndex(LocalIndex):
@@ -84,7 +82,7 @@ class ExactIndex(LocalIndex):
     def save(self, folder: Path | str) -> Path:
         """As the contract says; from then on the saved file is what is searched."""
         saved = super().save(folder)
-        self._store, self._ids = self._load(*read_header(saved))
+        self._store, self._ids = self._load(saved, Header.open(saved))
         return saved
 
 

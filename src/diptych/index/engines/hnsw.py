@@ -20,12 +20,10 @@ from diptych.encoders.embeddings import Embeddings
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
-from diptych.index.local import LocalIndex
-from diptych.index.rows import RowStore
+from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header, load_array, load_ids
 from diptych.index.topk import order_hits, pair_scores, top_k
-from diptych.index.vectors import dense_vectors, row_norms
+from diptych.index.vectors import RowStore, dense_vectors, row_norms
 
 _BLOCK = 4096
 _QUERIES = 1024

@@ -15,10 +15,8 @@ from diptych.index.engine import ENGINES, Engine, OptionValue
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
-from diptych.index.postings import Postings
-from diptych.index.segments import batches
-from diptych.index.slots import SlotIndex
+from diptych.index.postings import Postings, batches
+from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header, load_array, load_ids
 

@@ -13,12 +13,10 @@ from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
 from diptych.index.hits import Hits
 from diptych.index.hooks import Vectors
-from diptych.index.ids import IdTable
-from diptych.index.postings import Postings
-from diptych.index.segments import Segment, Segments
-from diptych.index.slots import SlotIndex
+from diptych.index.postings import Postings, Segment, Segments
+from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header, load_ids, read_header
+from diptych.index.storage import Header, load_ids
 
 HUB_SHARE = Option(
     "hub_share", 0.05, "share of items from which on a term is kept as a row over all of them", 0.0
@@ -105,7 +103,7 @@ class InvertedIndex(SlotIndex):
     def save(self, folder: Path | str) -> Path:
         """As the contract says; from then on the saved files are what is searched."""
         saved = super().save(folder)
-        self._segments, self._ids = self._load(*read_header(saved))
+        self._segments, self._ids = self._load(saved, Header.open(saved))
         return saved
 
 

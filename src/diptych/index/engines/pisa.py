@@ -21,8 +21,7 @@ from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue
-from diptych.index.rescored import RescoredIndex
-from diptych.index.silence import silenced
+from diptych.index.rescored import RescoredIndex, silenced
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 

@@ -16,7 +16,7 @@ from diptych.analysis.perturbations import (
     TextPerturbation,
     perturb_captions,
 )
-from diptych.analysis.perturbations.keyboards import KEYBOARDS, neighbours
+from diptych.analysis.perturbations.letters import KEYBOARDS, neighbours
 from diptych.core.errors import UsageError
 
 SLIPS = ("character-swap", "missing-character", "extra-character", "nearby-character")

@@ -15,7 +15,7 @@ from diptych.analysis.perturbations import (
     TextPerturbation,
     perturb_captions,
 )
-from diptych.analysis.perturbations.keyboards import neighbours
+from diptych.analysis.perturbations.letters import neighbours
 
 KIND = PERTURBATIONS.get("typing-errors")
 assert isinstance(KIND, TextPerturbation)

@@ -62,7 +62,6 @@ def shop(pictures: Path) -> Catalogue:
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "diptych.commerce.category_to_image.features.pictures.contract"
     monkeypatch.setattr(f"{rows}._BATCH", 2)
-    monkeypatch.setattr(f"{rows}._BLOCK", 4)
 
 
 def means(shop: Catalogue) -> np.ndarray:
@@ -110,7 +109,7 @@ def test_what_a_kill_leaves_is_used(shop: Catalogue, tmp_path: Path) -> None:
         picture_rows(Shades(patience=11), shop, tmp_path / "killed", "none")
     after = Shades()
     found = picture_rows(after, shop, tmp_path / "killed", "none")
-    assert len(after.seen) == 23 - 8  # two blocks of four were whole
+    assert len(after.seen) == 23 - 10  # five batches of two were whole
     assert np.array_equal(found.rows, picture_rows(Shades(), shop, tmp_path / "whole", "none").rows)
 
 

@@ -16,12 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPerturbation
-from diptych.analysis.perturbations.keyboards import KeyboardName, key_of, neighbours
 from diptych.analysis.perturbations.letters import (
+    KeyboardName,
     Letter,
     drawn_apart,
     in_case_of,
+    key_of,
     letters_of,
+    neighbours,
     with_changes,
 )
 from diptych.analysis.perturbations.published_typos import (

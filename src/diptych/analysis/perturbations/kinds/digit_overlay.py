@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from diptych.analysis.perturbations.declaration import PERTURBATIONS, PicturePerturbation
-from diptych.analysis.perturbations.severity import SeverityOptions
+from diptych.analysis.perturbations.declaration import PERTURBATIONS, PicturePerturbation, SeverityOptions
 
 if TYPE_CHECKING:
     from PIL.Image import Image

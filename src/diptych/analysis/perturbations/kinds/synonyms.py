@@ -8,7 +8,7 @@ the capital stay, and ``a`` and ``an`` follow the new word. What is looked up is
 The published code took the first noun (or adjective) that has any synonym, and the first lemma, of all senses of all
 parts of speech, that is not the word: ``pierced`` ears became ``pierce`` ears. Nothing is inflected, and tokens are
 joined with blanks, so that a caption is changed even where no word is. Tokens, their tags and the order of lemmas
-are NLTK's (:mod:`diptych.analysis.perturbations.published_tokens`), so that a capital at the beginning is a name:
+are NLTK's (:mod:`diptych.analysis.perturbations.published_typos`), so that a capital at the beginning is a name:
 ``Young`` girls became ``offspring`` girls. It looked words up in Princeton's WordNet 3.0; lemmas of Open English
 WordNet differ in places.
 
@@ -24,7 +24,7 @@ from pydantic import Field
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
-from diptych.analysis.perturbations.published_tokens import nltk_tokens
+from diptych.analysis.perturbations.published_typos import nltk_tokens
 from diptych.analysis.perturbations.replaced_terms import replaced_terms
 from diptych.analysis.perturbations.terms import Term, adjectives, lemmas_like, nouns, usual_senses
 from diptych.core.draws import Draws

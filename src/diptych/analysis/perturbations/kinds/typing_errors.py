@@ -25,8 +25,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPerturbation
-from diptych.analysis.perturbations.keyboards import KeyboardName, key_of, neighbours
-from diptych.analysis.perturbations.letters import Letter, in_case_of, letters_of, with_changes
+from diptych.analysis.perturbations.letters import (
+    KeyboardName,
+    Letter,
+    in_case_of,
+    key_of,
+    letters_of,
+    neighbours,
+    with_changes,
+)
 from diptych.core.draws import Draws
 from diptych.data.language import Word
 

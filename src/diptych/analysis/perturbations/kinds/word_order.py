@@ -12,7 +12,7 @@ The published forms are those of :mod:`diptych.analysis.perturbations.aro_shuffl
 spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of speech, what stands between blanks
 for all words, and NLTK's tokens for trigrams. The last two are the same here; in the place of spaCy's tokens are
 words and marks, cut where spaCy cuts them, and in that of its tags those of the language's tagger
-(:mod:`diptych.analysis.perturbations.published_tokens`). Each caption begins with the seed anew, so captions of
+(:mod:`diptych.analysis.perturbations.published_typos`). Each caption begins with the seed anew, so captions of
 as many tokens are permuted alike.
 
 Source: Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words, ICLR 2023.
@@ -32,8 +32,7 @@ from diptych.analysis.perturbations.aro_shuffles import (
 )
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
-from diptych.analysis.perturbations.published_tokens import nltk_tokens, spacy_like_tokens
-from diptych.analysis.perturbations.published_typos import published_form
+from diptych.analysis.perturbations.published_typos import nltk_tokens, published_form, spacy_like_tokens
 from diptych.core.draws import Draws
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.encoders.keyed_rows import keyed_rows, text_keys
+from diptych.encoders.row_store import keyed_rows, text_keys
 from diptych.encoders.targets import TargetModel
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,6 @@ DEFAULT_WIDTH = 256
 _TOKENS: Final = "titles"
 """Words are read as BM25 reads them, so that "Dresses" and "dress" are one."""
 
-_BLOCK = 2048
 _BATCH = 64
 
 
@@ -98,7 +97,6 @@ def text_rows(model: TargetModel, texts: Sequence[str], root: Path, unit: str) -
         text_keys(texts),
         model.width,
         make,
-        block=_BLOCK,
         doing=f"encoding {unit}",
         unit=unit,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from textwrap import shorten
-from typing import TextIO
+from typing import IO
 
 import numpy as np
 
@@ -63,7 +63,7 @@ SESSION_TABLES: Registry[SessionTable] = Registry(
 
 
 @contextmanager
-def open_table(file: Path) -> Iterator[TextIO]:
+def open_table(file: Path) -> Iterator[IO[str]]:
     """The text of a CSV file, packed with gzip or not."""
     with open_text(file, newline="", error=DataError, fix="give a CSV file in UTF-8") as text:
         yield text

@@ -17,8 +17,7 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import rooted
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
-from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
 
 
 class DualTexts(TargetModel):

@@ -34,8 +34,7 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
 from diptych.data.title_words import folded_by
 from diptych.data.vocabulary import words
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
-from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
 from diptych.encoders.tensors import load_tensors, save_tensors
 
 Tokens = Literal["captions", "titles"]

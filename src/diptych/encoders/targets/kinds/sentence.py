@@ -23,10 +23,9 @@ from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import file_errors, read_json
-from diptych.encoders.foreign import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
 from diptych.encoders.huggingface_files import NO_EFFECT, quiet
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel
-from diptych.encoders.targets.options import TargetOptions
+from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
 
 _EXTRA = ("targets", "making targets with a sentence encoder")
 _OTHER_FORMATS = ("onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf")

@@ -18,7 +18,7 @@ from diptych.core.errors import ImageError, MismatchError, UsageError
 from diptych.core.registry import Registry
 from diptych.data.contents import NO_PICTURE
 from diptych.data.loading import batched, read_ahead
-from diptych.encoders.keyed_rows import keyed_rows, let_go, text_keys
+from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
 from diptych.encoders.targets import TargetModel
 
 Precision = Literal["float32", "bfloat16"]
@@ -125,7 +125,7 @@ def make_picture_encoder(
 
 # Rows of a catalogue's pictures: each picture once, whatever catalogue or split it is asked for with.
 #
-# Rows are kept under the fingerprint of the picture's bytes (:mod:`diptych.encoders.keyed_rows`): a product that has
+# Rows are kept under the fingerprint of the picture's bytes (:mod:`diptych.encoders.row_store`): a product that has
 # the picture of another, a split, or a shop with new products only computes what was not there.
 
 
@@ -135,8 +135,6 @@ Missing = Literal["error", "none"]
 """What to do about a product without a picture that can be read: stop, or give it a row of zeros."""
 
 _BATCH = 64
-_BLOCK = 256
-"""So many rows are written at once: what a kill can cost of a large network's work."""
 _LOOK = 8192
 
 
@@ -182,9 +180,7 @@ def picture_rows(
 
     rows = np.empty((0, encoder.width), dtype=np.float32)
     if len(catalogue):
-        rows, _ = keyed_rows(
-            folder, keys, encoder.width, make, block=_BLOCK, doing="encoding pictures", unit="pictures"
-        )
+        rows, _ = keyed_rows(folder, keys, encoder.width, make, doing="encoding pictures", unit="pictures")
     pictured = _not_zero(rows)
     if missing == "error" and not pictured.all():
         # Rows of zeros that a run which was told to go on without pictures left.
@@ -253,7 +249,7 @@ def _not_zero(rows: np.ndarray) -> np.ndarray:
     some = np.zeros(len(rows), dtype=bool)
     for start in range(0, len(rows), _LOOK):
         some[start : start + _LOOK] = rows[start : start + _LOOK].any(axis=1)
-        let_go(rows)
+        release_pages(rows)
     return some
 
 

@@ -192,7 +192,7 @@ class BackbonePictures(PictureEncoder):
     @classmethod
     def load(cls, name: str, options: BackboneOptions, precision: Precision = "float32") -> BackbonePictures:
         """The network with its weights, on the graphics card where there is one."""
-        from diptych.encoders.foreign import LOADING_ERRORS, loading_failure
+        from diptych.encoders.hub import LOADING_ERRORS, loading_failure
         from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
         from diptych.encoders.pretrained import pick_device
 

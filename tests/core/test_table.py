@@ -1,0 +1,95 @@
+"""The contract of a table's renderers: every cell is in every one, nothing acts, and numbers stay numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html import unescape
+
+import pytest
+from rich.console import Console
+
+from diptych.core.table import Cell, Table
+
+ODD = '<b>&"1 | 2"</b>'
+
+TABLES = [
+    Table.of("Words", "a line below", ("name", "value"), [("dogs", "1.5"), (ODD, "−2")]),
+    Table("None", ("a", "b", "c", "d"), []),
+    Table(
+        "Numbers",
+        ("row", "left", "right", "said"),
+        [
+            [
+                Cell("one"),
+                Cell("12.3", "11 to 13", 0.5, value=12.34),
+                Cell("7", strong=True),
+                Cell("why", words=True),
+            ],
+            [Cell("two"), Cell("–"), Cell("0.0", value=0.0), Cell(ODD, words=True)],
+        ],
+        groups=(("", 1), ("both", 2), ("", 1)),
+        after="how & why",
+    ),
+]
+
+
+def terminal(table: Table) -> str:
+    console = Console(width=200, file=io.StringIO())
+    console.print(table.rich())
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def page(table: Table) -> str:
+    assert "<b>" not in table.html()
+    return unescape(re.sub(r"<[^>]*>", " ", table.html()))
+
+
+RENDERERS = {
+    "terminal": terminal,
+    "html": page,
+    "csv": lambda table: "\n".join("\t".join(row) for row in csv.reader(io.StringIO(table.csv()))),
+    "json": lambda table: json.dumps(json.loads(table.json()), ensure_ascii=False).replace('\\"', '"'),
+    "markdown": lambda table: table.markdown().replace("\\|", "|"),
+}
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.caption)
+def test_every_renderer_has_every_cell(table: Table, renderer: str) -> None:
+    text = RENDERERS[renderer](table)
+    for column in table.columns:
+        assert column in text
+    for cell in (cell for row in table.rows for cell in row):
+        raw = cell.value is not None and renderer in ("csv", "json")
+        assert (str(cell.value) if raw else cell.text) in text
+        assert cell.note in text or raw
+    if renderer not in ("terminal", "csv"):
+        assert table.caption in text
+        assert table.after in text
+
+
+def test_numbers_are_numbers_and_formulas_are_text() -> None:
+    rows = list(csv.reader(io.StringIO(TABLES[2].csv())))
+    assert rows[1][1] == "12.34"
+    assert json.loads(TABLES[2].json())["rows"][0][1] == 12.34
+    acting = Table.of("x", "", ("a",), [("=1+1",), ("@x",), ("-1.5",), ("+3 %",), ("-x",)])
+    assert [row[0] for row in csv.reader(io.StringIO(acting.csv()))][1:] == [
+        "'=1+1",
+        "'@x",
+        "-1.5",
+        "+3 %",
+        "'-x",
+    ]
+
+
+def test_a_page_shows_what_sets_cells_and_columns_apart() -> None:
+    html = TABLES[2].html()
+    assert 'style="background: color-mix(in srgb, var(--blue) 20.0%, transparent)"' in html
+    assert "<strong>7</strong>" in html
+    assert '<th scope="colgroup" colspan="2">both</th>' in html
+    assert html.count('class="words"') == 3
+    assert html.count('class="first"') == 3
+    assert '<table class="narrow">' in TABLES[0].html()

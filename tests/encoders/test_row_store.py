@@ -1,0 +1,207 @@
+"""The contract of the row store: any order, any number of writers, killed anywhere: the same rows, none lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from crash import crash_everywhere
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.core.errors import DataError, StorageError
+from diptych.core.fingerprint import fingerprint_arrays
+from diptych.encoders import row_store
+from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.row_store import RowPlan, RowStore, keyed_rows, text_keys
+
+PLAN = RowPlan({"encoder": "e", "data": "d"}, count=10, shape=(3,), block=4)
+ROWS = np.arange(30, dtype=np.float32).reshape(10, 3)
+IDS = list("abcdefghij")
+
+
+def embeddings(rows: np.ndarray) -> Embeddings:
+    return Embeddings(IDS[: len(rows)], rows, "e", "d", "image", {"split": "test"})
+
+
+@given(st.integers(0, 40), st.integers(1, 9), st.sets(st.integers(0, 39)))
+def test_blocks_are_the_rows_in_order(count: int, block: int, some: set[int]) -> None:
+    plan = dataclasses.replace(PLAN, count=count, block=block)
+    assert [row for number in range(plan.blocks) for row in plan.rows_of(number)] == list(range(count))
+    chosen = np.array(sorted(number for number in some if number < plan.blocks), dtype=np.int64)
+    assert plan.rows_in(chosen) == sum(len(plan.rows_of(number)) for number in chosen.tolist())
+
+
+def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Path) -> None:
+    target = tmp_path / "e" / "images"
+    embeddings(-ROWS).save(target)  # an older version stays until the new one is whole
+    store = RowStore.begin(target, PLAN)
+    with pytest.raises(DataError, match="3 of 3 blocks of rows are missing"):
+        store.finish(embeddings)
+    with RowStore(target, PLAN) as one, RowStore(target, PLAN) as other:
+        one.write(0, ROWS[:4])
+        other.write(2, ROWS[8:])
+        assert store.done() == 0
+        other.record()
+        assert (store.done(), store.missing().tolist()) == (2, [0, 1])
+    assert RowStore.begin(target, PLAN).done() == 6
+    with store:
+        store.write(1, ROWS[4:8])
+        for number, rows in ((0, ROWS[:3]), (2, ROWS[:4]), (0, ROWS[:4, :2])):
+            with pytest.raises(DataError, match=r"rows of shape .*, expected \(\d, 3\)"):
+                store.write(number, rows)
+    assert np.array_equal(Embeddings.open(target).rows, -ROWS)
+    found = store.finish(embeddings)
+    assert np.array_equal(found.rows, ROWS)
+    assert list(found.ids) == IDS
+    assert [file.name for file in target.parent.iterdir()] == ["images"]
+    files = {"embeddings.json", "ids.ends", "ids.utf8", "rows.npy"}
+    assert {file.name for file in target.iterdir()} == files
+
+
+def test_no_rows_and_rows_of_rows(tmp_path: Path) -> None:
+    none = RowStore.begin(tmp_path / "none", dataclasses.replace(PLAN, count=0))
+    with none:
+        assert none.missing().tolist() == []
+    assert none.finish(embeddings).rows.shape == (0, 3)
+    deep = dataclasses.replace(PLAN, shape=(2, 3), dtype="float16")
+    values = np.arange(60, dtype=np.float16).reshape(10, 2, 3)
+    with RowStore.begin(tmp_path / "deep", deep) as store:
+        for number in range(3):
+            store.write(number, values[number * 4 : number * 4 + 4])
+    assert np.array_equal(np.load(store.folder / "rows.npy"), values)
+
+
+@pytest.mark.parametrize(
+    "change", [{"of": {}}, {"count": 9}, {"shape": (4,)}, {"block": 5}, {"dtype": "float16"}]
+)
+def test_another_plan_begins_anew(tmp_path: Path, change: dict[str, object]) -> None:
+    with RowStore.begin(tmp_path / "images", PLAN) as store:
+        store.write(0, ROWS[:4])
+    assert RowStore.begin(tmp_path / "images", PLAN).done() == 4
+    assert RowStore.begin(tmp_path / "images", dataclasses.replace(PLAN, **change)).done() == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("file", ["plan.json", "rows.npy", "finished.u1"])
+@pytest.mark.parametrize("how", ["gone", "short", "empty"])
+def test_half_a_folder_begins_anew(tmp_path: Path, file: str, how: str) -> None:
+    with RowStore.begin(tmp_path / "images", PLAN) as store:
+        store.write(0, ROWS[:4])
+    path = store.folder / file
+    content = path.read_bytes()
+    path.unlink()
+    if how != "gone":
+        path.write_bytes(content[: len(content) // 2 if how == "short" else 0])
+    assert RowStore.begin(tmp_path / "images", PLAN).missing().tolist() == [0, 1, 2]
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(StorageError, match=r"cannot write .*images.unfinished: .* too large"):
+            RowStore.begin(tmp_path / "images", PLAN)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert RowStore.begin(tmp_path / "images", PLAN).done() == 0
+
+
+def test_a_crash_at_any_call_loses_no_recorded_block(tmp_path: Path) -> None:
+    def act(place: Path) -> None:
+        with RowStore.begin(place / "images", PLAN) as store:
+            for number in store.missing().tolist():
+                store.write(number, ROWS[number * 4 : number * 4 + 4])
+                store.record()
+        store.finish(embeddings)
+
+    def check(place: Path) -> None:
+        if (place / "images" / "embeddings.json").exists():
+            assert np.array_equal(Embeddings.open(place / "images").rows, ROWS)
+            return
+        store = RowStore.begin(place / "images", PLAN)
+        rows = np.load(store.folder / "rows.npy")
+        for number in np.flatnonzero(store.finished()).tolist():
+            assert np.array_equal(rows[number * 4 : number * 4 + 4], ROWS[number * 4 : number * 4 + 4])
+        act(place)
+        assert np.array_equal(Embeddings.open(place / "images").rows, ROWS)
+        assert [file.name for file in place.iterdir()] == ["images"]
+
+    assert crash_everywhere(lambda place: None, act, check, tmp_path) > 25
+
+
+class Making:
+    """Rows (length of the text, its first letter), in batches of 3 from the end."""
+
+    def __init__(self, texts: list[str], patience: int = 1000) -> None:
+        self.texts, self.patience = texts, patience
+        self.seen: list[str] = []
+
+    def __call__(self, places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for start in range(0, len(places), 3):
+            numbers = np.arange(len(places))[::-1][start : start + 3]
+            texts = [self.texts[places[number]] for number in numbers]
+            if len(self.seen) + len(texts) > self.patience:
+                raise KeyboardInterrupt
+            self.seen += texts
+            yield numbers, np.array([[len(text), ord(text[0])] for text in texts], dtype=np.float32)
+
+
+def made(texts: list[str], folder: Path, making: Making | None = None) -> np.ndarray:
+    rows, _ = keyed_rows(folder, text_keys(texts), 2, making or Making(texts), doing="making", unit="texts")
+    return rows
+
+
+def expected(texts: list[str]) -> list[list[float]]:
+    return [[len(text), ord(text[0])] for text in texts]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=20), min_size=1, max_size=4))
+def test_items_in_any_order_are_computed_once(
+    tmp_path_factory: pytest.TempPathFactory, sequences: list[list[str]]
+) -> None:
+    folder, seen = tmp_path_factory.mktemp("rows"), []
+    for letters in sequences:
+        texts = [letter * (1 + ord(letter) % 5) for letter in letters]
+        making = Making(texts)
+        rows = made(texts, folder, making)
+        assert rows.tolist() == expected(texts)
+        assert isinstance(rows, np.memmap)
+        assert not rows.flags.writeable
+        seen += making.seen
+    assert len(seen) == len(set(seen)) == len({letter for letters in sequences for letter in letters})
+
+
+def test_what_was_computed_before_a_kill_is_used_for_any_sequence(tmp_path: Path) -> None:
+    texts = [letter * 2 for letter in "abcdefghijklmnopqrst"]
+    with pytest.raises(KeyboardInterrupt):
+        made(texts, tmp_path, Making(texts, patience=15))
+    other = Making(texts[::-2])
+    assert made(texts[::-2], tmp_path, other).tolist() == expected(texts[::-2])
+    after = Making(texts)
+    assert made(texts, tmp_path, after).tolist() == expected(texts)
+    assert len(after.seen) + len(other.seen) == 20 - 15
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_the_check_is_that_of_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_store, "_CHUNK", 4)
+    rows = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
+    assert row_store._check(rows) == fingerprint_arrays({"rows": rows})
+
+
+@pytest.mark.parametrize("texts", [["a", "bb"], ["bb", "a"]])
+@pytest.mark.parametrize("how", ["flipped", "short", "empty"])
+def test_corrupt_rows_are_computed_again(tmp_path: Path, texts: list[str], how: str) -> None:
+    made(["a", "bb"], tmp_path)
+    (file,) = tmp_path.rglob("rows.npy")
+    content = bytearray(file.read_bytes())
+    content[130] ^= 1
+    file.write_bytes(content if how == "flipped" else content[:131] if how == "short" else b"")
+    making = Making(texts)
+    assert made(texts, tmp_path, making).tolist() == expected(texts)
+    assert sorted(making.seen) == ["a", "bb"]
