@@ -305,9 +305,8 @@ def _make_log(folder: Path) -> None:
 
 @target(_make_log)
 def logs(folder: Path, out: Path) -> None:
-    from diptych.data.logs.mapping import read_mapping
-
     from diptych.data.logs.log import Log
+    from diptych.data.logs.mapping import read_mapping
     from diptych.data.logs.source_files import check_whole, look_at
 
     attempt(
