@@ -1,28 +1,25 @@
-"""What is fuzzed: for each target, a valid small input and what is done with it."""
+"""What is fuzzed: for each target, the files of a valid small input and what is done with them."""
 
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import json
 import tarfile
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Target:
-    """A kind of input.
+class Target(NamedTuple):
+    """A kind of input: its name, what writes a valid one into a folder, and what opens it as a user would.
 
-    Attributes:
-        name: of the target.
-        make: writes a valid input into an empty folder.
-        use: opens it as a user would, and may write below its second argument.
+    What opens it may write below its second argument.
     """
 
     name: str
@@ -35,11 +32,28 @@ TARGETS: list[Target] = []
 
 def target(make: Callable[[Path], None]) -> Callable[[Callable[[Path, Path], None]], None]:
     """Declare a target, named as the function that uses the input."""
+    return lambda use: TARGETS.append(Target(use.__name__, make, use))
 
-    def declare(use: Callable[[Path, Path], None]) -> None:
-        TARGETS.append(Target(use.__name__, make, use))
 
-    return declare
+def files(content: Callable[[], Mapping[str, Any]]) -> Callable[[Path], None]:
+    """Return what writes files: arrays, JSON, JSON lines, texts and bytes, by their names."""
+
+    def make(folder: Path) -> None:
+        for name, value in content().items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".npy":
+                np.save(path, value)
+            elif path.suffix == ".npz":
+                np.savez_compressed(path, **value)
+            elif path.suffix == ".jsonl":
+                path.write_text("".join(json.dumps(line) + "\n" for line in value))
+            elif path.suffix == ".json":
+                path.write_text(json.dumps(value))
+            else:
+                path.write_bytes(value if isinstance(value, bytes) else value.encode())
+
+    return make
 
 
 def attempt(*actions: Callable[[], object]) -> None:
@@ -55,66 +69,65 @@ def attempt(*actions: Callable[[], object]) -> None:
 
 def prepare() -> None:
     """Import what inputs are opened with, once, before processes are forked."""
-    import timm
     import torch
 
-    import diptych.cli.app
-    import diptych.cli.sources
-    import diptych.data.readers
-    import diptych.data.taxonomy
-    import diptych.encoders.two_tower
-    import diptych.evaluation.result
-    import diptych.index
-    import diptych.training.checkpoint
-    import diptych.training.run
-
     torch.set_num_threads(1)
-    _ = timm, diptych
+    for name in (
+        "cli.app",
+        "data.taxonomy",
+        "encoders.two_tower",
+        "evaluation.result",
+        "index",
+        "training.run",
+    ):
+        importlib.import_module(f"diptych.{name}")
+    importlib.import_module("timm")
 
 
-def _picture(kind: str = "PNG", mode: str = "RGB", **options: Any) -> bytes:
+def picture(kind: str = "PNG", mode: str = "RGB") -> bytes:
+    """Return an image file."""
     from PIL import Image
 
     held = io.BytesIO()
     noise = np.random.default_rng(0).integers(0, 256, (16, 12, 4), dtype=np.uint8)
-    Image.fromarray(noise).convert(mode).save(held, kind, **options)
+    Image.fromarray(noise).convert(mode).save(held, kind)
     return held.getvalue()
 
 
-def _read(path: Path, out: Path, reader: str | None = None, **options: Any) -> None:
+def read(name: str, reader: str | None, folder: Path, out: Path) -> None:
     """Read a collection and look at everything in it."""
     from diptych.data.readers import read_collection
 
-    found = read_collection(str(path), reader, **options)
-    attempt(*(lambda row=row: found.item(row) for row in range(min(4, found.n_images))))  # type: ignore[misc]
+    found = read_collection(str(folder / name), reader)
+    attempt(*(partial(found.item, row) for row in range(min(4, found.n_images))))
     _ = found.split_sizes, found.text_fingerprint, list(found.captions[:9]), list(found.image_ids[:9])
-    _ = found.records[:3] if found.records is not None else None
 
 
-def _make_karpathy(folder: Path) -> None:
-    entries = []
-    (folder / "images").mkdir()
-    for row, split in enumerate(("train", "val", "test", "restval")):
-        (folder / "images" / f"{row}.png").write_bytes(_picture())
-        sentences = [{"raw": f"a thing {row} {n}", "sentid": 5 * row + n, "tokens": ["a"]} for n in range(2)]
-        entry = {
+def _pictures() -> dict[str, Any]:
+    return {f"images/{row}.png": picture() for row in range(4)}
+
+
+def _karpathy() -> dict[str, Any]:
+    splits = ("train", "val", "test", "restval")
+    entries = [
+        {
             "filename": f"{row}.png",
             "split": split,
-            "sentences": sentences,
             "imgid": row,
-            "cocoid": row,
+            "sentences": [{"raw": f"a thing {row} {n}", "sentid": 5 * row + n} for n in range(2)],
         }
-        entries.append(entry)
-    (folder / "dataset.json").write_text(json.dumps({"dataset": "things", "images": entries}))
+        for row, split in enumerate(splits)
+    ]
+    return {**_pictures(), "dataset.json": {"dataset": "things", "images": entries}}
 
 
-@target(_make_karpathy)
+@target(files(_karpathy))
 def karpathy(folder: Path, out: Path) -> None:
     """Read it, and embed it with given rows: folders of results have the names of its splits and its own."""
     from diptych.cli.sources import DataChoice, encoded_of
     from diptych.data.readers import read_collection
 
-    _read(folder, out)
+    read("", None, folder, out)
     found = read_collection(str(folder))
     rows = out / "rows"
     rows.mkdir()
@@ -125,106 +138,84 @@ def karpathy(folder: Path, out: Path) -> None:
         encoded_of(str(rows), DataChoice(data=folder), split)
 
 
-def _make_pairs(folder: Path) -> None:
-    _make_karpathy(folder)
-    (folder / "dataset.json").unlink()
+def _pairs() -> dict[str, Any]:
     lines = [{"image": f"{row}.png", "caption": f"thing {row}", "split": "test"} for row in range(4)]
-    (folder / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return {**_pictures(), "pairs.jsonl": lines}
 
 
-@target(_make_pairs)
-def pairs_lines(folder: Path, out: Path) -> None:
-    _read(folder / "pairs.jsonl", out, "pairs")
-
-
-def _make_table(folder: Path) -> None:
-    _make_pairs(folder)
-    (folder / "pairs.jsonl").unlink()
+def _table() -> dict[str, Any]:
     rows = "".join(f'{row}.png,"thing, {row}",test\n' for row in range(4))
-    (folder / "pairs.csv").write_text("image,caption,split\n" + rows)
+    return {**_pictures(), "pairs.csv": "image,caption,split\n" + rows}
 
 
-@target(_make_table)
-def pairs_table(folder: Path, out: Path) -> None:
-    _read(folder / "pairs.csv", out, "pairs")
-
-
-def _make_shards(folder: Path) -> None:
-    with tarfile.open(folder / "train-0000.tar", "w") as archive:
+def _shards() -> dict[str, Any]:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
         for row in range(3):
             record = json.dumps({"key": row, "caption": f"thing {row}"}).encode()
-            for ending, content in (("png", _picture()), ("txt", b"thing"), ("json", record)):
+            for ending, content in (("png", picture()), ("txt", b"thing"), ("json", record)):
                 info = tarfile.TarInfo(f"{row:05d}.{ending}")
                 info.size = len(content)
                 archive.addfile(info, io.BytesIO(content))
+    return {"train-0000.tar": held.getvalue()}
 
 
-@target(_make_shards)
-def shards(folder: Path, out: Path) -> None:
-    _read(folder, out, "webdataset")
-
-
-def _make_precomp(folder: Path) -> None:
+def _regions() -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for split in ("train", "dev", "test"):
-        np.save(folder / f"{split}_ims.npy", np.ones((10, 3, 4), dtype=np.float32))
-        (folder / f"{split}_caps.txt").write_text("".join(f"thing {row}\n" for row in range(10)))
+        found[f"{split}_ims.npy"] = np.ones((10, 3, 4), dtype=np.float32)
+        found[f"{split}_caps.txt"] = "".join(f"thing {row}\n" for row in range(10))
+    return found
 
 
-@target(_make_precomp)
-def regions(folder: Path, out: Path) -> None:
-    _read(folder, out, "precomp")
+def _feed() -> dict[str, Any]:
+    item = "<item><g:id>{0}</g:id><title>Thing {0}</title><g:image_link>x/{0}.png</g:image_link></item>\n"
+    head = '<?xml version="1.0" encoding="utf-8"?><rss xmlns:g="http://base.google.com/ns/1.0"><channel>\n'
+    return {"feed.xml": head + "".join(item.format(row) for row in range(4)) + "</channel></rss>"}
 
 
-_FEED = """<?xml version="1.0" encoding="utf-8"?><rss xmlns:g="http://base.google.com/ns/1.0"><channel>
-{}</channel></rss>"""
-_ITEM = "<item><g:id>{0}</g:id><title>Thing {0}</title><g:image_link>x/{0}.png</g:image_link></item>\n"
+for name_, content_, file_, reader_ in (
+    ("pairs_lines", _pairs, "pairs.jsonl", "pairs"),
+    ("pairs_table", _table, "pairs.csv", "pairs"),
+    ("shards", _shards, "", "webdataset"),
+    ("regions", _regions, "", "precomp"),
+    ("feed", _feed, "feed.xml", "feed"),
+):
+    TARGETS.append(Target(name_, files(content_), partial(read, file_, reader_)))
 
 
-def _make_feed(folder: Path) -> None:
-    (folder / "feed.xml").write_text(_FEED.format("".join(_ITEM.format(row) for row in range(4))))
+def _images() -> dict[str, Any]:
+    kinds = ("PNG RGBA", "PNG LA", "PNG P", "JPEG CMYK", "JPEG RGB", "GIF P", "WEBP RGB", "BMP RGB", "PPM L")
+    found = {
+        f"{one}.{one.split()[0].lower()}": picture(*one.split()) for one in (*kinds, "TIFF RGB", "TIFF F")
+    }
+    return {name.replace(" ", "-"): content for name, content in found.items()}
 
 
-@target(_make_feed)
-def feed(folder: Path, out: Path) -> None:
-    _read(folder / "feed.xml", out, "feed")
-
-
-def _make_pictures(folder: Path) -> None:
-    for kind, mode in (
-        *(("PNG", "RGBA"), ("PNG", "I;16"), ("PNG", "P"), ("JPEG", "CMYK"), ("JPEG", "RGB")),
-        *(("GIF", "P"), ("WEBP", "RGB"), ("BMP", "RGB"), ("TIFF", "RGB"), ("PPM", "L")),
-    ):
-        content = _picture(kind, "L" if mode == "I;16" else mode)
-        (folder / f"{mode.replace(';', '')}.{kind.lower()}").write_bytes(content)
-
-
-@target(_make_pictures)
+@target(files(_images))
 def pictures(folder: Path, out: Path) -> None:
     from diptych.data.images import FolderSource
 
-    names = sorted(path.name for path in folder.iterdir())
-    source = FolderSource(folder, names)
-    for row in range(len(names)):
-        attempt(lambda row=row: source.read(row), lambda row=row: source.content(row))  # type: ignore[misc]
+    source = FolderSource(folder, sorted(path.name for path in folder.iterdir()))
+    for row in range(len(source.names)):
+        attempt(partial(source.read, row), partial(source.content, row))
 
 
-def _make_packed(folder: Path) -> None:
+def _packed() -> dict[str, Any]:
     content = json.dumps([{"caption": "a thing", "image": "a.png", "image_id": "coco_1"}] * 5).encode()
-    (folder / "a.json.gz").write_bytes(gzip.compress(content, mtime=0))
-    np.savez_compressed(folder / "words.npz", words=np.array(["a", "b"]), vectors=np.eye(2))
-    pictures, labels = np.zeros((20, 4, 4), np.uint8), np.arange(20) % 10
-    np.savez_compressed(folder / "digits.npz", x_train=pictures, y_train=labels.astype(np.uint8))
+    digits = {"x_train": np.zeros((20, 4, 4), np.uint8), "y_train": (np.arange(20) % 10).astype(np.uint8)}
+    words = {"words": np.array(["a", "b"]), "vectors": np.eye(2)}
+    return {"a.json.gz": gzip.compress(content, mtime=0), "words.npz": words, "digits.npz": digits}
 
 
-@target(_make_packed)
+@target(files(_packed))
 def archives(folder: Path, out: Path) -> None:
     from diptych.analysis.shortcuts.digit_files import read_npz
-    from diptych.core.errors import DataError
     from diptych.core.reading import read_json, read_jsonl
     from diptych.data.word_vectors import read_word_vectors
 
     attempt(
-        lambda: read_json(folder / "a.json.gz", DataError),
+        lambda: read_json(folder / "a.json.gz"),
         lambda: list(read_jsonl(folder / "a.json.gz")),
         lambda: read_word_vectors(folder / "words.npz", "--static"),
         lambda: read_npz(folder / "digits.npz"),
@@ -244,12 +235,10 @@ def _embeddings(kind: str, count: int) -> Any:
 
 
 def _make_embeddings(folder: Path) -> None:
-    from diptych.core.files import write_json
-
     _embeddings("image", 6).save(folder / "images")
     _embeddings("text", 12).save(folder / "texts")
-    np.save(folder / "caption_image.npy", np.repeat(np.arange(6), 2))
-    write_json(folder / "about.json", {"dataset": "things", "split": "test", "data": "d", "notes": []})
+    about = {"dataset": "things", "split": "test", "data": "d", "notes": []}
+    files(lambda: {"caption_image.npy": np.repeat(np.arange(6), 2), "about.json": about})(folder)
 
 
 @target(_make_embeddings)
@@ -289,66 +278,57 @@ def _make_index(folder: Path) -> None:
 def index(folder: Path, out: Path) -> None:
     from diptych.index import open_index
 
-    for engine in ("exact", "hnsw"):
-        attempt(lambda engine=engine: list(open_index(folder / engine).search(_rows(2), 3)))  # type: ignore[misc]
+    attempt(lambda: list(open_index(folder / "exact").search(_rows(2), 3)))
+    attempt(lambda: list(open_index(folder / "hnsw").search(_rows(2), 3)))
 
 
-def _make_log(folder: Path) -> None:
-    lines = [{"time": 1000 + n, "client": "c", "action": "view", "price": 1.5} for n in range(9)]
-    (folder / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "a.csv").write_text("time;client;action\n" + "".join(f"{n};c;view\n" for n in range(9)))
-    (folder / "b.csv.gz").write_bytes(gzip.compress(b"time,client,action\n1,c,view\n", mtime=0))
-    (folder / "map.toml").write_text('[columns]\ntime = "time"\nclient = "client"\naction = "action"\n')
-    (folder / "log").mkdir()
-    (folder / "log" / "log.json").write_text(json.dumps({"format": 1, "name": "l", "events": 3}))
+def _logs() -> dict[str, Any]:
+    return {
+        "a.jsonl": [{"time": 1000 + n, "client": "c", "action": "view", "price": 1.5} for n in range(9)],
+        "a.csv": "time;client;action\n" + "".join(f"{n};c;view\n" for n in range(9)),
+        "b.csv.gz": gzip.compress(b"time,client,action\n1,c,view\n", mtime=0),
+        "map.toml": '[columns]\ntime = "time"\nclient = "client"\naction = "action"\n',
+        "log/log.json": {"format": 1, "name": "l", "events": 3},
+    }
 
 
-@target(_make_log)
+@target(files(_logs))
 def logs(folder: Path, out: Path) -> None:
     from diptych.data.logs.log import Log
     from diptych.data.logs.mapping import read_mapping
     from diptych.data.logs.source_files import check_whole, look_at
 
-    attempt(
-        *(lambda name=name: check_whole(look_at(folder / name)) for name in ("a.jsonl", "a.csv", "b.csv.gz")),
-        lambda: read_mapping(folder / "map.toml"),
-        lambda: Log.open(folder / "log"),
-    )
+    for name in ("a.jsonl", "a.csv", "b.csv.gz"):
+        attempt(lambda name=name: check_whole(look_at(folder / name)))  # type: ignore[misc]
+    attempt(lambda: read_mapping(folder / "map.toml"), lambda: Log.open(folder / "log"))
 
 
-def _make_taxonomy(folder: Path) -> None:
-    (folder / "paths.txt").write_text("1 - Things\n2 - Things > Red\n3 - Things > Red > Small\n")
-    (folder / "table.csv").write_text("id,name,parent\n1,Things,\n2,Red,1\n3,Small,2\n")
+def _taxonomies() -> dict[str, Any]:
     tree = {"categories": [{"id": 1, "name": "Things", "children": [{"id": 2, "name": "Red"}]}]}
-    (folder / "tree.json").write_text(json.dumps(tree))
+    paths = "1 - Things\n2 - Things > Red\n3 - Things > Red > Small\n"
+    return {"paths.txt": paths, "table.csv": "id,name,parent\n1,Things,\n2,Red,1\n", "tree.json": tree}
 
 
-@target(_make_taxonomy)
+@target(files(_taxonomies))
 def taxonomies(folder: Path, out: Path) -> None:
     from diptych.data.taxonomy import read_taxonomy
 
-    attempt(*(lambda path=path: read_taxonomy(path) for path in sorted(folder.iterdir())))  # type: ignore[misc]
+    attempt(*(partial(read_taxonomy, path) for path in sorted(folder.iterdir())))
 
 
 RECIPE = """name = "fuzz"
-[data]
-path = "nowhere"
+data.path = "nowhere"
+objective = {name = "triplet", margin = 0.2}
+batches.size = 4
 [model]
 width = 8
 [model.image]
 backbone = "test_efficientnet"
 backbone_options = {drop_rate = 0.1}
-[model.image.preprocessing]
-size = 32
-resize = 32
+preprocessing = {size = 32, resize = 32}
 [model.text]
 word_width = 8
 min_count = 1
-[objective]
-name = "triplet"
-margin = 0.2
-[batches]
-size = 4
 [[stages]]
 epochs = 1
 learning_rate = 1e-3
@@ -383,13 +363,19 @@ def recipes(folder: Path, out: Path) -> None:
     run.rewind_metrics(1)
 
 
+def _linear() -> Any:
+    import torch
+
+    model = torch.nn.Linear(4, 3)
+    return model, torch.optim.Adam(model.parameters())
+
+
 def _make_checkpoint(folder: Path) -> None:
     import torch
 
     from diptych.training.checkpoint import Place, save_checkpoint
 
-    model = torch.nn.Linear(4, 3)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = _linear()
     model(torch.ones(1, 4)).sum().backward()
     optimizer.step()
     state = {"seen": torch.ones(2)}
@@ -398,13 +384,9 @@ def _make_checkpoint(folder: Path) -> None:
 
 @target(_make_checkpoint)
 def checkpoints(folder: Path, out: Path) -> None:
-    import torch
-
     from diptych.training.checkpoint import load_moments, load_weights, read_place
 
-    model = torch.nn.Linear(4, 3)
-    optimizer = torch.optim.Adam(model.parameters())
-    saved = folder / "checkpoint"
+    saved, (model, optimizer) = folder / "checkpoint", _linear()
     attempt(
         lambda: read_place(saved),
         lambda: load_weights(saved, model, lambda name: True),
