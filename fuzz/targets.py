@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+Make = Callable[[Path], None]
+Use = Callable[[Path, Path], object]
 
 
 class Target(NamedTuple):
@@ -23,19 +27,11 @@ class Target(NamedTuple):
     """
 
     name: str
-    make: Callable[[Path], None]
-    use: Callable[[Path, Path], None]
+    make: Make
+    use: Use
 
 
-TARGETS: list[Target] = []
-
-
-def target(make: Callable[[Path], None]) -> Callable[[Callable[[Path, Path], None]], None]:
-    """Declare a target, named as the function that uses the input."""
-    return lambda use: TARGETS.append(Target(use.__name__, make, use))
-
-
-def files(content: Callable[[], Mapping[str, Any]]) -> Callable[[Path], None]:
+def files(content: Callable[[], Mapping[str, Any]]) -> Make:
     """Return what writes files: arrays, JSON, JSON lines, texts and bytes, by their names."""
 
     def make(folder: Path) -> None:
@@ -56,15 +52,34 @@ def files(content: Callable[[], Mapping[str, Any]]) -> Callable[[Path], None]:
     return make
 
 
-def attempt(*actions: Callable[[], object]) -> None:
-    """Do each of some things, whether others are refused or not."""
-    from diptych.core.errors import DiptychError
+def opens(
+    function: str, name: str = "", *more: Any, then: Callable[[Any], object] = id, **options: Any
+) -> Use:
+    """Return what calls a function of the package (``module:name``) with an input's file, and looks at the result."""
 
-    for action in actions:
-        try:
-            action()
-        except DiptychError:
-            continue
+    def use(folder: Path, out: Path) -> None:
+        module, _, attribute = function.partition(":")
+        found: Any = importlib.import_module(f"diptych.{module}")
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        then(found(folder / name, *more, **options))
+
+    return use
+
+
+def each(*uses: Use) -> Use:
+    """Return what does several things, whether others are refused or not."""
+
+    def use(folder: Path, out: Path) -> None:
+        from diptych.core.errors import DiptychError
+
+        for one in uses:
+            try:
+                one(folder, out)
+            except DiptychError:
+                continue
+
+    return use
 
 
 def prepare() -> None:
@@ -94,13 +109,15 @@ def picture(kind: str = "PNG", mode: str = "RGB") -> bytes:
     return held.getvalue()
 
 
-def read(name: str, reader: str | None, folder: Path, out: Path) -> None:
-    """Read a collection and look at everything in it."""
-    from diptych.data.readers import read_collection
-
-    found = read_collection(str(folder / name), reader)
-    attempt(*(partial(found.item, row) for row in range(min(4, found.n_images))))
+def _look(found: Any) -> None:
+    """Look at everything in a collection."""
+    each(*(lambda folder, out, row=row: found.item(row) for row in range(min(4, found.n_images))))(
+        Path(), Path()
+    )
     _ = found.split_sizes, found.text_fingerprint, list(found.captions[:9]), list(found.image_ids[:9])
+
+
+_read = partial(opens, "data.readers:read_collection", then=_look)
 
 
 def _pictures() -> dict[str, Any]:
@@ -121,13 +138,12 @@ def _karpathy() -> dict[str, Any]:
     return {**_pictures(), "dataset.json": {"dataset": "things", "images": entries}}
 
 
-@target(files(_karpathy))
-def karpathy(folder: Path, out: Path) -> None:
+def _embed(folder: Path, out: Path) -> None:
     """Read it, and embed it with given rows: folders of results have the names of its splits and its own."""
     from diptych.cli.sources import DataChoice, encoded_of
     from diptych.data.readers import read_collection
 
-    read("", None, folder, out)
+    _read()(folder, out)
     found = read_collection(str(folder))
     rows = out / "rows"
     rows.mkdir()
@@ -174,31 +190,18 @@ def _feed() -> dict[str, Any]:
     return {"feed.xml": head + "".join(item.format(row) for row in range(4)) + "</channel></rss>"}
 
 
-for name_, content_, file_, reader_ in (
-    ("pairs_lines", _pairs, "pairs.jsonl", "pairs"),
-    ("pairs_table", _table, "pairs.csv", "pairs"),
-    ("shards", _shards, "", "webdataset"),
-    ("regions", _regions, "", "precomp"),
-    ("feed", _feed, "feed.xml", "feed"),
-):
-    TARGETS.append(Target(name_, files(content_), partial(read, file_, reader_)))
-
-
 def _images() -> dict[str, Any]:
-    kinds = ("PNG RGBA", "PNG LA", "PNG P", "JPEG CMYK", "JPEG RGB", "GIF P", "WEBP RGB", "BMP RGB", "PPM L")
-    found = {
-        f"{one}.{one.split()[0].lower()}": picture(*one.split()) for one in (*kinds, "TIFF RGB", "TIFF F")
-    }
-    return {name.replace(" ", "-"): content for name, content in found.items()}
+    modes = "PNG RGBA, PNG LA, PNG P, JPEG CMYK, JPEG RGB, GIF P, WEBP RGB, BMP RGB, PPM L, TIFF RGB, TIFF F"
+    kinds = [one.split() for one in modes.split(", ")]
+    return {f"{mode}.{kind.lower()}": picture(kind, mode) for kind, mode in kinds}
 
 
-@target(files(_images))
-def pictures(folder: Path, out: Path) -> None:
+def _decode(folder: Path, out: Path) -> None:
     from diptych.data.images import FolderSource
 
     source = FolderSource(folder, sorted(path.name for path in folder.iterdir()))
     for row in range(len(source.names)):
-        attempt(partial(source.read, row), partial(source.content, row))
+        each(lambda *_, row=row: source.read(row), lambda *_, row=row: source.content(row))(folder, out)
 
 
 def _packed() -> dict[str, Any]:
@@ -206,20 +209,6 @@ def _packed() -> dict[str, Any]:
     digits = {"x_train": np.zeros((20, 4, 4), np.uint8), "y_train": (np.arange(20) % 10).astype(np.uint8)}
     words = {"words": np.array(["a", "b"]), "vectors": np.eye(2)}
     return {"a.json.gz": gzip.compress(content, mtime=0), "words.npz": words, "digits.npz": digits}
-
-
-@target(files(_packed))
-def archives(folder: Path, out: Path) -> None:
-    from diptych.analysis.shortcuts.digit_files import read_npz
-    from diptych.core.reading import read_json, read_jsonl
-    from diptych.data.word_vectors import read_word_vectors
-
-    attempt(
-        lambda: read_json(folder / "a.json.gz"),
-        lambda: list(read_jsonl(folder / "a.json.gz")),
-        lambda: read_word_vectors(folder / "words.npz", "--static"),
-        lambda: read_npz(folder / "digits.npz"),
-    )
 
 
 def _rows(count: int) -> np.ndarray:
@@ -241,11 +230,7 @@ def _make_embeddings(folder: Path) -> None:
     files(lambda: {"caption_image.npy": np.repeat(np.arange(6), 2), "about.json": about})(folder)
 
 
-@target(_make_embeddings)
-def embeddings(folder: Path, out: Path) -> None:
-    from diptych.encoders.encoded import EncodedCollection
-
-    found = EncodedCollection.open(folder)
+def _look_at_rows(found: Any) -> None:
     for side in (found.images, found.texts):
         side.check_finite()
         _ = list(side.ids), side.width, len(side)
@@ -259,14 +244,6 @@ def _make_result(folder: Path) -> None:
     evaluate(_rows(6), _rows(12), truth).save(folder / "result")
 
 
-@target(_make_result)
-def evaluation(folder: Path, out: Path) -> None:
-    from diptych.evaluation.result import Result
-
-    found = Result.open(folder / "result")
-    _ = found.protocol_line(), found.value("R@1", "i2t"), found.per_query["t2i"]["R@5"]
-
-
 def _make_index(folder: Path) -> None:
     from diptych.index import build_index
 
@@ -274,12 +251,8 @@ def _make_index(folder: Path) -> None:
         build_index(_embeddings("image", 20), engine).save(folder / engine)
 
 
-@target(_make_index)
-def index(folder: Path, out: Path) -> None:
-    from diptych.index import open_index
-
-    attempt(lambda: list(open_index(folder / "exact").search(_rows(2), 3)))
-    attempt(lambda: list(open_index(folder / "hnsw").search(_rows(2), 3)))
+def _search(found: Any) -> None:
+    list(found.search(_rows(2), 3))
 
 
 def _logs() -> dict[str, Any]:
@@ -292,28 +265,16 @@ def _logs() -> dict[str, Any]:
     }
 
 
-@target(files(_logs))
-def logs(folder: Path, out: Path) -> None:
-    from diptych.data.logs.log import Log
-    from diptych.data.logs.mapping import read_mapping
-    from diptych.data.logs.source_files import check_whole, look_at
+def _check(found: Any) -> None:
+    from diptych.data.logs.source_files import check_whole
 
-    for name in ("a.jsonl", "a.csv", "b.csv.gz"):
-        attempt(lambda name=name: check_whole(look_at(folder / name)))  # type: ignore[misc]
-    attempt(lambda: read_mapping(folder / "map.toml"), lambda: Log.open(folder / "log"))
+    check_whole(found)
 
 
 def _taxonomies() -> dict[str, Any]:
     tree = {"categories": [{"id": 1, "name": "Things", "children": [{"id": 2, "name": "Red"}]}]}
     paths = "1 - Things\n2 - Things > Red\n3 - Things > Red > Small\n"
     return {"paths.txt": paths, "table.csv": "id,name,parent\n1,Things,\n2,Red,1\n", "tree.json": tree}
-
-
-@target(files(_taxonomies))
-def taxonomies(folder: Path, out: Path) -> None:
-    from diptych.data.taxonomy import read_taxonomy
-
-    attempt(*(partial(read_taxonomy, path) for path in sorted(folder.iterdir())))
 
 
 RECIPE = """name = "fuzz"
@@ -347,20 +308,15 @@ def _make_run(folder: Path) -> None:
     run.log(step=2, loss=0.25)
 
 
-@target(_make_run)
-def recipes(folder: Path, out: Path) -> None:
-    from diptych.encoders.image_tower import ImageTower
-    from diptych.training.recipe import load_recipe
-    from diptych.training.run import Run
-
-    def build() -> None:
-        recipe = load_recipe(folder / "recipe.toml")
-        ImageTower(recipe.model.image, recipe.model.width)
-
-    attempt(build)
-    run = Run.open(folder / "run")
+def _look_at_run(run: Any) -> None:
     _ = run.finished, list(run.metrics())
     run.rewind_metrics(1)
+
+
+def _build(recipe: Any) -> None:
+    from diptych.encoders.image_tower import ImageTower
+
+    ImageTower(recipe.model.image, recipe.model.width)
 
 
 def _linear() -> Any:
@@ -382,22 +338,74 @@ def _make_checkpoint(folder: Path) -> None:
     save_checkpoint(folder / "checkpoint", Place(), model, optimizer, state, lambda name: True)
 
 
-@target(_make_checkpoint)
-def checkpoints(folder: Path, out: Path) -> None:
-    from diptych.training.checkpoint import load_moments, load_weights, read_place
-
-    saved, (model, optimizer) = folder / "checkpoint", _linear()
-    attempt(
-        lambda: read_place(saved),
-        lambda: load_weights(saved, model, lambda name: True),
-        lambda: load_moments(saved, model, optimizer),
-    )
+def _load(folder: Path, out: Path) -> None:
+    model, optimizer = _linear()
+    each(
+        opens("training.checkpoint:read_place", "checkpoint"),
+        opens("training.checkpoint:load_weights", "checkpoint", model, lambda name: True),
+        opens("training.checkpoint:load_moments", "checkpoint", model, optimizer),
+    )(folder, out)
 
 
 def pack(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive of members."""
     held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", method) as archive:
+    with warnings.catch_warnings(), zipfile.ZipFile(held, "w", method) as archive:
+        warnings.simplefilter("ignore")  # of a name that is there twice
         for name, content in members:
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return held.getvalue()
+
+
+_look_at_file = partial(opens, "data.logs.source_files:look_at", then=_check)
+_taxonomy = partial(opens, "data.taxonomy:read_taxonomy")
+
+TARGETS = [
+    Target("karpathy", files(_karpathy), _embed),
+    Target("pairs_lines", files(_pairs), _read("pairs.jsonl", "pairs")),
+    Target("pairs_table", files(_table), _read("pairs.csv", "pairs")),
+    Target("shards", files(_shards), _read("", "webdataset")),
+    Target("regions", files(_regions), _read("", "precomp")),
+    Target("feed", files(_feed), _read("feed.xml", "feed")),
+    Target("pictures", files(_images), _decode),
+    Target(
+        "archives",
+        files(_packed),
+        each(
+            opens("core.reading:read_json", "a.json.gz"),
+            opens("core.reading:read_jsonl", "a.json.gz", then=list),
+            opens("data.word_vectors:read_word_vectors", "words.npz", "--static"),
+            opens("analysis.shortcuts.digit_files:read_npz", "digits.npz"),
+        ),
+    ),
+    Target(
+        "embeddings", _make_embeddings, opens("encoders.encoded:EncodedCollection.open", then=_look_at_rows)
+    ),
+    Target(
+        "evaluation",
+        _make_result,
+        opens("evaluation.result:Result.open", "result", then=lambda found: found.protocol_line()),
+    ),
+    Target(
+        "index", _make_index, each(*(opens("index:open_index", e, then=_search) for e in ("exact", "hnsw")))
+    ),
+    Target(
+        "logs",
+        files(_logs),
+        each(
+            *(_look_at_file(name) for name in ("a.jsonl", "a.csv", "b.csv.gz")),
+            opens("data.logs.mapping:read_mapping", "map.toml"),
+            opens("data.logs.log:Log.open", "log"),
+        ),
+    ),
+    Target("taxonomies", files(_taxonomies), each(*map(_taxonomy, ("paths.txt", "table.csv", "tree.json")))),
+    Target(
+        "recipes",
+        _make_run,
+        each(
+            opens("training.recipe:load_recipe", "recipe.toml", then=_build),
+            opens("training.run:Run.open", "run", then=_look_at_run),
+        ),
+    ),
+    Target("checkpoints", _make_checkpoint, _load),
+]
