@@ -55,14 +55,14 @@ def diptych(*args: str, code: int = 0, stdin: str | None = None) -> str:
 
 def measure_names() -> set[str]:
     """The names of all measures, with ``@k`` where a cut-off is part of the name."""
-    from diptych.evaluation import MEASURES
+    from diptych.metrics.measuring import MEASURES
 
     return {one.name for one in MEASURES}
 
 
 def tie_rules() -> tuple[str, ...]:
     """The names of all tie rules."""
-    from diptych.evaluation import TIE_RULES
+    from diptych.metrics.ties import TIE_RULES
 
     return tuple(TIE_RULES)
 
@@ -93,7 +93,8 @@ def evaluated(
 ) -> Any:
     """The result of evaluating embeddings."""
     import diptych
-    from diptych.evaluation import Bootstrap, Relevance
+    from diptych.metrics import Relevance
+    from diptych.metrics.bootstrap import Bootstrap
 
     if relevance is not None:
         options["relevance"] = Relevance(*relevance, "another model")
@@ -112,9 +113,9 @@ def evaluated_sparse(
     images: csr_array, texts: csr_array, truth: Any, measures: Sequence[str], **options: Any
 ) -> Any:
     """The result of evaluating sparse rows."""
-    from diptych.evaluation import evaluate_sparse
+    from diptych import evaluate
 
-    return evaluate_sparse(images, texts, truth, list(measures), **options)
+    return evaluate(images, texts, truth, list(measures), **options)
 
 
 def evaluated_reranked(
@@ -127,10 +128,17 @@ def evaluated_reranked(
     **options: Any,
 ) -> Any:
     """The result of evaluating candidates, per direction their items, contrastive and matching scores."""
-    from diptych.evaluation import Candidates, Reranked, evaluate_reranked
+    from diptych.evaluation import evaluate_scores
+    from diptych.evaluation.evaluate import rows_source
+    from diptych.evaluation.reranking import RerankedScores
+    from diptych.metrics.candidates import Candidates, Reranked
 
     reranked = Reranked(Candidates(*i2t), Candidates(*t2i))
-    return evaluate_reranked(reranked, truth, list(measures), images=images, texts=texts, **options)
+    how = {name: options.pop(name) for name in ("k", "unranked") if name in options}
+    first = rows_source(images, texts, options.pop("similarity", None))
+    return evaluate_scores(
+        RerankedScores(reranked, truth, first=first, **how), truth, list(measures), **options
+    )
 
 
 def scores_of(result: Any) -> Scores:

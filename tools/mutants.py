@@ -44,7 +44,7 @@ def _changes(node, field):
         yield ast.UnaryOp(ast.Not(), node)
 
 
-def mutants(node, function=0):
+def mutants(node, function=0, outer=0):
     """Apply each change to the tree in turn; it is taken back when the next one is asked for."""
     for field, value in ast.iter_fields(node):
         siblings = value if isinstance(value, list) else [value]
@@ -59,7 +59,10 @@ def mutants(node, function=0):
                 yield {"function": function, "line": child.lineno, "change": change}
                 siblings[place] = child
                 setattr(node, field, value)
-            inner = function
+            inner, around = function, outer
             if isinstance(child, ast.FunctionDef | ast.Lambda):  # its code begins at the first decorator
                 inner = min(part.lineno for part in (child, *getattr(child, "decorator_list", [])))
-            yield from mutants(child, inner)
+                around = function
+            elif isinstance(child, ast.arguments):  # defaults are computed where the function is defined
+                inner = outer
+            yield from mutants(child, inner, around)

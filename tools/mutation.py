@@ -38,16 +38,16 @@ from mutants import mutants
 # Room: mutants, folder of its sources, sources, tests.
 SPARSE_TESTS = "index/engines/test_inverted index/engines/test_impacts index/engines/test_cascade"
 RANKS = (
-    "ranks ties tiles tallies topk first_places candidate_ranks products sparse_products order placing sided gaining "
-    "discounted aggregates positives measures/*"
+    "ranks ties tiles tallies topk gaining candidate_ranks products sparse_products similarities sided discounted "
+    "aggregates positives measures/*"
 )
 INDEX = (
-    "contract engine postings topk hits ids rows slots segments recall vectors sparse_rows sparse_vectors vocabulary "
+    "contract engine postings topk hits ids rows slots segments recall vectors sparse_rows sparse_vectors "
     "engines/exact engines/inverted engines/impacts"
 )
 ROOMS = {
     "objectives": (110, "objectives", "**/*", "objectives/**/test_*"),
-    "ranks": (110, "evaluation", RANKS, "evaluation/test_* evaluation/measures/test_*"),
+    "ranks": (110, "metrics", RANKS, "metrics/test_* metrics/measures/test_* evaluation/test_[!jr]*"),
     "index": (100, "index", INDEX, f"index/test_* index/engines/test_exact {SPARSE_TESTS}"),
     "kernels": (30, "index/kernels", "[!_]*", f"index/test_kernels {SPARSE_TESTS}"),
 }
@@ -152,13 +152,17 @@ def _choose(calls, seconds, path, function):
     return 20 + 3 * each.total(), _Plugin(chosen=chosen, files=sorted(each, key=each.get))
 
 
+def _files(base, patterns):
+    for pattern in patterns.split():
+        yield from sorted(base.glob(f"{pattern}.py")) or sys.exit(f"there is no {base}/{pattern}.py")
+
+
 def _measure(room, size, seed, results, save):
     """Try a sample of a room's mutants and return how many there are to draw from."""
     wanted, folder, names, tests = ROOMS[room]
     base = Path.cwd() / "src/diptych" / folder
-    sources = [path for name in names.split() for path in sorted(base.glob(f"{name}.py"))]
-    tests = [str(path) for name in tests.split() for path in sorted(Path("tests").glob(f"{name}.py"))]
-    recorded = _forked(600, _record, sources, tests)
+    sources = list(_files(base, names))
+    recorded = _forked(600, _record, sources, [str(path) for path in _files(Path("tests"), tests)])
     if not isinstance(recorded, tuple):
         sys.exit(f"{room}: the tests fail on the source as it is")
     calls, seconds, libraries = recorded

@@ -24,11 +24,11 @@ _HOMES = {
     "STUDIES": "diptych.studies",
     "ShortcutOptions": "diptych.analysis.shortcuts",
     "Shortcuts": "diptych.analysis.shortcuts",
-    "audit_encoder": "diptych.training.auditing",
-    "audit_run": "diptych.training.auditing",
+    "audit_encoder": "diptych.evaluation.auditing",
+    "audit_run": "diptych.training.evaluations",
     "compare": "diptych.evaluation",
     "evaluate": "diptych.evaluation",
-    "evaluate_encoder": "diptych.evaluation.testing",
+    "evaluate_encoder": "diptych.evaluation.evaluate_encoder",
     "explore_rows": "diptych.evaluation",
     "explore_scores": "diptych.evaluation",
     "fit": "diptych.training.fit",
@@ -58,13 +58,14 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import Embeddings
     from diptych.evaluation import compare, evaluate, explore_rows, explore_scores
+    from diptych.evaluation.auditing import audit_encoder
+    from diptych.evaluation.evaluate_encoder import evaluate_encoder
     from diptych.evaluation.stress import stress
-    from diptych.evaluation.testing import evaluate_encoder
     from diptych.index import Index, open_index
     from diptych.metrics import GroundTruth
     from diptych.objectives import OBJECTIVES, infonce, siglip, smoothap, triplet
     from diptych.studies import STUDIES, run_study
-    from diptych.training.auditing import audit_encoder, audit_run
+    from diptych.training.evaluations import audit_run
     from diptych.training.fit import fit
     from diptych.training.recipe import Recipe, load_recipe
     from diptych.training.run import Run

@@ -114,7 +114,7 @@ def test_unknown_recipe_keys(diptych: Command, recipe_file: Path, tmp_path: Path
 
 def test_a_run_of_another_version(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"format": 99}')
-    refused(diptych("train", "--resume", tmp_path), 1, "a run of format 99, this version reads format 1")
+    refused(diptych("train", "--resume", tmp_path), 1, "run.json holds something else, expected training")
     refused(diptych("train", "--resume", tmp_path / "gone"), 2, "holds no run")
     (tmp_path / "best").mkdir()
     (tmp_path / "best" / "diptych.json").write_text('{"format": 99, "family": "two_tower"}')

@@ -14,7 +14,7 @@ from commands import Command
 from diptych.cli.evaluate import coefficient, gains_beside
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
-from diptych.evaluation.relevance_rows import relevance_of
+from diptych.evaluation.evaluate_encoder import relevance_of
 from diptych.metrics.correlation import Coefficient
 
 GAINS = ("--measure", "R@1", "--measure", "DCG_CM@10", "--measure", "nDCG_CM@10", "--measure", "nDCG@10")
@@ -111,7 +111,7 @@ def test_a_relevance_model_of_other_data_is_refused(
     replace(whole, about={**whole.about, "data": "0123456789abcdef"}).write_header(other)
     done = diptych("evaluate", embedded, *GAINS, "--relevance", other, "--out", tmp_path / "o")
     assert done.code == 1
-    assert "other pictures or captions of the same ids: of data 0123456789abcdef" in done.err
+    assert "other images or captions of the same ids: of data 0123456789abcdef" in done.err
     idle = diptych("evaluate", embedded, "--measure", "R@1", "--relevance", embedded)
     assert idle.code == 2
     assert "none of R@1 asks how relevant an item is" in idle.err

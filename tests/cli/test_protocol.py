@@ -14,8 +14,7 @@ from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection
 from diptych.metrics import top_k
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.reranked import Reranked
+from diptych.metrics.candidates import Candidates, Reranked
 
 N = 150
 X_VLM = "reproducibility:table-2.1:Repr. X-VLM, Flickr30k"

@@ -111,12 +111,12 @@ def test_stored_scores_need_no_model(
 def test_published_recalls_are_those_of_the_matrix(evaluated: tuple[Path, str, str]) -> None:
     """Through the command and back: what argsort makes of -100 in every cell that was not scored."""
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.evaluation.reranked_testing import evaluate_encoded_reranked
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
     out, _, _ = evaluated
     encoded = EncodedCollection.open(out / "embeddings")
     reranked = Reranked.open(out / "embeddings" / "reranked")
-    result = evaluate_encoded_reranked(encoded, reranked, k=2, unranked="published", samples=0)
+    result = evaluate_encoded(encoded, reranked=reranked, k=2, unranked="published", samples=0)
     matrix = reranked.first(2).matrix("t2i")
     order = np.argsort(matrix, axis=1, kind="stable")[:, ::-1]
     hits = order == np.asarray(encoded.caption_image)[:, None]

@@ -32,9 +32,8 @@ from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.encoders.store import FeatureOptions, FeatureStore
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth
-from diptych.sparse.deviation import Deviation
+from diptych.sparse.deviation import Deviation, SparseMeasures
 from diptych.sparse.measures import Faithfulness
-from diptych.sparse.sparse_measures import SparseMeasures
 from diptych.sparse.sparsified import SparsifiedCollection
 
 _ROWS = np.eye(4, 3, dtype=np.float32)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranking import ranks_from_scores
 from slow_ranking import slow_values
 
 from diptych.core.errors import DataError
 from diptych.evaluation import Result, evaluate, evaluate_scores
-from diptych.metrics import Bootstrap, GroundTruth, ranks_from_scores, read_qrels, read_run, write_trec
+from diptych.metrics import Bootstrap, GroundTruth, RowProducts, read_qrels, read_run, write_trec
 
 MEASURES = ("R@1", "R@2", "medr", "mAP", "R-precision", "rsum")
 
@@ -156,7 +157,7 @@ def test_saved_and_opened_it_is_the_same(tmp_path: Path) -> None:
 def test_trec_files_hold_only_the_queries_asked(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     images, texts = (random.normal(size=(n, 5)).astype(np.float32) for n in (3, 4))
-    paths = write_trec(tmp_path, images, texts, three_by_four(), list("abc"), list("wxyz"))
+    paths = write_trec(tmp_path, RowProducts(images, texts), three_by_four(), list("abc"), list("wxyz"))
     assert read_qrels(paths["i2t.qrels"]) == {"a": {"w": 1, "x": 1}, "b": {"y": 1}}
     assert read_qrels(paths["t2i.qrels"]) == {"w": {"a": 1, "c": 1}, "z": {"c": 1}}
     run = read_run(paths["t2i.run"])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranking import ranks_from_scores
 from slow_ranking import orders
 
 from diptych.evaluation import evaluate_scores
-from diptych.metrics import TIE_RULES, GroundTruth, Measure, measure, ranks_from_scores, tie_groups
+from diptych.metrics import TIE_RULES, GroundTruth, Measure, measure, tie_groups
 
 
 def values(scores: np.ndarray, truth: GroundTruth, name: str, rule: str = "expected") -> list[float]:

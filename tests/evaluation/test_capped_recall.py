@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from ranking import ranks_from_scores
 
 from diptych.evaluation import evaluate_scores
-from diptych.metrics import GroundTruth, Measure, measure, ranks_from_scores, tie_groups
+from diptych.metrics import GroundTruth, Measure, measure, tie_groups
 
 
 def values(scores: np.ndarray, truth: GroundTruth, name: str) -> list[float]:

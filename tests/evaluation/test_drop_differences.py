@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation.drop_differences import DropDifference, drop_differences
-from diptych.evaluation.drops import Paired, drops, drops_line
+from diptych.evaluation.drops import DropDifference, Paired, drop_differences, drops, drops_line
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
 
 CLUSTER = np.array([7, 7, 8, 8, 9, 9])

@@ -11,6 +11,7 @@ import pytest
 from diptych.core.errors import DataError, NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.evaluation import PARTITIONS, Result, evaluate, evaluate_scores, partition
 from diptych.metrics import TIE_RULES, Bootstrap, GroundTruth
+from diptych.metrics.products import cosine_rows
 
 EVERYTHING = (
     "R@1",
@@ -72,9 +73,9 @@ def test_compat_is_what_published_code_prints(
 
 def test_rows_and_their_scores_agree(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
     images, texts, truth = rows
-    by_rows = evaluate(images, texts, truth, EVERYTHING)
+    by_rows = evaluate(images, texts, truth, EVERYTHING, similarity="dot")
     scores = (images.astype(np.float64)[:, None] * texts.astype(np.float64)[None]).sum(axis=2)
-    assert by_rows.to_dict() == evaluate_scores(scores, truth, EVERYTHING).to_dict()
+    assert by_rows.to_dict()["scores"] == evaluate_scores(scores, truth, EVERYTHING).to_dict()["scores"]
     assert 50 < by_rows.value("rsum") < 600
     assert by_rows.values()["i2t R@1"] == by_rows.value("R@1", "i2t")
     assert by_rows.per_query["t2i"]["R@1"].mean() == by_rows.value("R@1", "t2i")
@@ -145,7 +146,9 @@ def test_folds_follow_the_texts_wherever_they_are(rows: tuple[np.ndarray, np.nda
     there = evaluate(images, texts[order], shuffled, EVERYTHING, protocol="folds(4)")
     assert here.values() == pytest.approx(there.values())
     assert here.per_query["t2i"]["MRR"][order].tolist() == there.per_query["t2i"]["MRR"].tolist()
-    by_scores = evaluate_scores(images @ texts[order].T, shuffled, EVERYTHING, protocol="folds(4)")
+    by_scores = evaluate_scores(
+        cosine_rows(images) @ cosine_rows(texts[order]).T, shuffled, EVERYTHING, protocol="folds(4)"
+    )
     assert by_scores.values() == pytest.approx(there.values())
 
 
@@ -157,7 +160,8 @@ def test_coco_protocols() -> None:
     result = evaluate(images, texts, truth, ("R@1",), protocol="coco-1k")
     assert result.score("R@1", "i2t").chance == pytest.approx(5 / 5000)
     assert result.protocol_line().startswith(
-        "coco-1k: 5,000 images, 25,000 texts (5 per image, 1 per text); mean of 5 galleries; any-of-k for R@1"
+        "coco-1k: 5,000 images, 25,000 texts (5 per image, 1 per text); similarity cosine; "
+        "mean of 5 galleries; any-of-k for R@1"
     )
     five = next(partition("coco-5k").folds(truth))
     assert (five.ground_truth.n_images, five.ground_truth.n_texts) == (5000, 25_000)
@@ -183,7 +187,7 @@ def test_folds_that_cannot_be() -> None:
         list(partition("folds(2)").folds(GroundTruth.from_pairs([0, 1], [0, 1], 2, 3)))
     with pytest.raises(UnknownNameError, match="unknown protocol 'coco'"):
         partition("coco")
-    assert set(PARTITIONS.names()) >= {"full", "folds(n)", "coco-1k", "coco-5k"}
+    assert set(PARTITIONS) >= {"full", "folds(n)", "coco-1k", "coco-5k"}
 
 
 def test_queries_without_positives_are_counted_and_reported() -> None:
@@ -228,7 +232,8 @@ def test_the_protocol_says_everything(rows: tuple[np.ndarray, np.ndarray, Ground
         *rows, ("R@1", "mAP@5"), ties="compat", bootstrap=Bootstrap(10, 0.9, 7), about={"dataset": "made up"}
     )
     assert result.protocol_line() == (
-        "dataset made up; full: 60 images, 300 texts (5 per image, 1 per text); any-of-k for R@1; "
+        "dataset made up; full: 60 images, 300 texts (5 per image, 1 per text); similarity cosine; "
+        "any-of-k for R@1; "
         "all positives for mAP@5; ties compat; compat ties; "
         "90 % intervals from 10 resamples of images, seed 7"
     )

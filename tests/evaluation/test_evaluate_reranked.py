@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranking import evaluate_reranked
 from slow_ranking import orders, value
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import Result, compare, evaluate, evaluate_reranked, evaluate_scores
+from diptych.evaluation import Result, compare, evaluate, evaluate_scores
 from diptych.metrics import (
     DIRECTIONS,
     TIE_RULES,
@@ -167,7 +168,9 @@ def test_all_candidates_are_the_head_alone_and_its_own_order_the_first_stage(cas
     if len(np.unique(scores)) == scores.size:
         again = scored(images, texts, distinct, 2)
         got = evaluate_reranked(again, truth, MEASURES, unranked="contrastive", images=images, texts=texts)
-        assert got.values() == pytest.approx(evaluate(images, texts, truth, MEASURES).values())
+        assert got.values() == pytest.approx(
+            evaluate(images, texts, truth, MEASURES, similarity="dot").values()
+        )
 
 
 # The tiny ALBEF of the golden values: 5 images, 7 texts, the published code's scores at k = 3.
@@ -256,6 +259,19 @@ def test_by_hand() -> None:
         "any-of-k for R@1, R@2, R@10, medr, meanr, MRR; ties expected; "
         "1 t2i queries without a positive count as 0"
     )
+
+
+def test_positives_that_tie_behind_the_candidates() -> None:
+    """Two positives and a negative tie in the first stage: each of the three orders is as likely."""
+    images, texts = np.ones((2, 1), dtype=np.float32), np.ones((4, 1), dtype=np.float32)
+    given = scored(images, texts, np.ones((2, 4)), 1)  # text 0, image 0's own, for both
+    truth = GroundTruth.from_pairs([0, 1, 1], [0, 1, 2], 2, 4)
+    result = evaluate_reranked(
+        given, truth, ["MRR", "mAP"], unranked="contrastive", ties="expected", images=images, texts=texts
+    )
+    found = result.per_query["i2t"]
+    assert found["MRR"] == pytest.approx([1, (1 / 3 + 1 / 2 + 1 / 2) / 3])
+    assert found["mAP"] == pytest.approx([1, ((1 / 3 + 2 / 4) + (1 / 2 + 2 / 4) + (1 / 2 + 2 / 3)) / 6])
 
 
 def test_k_is_a_part_of_the_protocol_and_fewer_need_no_model() -> None:

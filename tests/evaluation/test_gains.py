@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import ir_measures
@@ -10,16 +11,15 @@ from hypothesis import strategies as st
 from slow_gains import slow_best, slow_discounted
 
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.evaluation.one_way import measure_queries
+from diptych.evaluation.evaluate import measure_queries
 from diptych.metrics import TIE_RULES, GroundTruth, measure
-from diptych.metrics.discounted import discounted_gain, discounts, normalised_gain
-from diptych.metrics.gain_measure import GainMeasure
-from diptych.metrics.gaining import gained
-from diptych.metrics.measures.cross_modal_gain import CLAMPED, ROUNDED
-from diptych.metrics.positives import Direction
-from diptych.metrics.ranks import DEFAULT_BLOCK
-from diptych.metrics.relevance import Grades, unit_rows
+from diptych.metrics.ground_truth import Direction
+from diptych.metrics.measures.gains import CLAMPED, ROUNDED, discounted_gain, discounts, normalised_gain
+from diptych.metrics.measuring import GainMeasure
+from diptych.metrics.products import cosine_rows
+from diptych.metrics.relevance import Grades, graded_gains, similar_gains
 from diptych.metrics.sources import GivenScores
+from diptych.metrics.topk import BLOCK
 
 LOG3 = math.log2(3)
 
@@ -40,22 +40,16 @@ def values(
     similar: np.ndarray | None = None,
     grades: Grades | None = None,
     chance: bool = False,
-    block: int = DEFAULT_BLOCK,
+    block: int = BLOCK,
 ) -> list[float]:
     """By a given score matrix (images, texts), with another one for similarities where one is given."""
     one = gain_measure(name)
-    source = GivenScores(scores, truth)
-    found = gained(
-        source,
-        source if similar is None else GivenScores(similar, truth),
-        truth.positives(direction),
-        direction,
-        [one.gain],
-        one.cutoff or 0,
-        ties=ties,
-        grades=grades,
-        block=block,
-    )[one.gain]
+    given_ = (GivenScores(scores), truth.positives(direction), direction, [one.gain], one.cutoff or 0)
+    if one.gain.of == "grade":
+        found = graded_gains(*given_, ties=ties, grades=grades, block=block)[one.gain]
+    else:
+        by = None if similar is None else GivenScores(similar)
+        found = similar_gains(*given_, by=by, ties=ties, block=block)[one.gain]
     return (one.chances(found) if chance else one.values(found)).tolist()
 
 
@@ -84,10 +78,13 @@ def test_three_by_four_by_hand() -> None:
     )
     # Text 3 ties between images 0 and 2: 0.4 to the wrong one and 1 to the right one; alone at place 1.
     assert values(SCORES, TRUTH, "DCG_CM@1", "t2i") == pytest.approx([1, 0.8, 0.5, (0.4 + 1) / 2])
-    # In a random order: the mean gain of the gallery at every place.
-    mean = [(1 + 1 + 0.5 + 0.4) / 4, (0.2 + 0.8 + 1 + 0) / 4, (0.6 + 0.7 + 0.5 + 1) / 4]
+    # By chance: the same order, and the matches anywhere in it: two of four, one of four, one of four.
+    shares, firsts = [0.5, 0.25, 0.25], [(0.9, 0.5), (0.8, 0.3), (0.7, 0.6)]
     assert values(SCORES, TRUTH, "DCG_CM@2", chance=True) == pytest.approx(
-        [value * (1 + 1 / LOG3) for value in mean]
+        [
+            share + (1 - share) * one + (share + (1 - share) * two) / LOG3
+            for share, (one, two) in zip(shares, firsts, strict=True)
+        ]
     )
 
 
@@ -161,7 +158,7 @@ def test_agrees_with_every_order_written_out(data: st.DataObject) -> None:
     direction: Direction = data.draw(st.sampled_from(["i2t", "t2i"]))
     similar = other if data.draw(st.booleans()) else None
     k = data.draw(st.integers(1, 7))
-    block = data.draw(st.sampled_from([1, 3, DEFAULT_BLOCK]))
+    block = data.draw(st.sampled_from([1, 3, BLOCK]))
     positives = truth.positives(direction)
     sims = scores if similar is None else similar
     turned = (lambda matrix: matrix) if direction == "i2t" else np.transpose
@@ -181,9 +178,22 @@ def test_agrees_with_every_order_written_out(data: st.DataObject) -> None:
     normalised = values(scores, truth, f"nDCG_CM@{k}", direction, **given_)  # type: ignore[arg-type]
     assert normalised == pytest.approx(ratios, abs=1e-12)
     assert max(normalised) <= 1.0
-    # Chance: everything ties.
     chance = values(scores, truth, f"DCG_CM@{k}", direction, chance=True, **given_)  # type: ignore[arg-type]
-    assert chance == pytest.approx(slow_discounted(np.zeros(ranked.shape), gain, k), abs=1e-12)
+    if similar is not None:  # everything ties
+        assert chance == pytest.approx(slow_discounted(np.zeros(ranked.shape), gain, k), abs=1e-12)
+        return
+    for query, expected in enumerate(chance):  # every set of as many matches, in the model's own order
+        sets = itertools.combinations(range(ranked.shape[1]), int(positives.counts[query]))
+        clipped = np.clip(ranked[query], 0, 1)
+        drawn = [
+            slow_discounted(
+                ranked[query][None],
+                lambda _, row, some=some, clipped=clipped: 1.0 if row in some else clipped[row],
+                k,
+            )
+            for some in sets
+        ]
+        assert expected == pytest.approx(np.mean(drawn), abs=1e-12)
 
 
 @settings(max_examples=60)
@@ -224,10 +234,11 @@ def test_without_similarity_it_is_plain_binary_gain(data: st.DataObject) -> None
         int(one.query_id): one.value for one in ir_measures.iter_calc([ir_measures.nDCG @ k], qrels, run)
     }
     expected = [theirs.get(query, 0.0) for query in range(n)]
-    assert values(scores, truth, f"nDCG_CM@{k}") == pytest.approx(expected, abs=1e-12)
+    nothing = np.zeros(scores.shape)
+    assert values(scores, truth, f"nDCG_CM@{k}", similar=nothing) == pytest.approx(expected, abs=1e-12)
     assert values(scores, truth, f"nDCG@{k}") == pytest.approx(expected, abs=1e-12)
     ideal = [discounts(min(k, count)).sum() for count in truth.i2t.counts.tolist()]
-    assert values(scores, truth, f"DCG_CM@{k}") == pytest.approx(
+    assert values(scores, truth, f"DCG_CM@{k}", similar=nothing) == pytest.approx(
         [x * y for x, y in zip(expected, ideal, strict=True)], abs=1e-12
     )
 
@@ -276,7 +287,7 @@ def test_a_larger_scale_of_cosines_has_more_gain_and_the_same_ranks() -> None:
     random = np.random.default_rng(5)
     images = random.normal(size=(40, 8)).astype(np.float32)
     texts = np.repeat(images, 2, axis=0) + random.normal(size=(80, 8)).astype(np.float32)
-    images, texts = unit_rows(images, "image"), unit_rows(texts.astype(np.float32), "text")
+    images, texts = cosine_rows(images), cosine_rows(texts.astype(np.float32))
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(40), 2), 40)
 
     def narrower(rows: np.ndarray) -> np.ndarray:
@@ -308,10 +319,11 @@ def test_rows_of_other_lengths_are_compared_by_their_cosine() -> None:
     found = measure_queries(images, texts, truth.i2t, ["DCG_CM@1", "nDCG_CM@1"], query_side="i2t")
     assert {name: value.tolist() for name, value in found.items()} == {"DCG_CM@1": [1.0], "nDCG_CM@1": [1.0]}
     same = np.vstack([np.eye(2), np.zeros((1, 2))]).astype(np.float32)
-    assert unit_rows(same, "image") is same  # no copy of what has length 1, or none
+    assert cosine_rows(same[:2]).base is same  # no copy of what has length 1
+    assert cosine_rows(same).tolist() == same.tolist()
     short = np.array([[1.0, 0.0], [0.0, 5e-4], [0.9995, 0.0]], dtype=np.float32)
-    assert unit_rows(short, "image").tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-    assert unit_rows(short[2:], "image").tolist() == [[1.0, 0.0]]  # half a thousandth is more than rounding
+    assert cosine_rows(short).tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    assert cosine_rows(short[2:]).tolist() == [[1.0, 0.0]]  # half a thousandth is more than rounding
 
 
 def test_rounding_alone_is_no_more_than_the_best() -> None:
@@ -334,7 +346,7 @@ def test_what_is_not_a_number_is_named() -> None:
             images, images, GroundTruth.from_pairs([0], [0], 1, 1).i2t, ["DCG_CM@1"], query_side="i2t"
         )
     rows = np.ones((1, 2), dtype=np.float32)
-    with pytest.raises(NumericalError, match="relevance"):
+    with pytest.raises(NumericalError, match="is not finite"):
         measure_queries(
             rows,
             rows,

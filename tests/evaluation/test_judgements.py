@@ -71,7 +71,7 @@ def test_what_was_planted_is_found() -> None:
     per_query = {"i2t": {"DCG_CM@10": random.random(30), "meanr": random.random(30)}}
     found = agreement_with_people(
         judged,
-        GivenScores(relevance, TRUTH),
+        GivenScores(relevance),
         TRUTH,
         {"label": TRUTH.i2t.holds(judged.images, judged.texts) * 1.0, "true": gain, "noise": noise},
         per_query,
@@ -104,7 +104,7 @@ def test_a_measure_that_says_what_people_say_is_found() -> None:
         30,
     )
     per_query = {"i2t": {"nDCG@10": human, "R@1": random.random(30), "R@5": np.full(30, np.nan)}}
-    found = agreement_with_people(judged, GivenScores(scores, TRUTH), TRUTH, {}, per_query)
+    found = agreement_with_people(judged, GivenScores(scores), TRUTH, {}, per_query)
     by_name = {one.what: one for one in found.queries}
     assert tau(by_name["nDCG@10"]) == pytest.approx(1.0)
     assert abs(tau(by_name["R@1"])) < 0.4
@@ -125,4 +125,4 @@ def test_judgements_that_cannot_be() -> None:
         JudgedPairs(one, one, np.array([0.5]), 1.0)
     outside = JudgedPairs(np.array([30]), one, np.array([1.0]))
     with pytest.raises(DataError, match="image row 30, there are 30"):
-        agreement_with_people(outside, GivenScores(np.zeros((30, 60)), TRUTH), TRUTH, {}, {})
+        agreement_with_people(outside, GivenScores(np.zeros((30, 60))), TRUTH, {}, {})

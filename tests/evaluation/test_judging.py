@@ -13,9 +13,8 @@ from diptych.core.errors import MismatchError
 from diptych.data.judgements import Judged
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation.judging import JUDGEMENTS_FILE, judge_encoded
-from diptych.evaluation.relevance_rows import relevance_of
-from diptych.evaluation.testing import evaluate_encoded
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, relevance_of
+from diptych.evaluation.judgements import JUDGEMENTS_FILE, judge_encoded
 
 HOME = np.array([0, 0, 1, 1])
 

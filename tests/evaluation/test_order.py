@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
 from diptych.evaluation import evaluate, evaluate_scores
 from diptych.metrics import SIMILARITIES, GroundTruth, read_run, similarity, write_trec
-from diptych.metrics.similarities import OrderScores, order_top_k
+from diptych.metrics.sources import OrderScores
+from diptych.metrics.topk import best_of
 
 MEASURES = ("R@1", "R@5", "MRR", "mAP@3", "rsum")
 
@@ -33,20 +34,27 @@ def rows(seed: int, n: int = 20, m: int = 40, width: int = 7) -> tuple[np.ndarra
     return tuple(np.abs(random.normal(size=(size, width))).astype(np.float32) for size in (n, m))  # type: ignore[return-value]
 
 
+def tile(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+    return OrderScores(images, texts).careful(
+        slice(0, len(images)), slice(0, len(texts)), lambda *_: np.zeros((0, 0), bool)
+    )
+
+
 def test_by_hand() -> None:
     images = np.array([[1, 2], [0, 3]], dtype=np.float32)
     texts = np.array([[1, 1], [2, 3], [0, 5]], dtype=np.float32)
-    tile = OrderScores(images, texts).tile(slice(0, 2), slice(0, 3))
-    assert tile.tolist() == [[0, -2, -9], [-1, -4, -4]]
-    assert not np.signbit(tile[0, 0])
+    found = tile(images, texts)
+    assert found.tolist() == [[0, -2, -9], [-1, -4, -4]]
+    assert not np.signbit(found[0, 0])
     assert similarity("order").score(images[0], texts[1]) == -2
-    assert similarity("cosine").score(images[0], texts[1]) == 8
+    assert similarity("dot").score(images[0], texts[1]) == 8
+    assert similarity("cosine").score(images[0], texts[1]) == pytest.approx(8 / 65**0.5)
 
 
 def test_the_sides_are_not_exchangeable() -> None:
     images, texts = rows(0)
-    there = OrderScores(images, texts).tile(slice(0, 20), slice(0, 40))
-    back = OrderScores(texts, images).tile(slice(0, 40), slice(0, 20))
+    there = tile(images, texts)
+    back = tile(texts, images)
     assert not np.allclose(there, back.T)
 
 
@@ -63,7 +71,7 @@ def test_the_same_as_the_whole_matrix_whatever_the_block(block: int, every: bool
         assert found.values()[key] == pytest.approx(value), key
     assert found.protocol.similarity == "order"
     assert "similarity order" in found.protocol_line()
-    assert "similarity" not in given.protocol_line()
+    assert "similarity given scores" in given.protocol_line()
 
 
 @settings(max_examples=40)
@@ -92,11 +100,11 @@ def test_top_k(block: int) -> None:
     texts[3] = texts[17]
     scores = slow_scores(images, texts)
     for direction, matrix in (("i2t", scores), ("t2i", scores.T)):
-        found, values = order_top_k(images, texts, direction, 6, block=block)  # type: ignore[arg-type]
+        found, values = best_of(OrderScores(images, texts), direction, 6, block=block)  # type: ignore[arg-type]
         expected = np.argsort(-matrix, axis=1, kind="stable")[:, :6]
         assert found.tolist() == expected.tolist()
         assert np.allclose(values, np.take_along_axis(matrix, expected, axis=1))
-    assert order_top_k(images, texts, "t2i", 99)[0].shape == (40, 20)
+    assert best_of(OrderScores(images, texts), "t2i", 99)[0].shape == (40, 20)
 
 
 def test_trec_runs_are_of_the_same_order(tmp_path: Path) -> None:
@@ -104,7 +112,7 @@ def test_trec_runs_are_of_the_same_order(tmp_path: Path) -> None:
     texts += 1  # every text exceeds every image somewhere, so that nothing ties at 0
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
     names = [f"i{n}" for n in range(20)], [f"t{n}" for n in range(40)]
-    paths = write_trec(tmp_path, images, texts, truth, *names, k=5, similarity="order")
+    paths = write_trec(tmp_path, OrderScores(images, texts), truth, *names, k=5)
     run = read_run(paths["t2i.run"])
     scores = slow_scores(images, texts)
     for text in range(40):
@@ -124,11 +132,11 @@ def test_bad_input() -> None:
         names = [str(n) if n != 9 else "nine" for n in range(40)]
         evaluate(images, texts, truth, similarity="order", text_ids=names)
     with pytest.raises(UsageError, match="k is 0"):
-        order_top_k(images, images, "i2t", 0)
-    with pytest.raises(DataError, match="gallery is empty"):
-        order_top_k(images, images[:0], "i2t", 1)
+        best_of(OrderScores(images, images), "i2t", 0)
+    with pytest.raises(DataError, match="a gallery of 0 rows"):
+        best_of(OrderScores(images, images[:0]), "i2t", 1)
 
 
 def test_each_is_described() -> None:
-    assert sorted(SIMILARITIES) == ["cosine", "order"]
+    assert sorted(SIMILARITIES) == ["cosine", "dot", "order"]
     assert all(one.description for one in SIMILARITIES.values())

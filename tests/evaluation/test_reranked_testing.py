@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_matching import FakeMatching
+from ranking import evaluate_reranked
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.readers import read_collection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.rerank import rerank
-from diptych.evaluation import Result, evaluate_reranked
-from diptych.evaluation.reranked_testing import evaluate_encoded_reranked
-from diptych.evaluation.testing import evaluate_encoded, ground_truth_of
+from diptych.evaluation import Result
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of
 from diptych.metrics import GroundTruth, Reranked, read_qrels, read_run
 
 
@@ -30,7 +30,7 @@ def test_numbers_files_and_protocol(
     unranked: str, made: tuple[EncodedCollection, Reranked], tmp_path: Path
 ) -> None:
     encoded, reranked = made
-    result = evaluate_encoded_reranked(encoded, reranked, tmp_path / "e", k=3, unranked=unranked, samples=20)
+    result = evaluate_encoded(encoded, tmp_path / "e", reranked=reranked, k=3, unranked=unranked, samples=20)
     expected = evaluate_reranked(
         reranked,
         ground_truth_of(encoded),
@@ -54,7 +54,10 @@ def test_numbers_files_and_protocol(
 
 
 def test_the_head_is_another_ranking_than_the_rows(made: tuple[EncodedCollection, Reranked]) -> None:
-    first, second = evaluate_encoded(made[0], samples=0), evaluate_encoded_reranked(*made, samples=0)
+    first, second = (
+        evaluate_encoded(made[0], samples=0),
+        evaluate_encoded(made[0], reranked=made[1], samples=0),
+    )
     assert first.values() != second.values()
     assert second.protocol.reranking is not None
     assert second.protocol.reranking.k_test == {"i2t": 5, "t2i": 5}
@@ -65,7 +68,7 @@ def test_own_ground_truth(made: tuple[EncodedCollection, Reranked]) -> None:
     encoded, reranked = made
     best = reranked.i2t.items[np.arange(16), reranked.i2t.matching.argmax(axis=1)]
     truth = GroundTruth.from_pairs(np.arange(16), best, 16, 80)
-    result = evaluate_encoded_reranked(encoded, reranked, measures=["R@1"], ground_truth=truth, samples=0)
+    result = evaluate_encoded(encoded, reranked=reranked, measures=["R@1"], ground_truth=truth, samples=0)
     assert result.value("R@1", "i2t") == 1
 
 
@@ -74,6 +77,6 @@ def test_candidates_of_other_embeddings(made: tuple[EncodedCollection, Reranked]
     for key in ("encoder", "data"):
         other = replace(reranked, about={**reranked.about, key: "other"})
         with pytest.raises(MismatchError, match=f"the candidates are of {key} other, the embeddings of "):
-            evaluate_encoded_reranked(encoded, other)
+            evaluate_encoded(encoded, reranked=other)
     with pytest.raises(UsageError, match="k = 6, but 5 candidates"):
-        evaluate_encoded_reranked(encoded, reranked, k=6)
+        evaluate_encoded(encoded, reranked=reranked, k=6)

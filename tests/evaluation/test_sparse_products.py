@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import evaluate, evaluate_scores, evaluate_sparse
+from diptych.evaluation import evaluate, evaluate_scores
 from diptych.metrics import GroundTruth
 from diptych.metrics.sparse_products import SparseProducts, check_sparse_rows, sparse_top_k
 
@@ -49,10 +49,10 @@ def test_by_hand() -> None:
     tile = source.careful(slice(0, 3), slice(0, 4), lambda *_: np.zeros(0))
     assert tile.tolist() == [[2, 1, 0, 0], [0, 3, 0, 0], [0, 0, 0, 0]]
     assert tile.dtype == np.float64
-    assert source.positives(np.array([0, 1, 2]), np.array([1, 1, 1])).tolist() == [1, 3, 0]
+    assert source.pairs(np.array([0, 1, 2]), np.array([1, 1, 1])).tolist() == [1, 3, 0]
     assert source.empty == (1, 1)
     truth = GroundTruth.from_caption_image([0, 1, 2, 2], 3)
-    found = evaluate_sparse(IMAGES, TEXTS, truth, ["R@1"])
+    found = evaluate(IMAGES, TEXTS, truth, ["R@1"])
     # image 2 has no term: two of its four texts, all tied at 0, are right; texts 2 and 3 score 0 with all
     # three images, of which one is right
     assert found.value("R@1", "i2t") == pytest.approx((1 + 1 + 1 / 2) / 3)
@@ -70,7 +70,7 @@ def test_scores_have_the_same_bits_in_every_tile_and_pair() -> None:
     assert np.array_equal(back.careful(slice(0, 31), slice(0, 23), lambda *_: np.zeros(0)).T, whole)
     assert np.array_equal(source.careful(slice(5, 6), slice(7, 20), lambda *_: np.zeros(0)), whole[5:6, 7:20])
     i, t = np.indices(whole.shape).reshape(2, -1)
-    assert np.array_equal(source.positives(i, t), whole.ravel())
+    assert np.array_equal(source.pairs(i, t), whole.ravel())
 
 
 @pytest.mark.parametrize("ties", ["expected", "pessimistic", "optimistic", "compat"])
@@ -79,7 +79,7 @@ def test_the_same_as_a_score_matrix(block: int, ties: str) -> None:
     images, texts = bags(2, 20, 12, 0.2), bags(3, 40, 12, 0.1)  # many rows tie, some have no term
     assert min(SparseProducts(images, texts).empty) > 0
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
-    found = evaluate_sparse(images, texts, truth, MEASURES, ties=ties, block=block)
+    found = evaluate(images, texts, truth, MEASURES, ties=ties, block=block)
     scores = images.toarray().astype(np.float64) @ texts.toarray().astype(np.float64).T
     given_scores = evaluate_scores(scores, truth, MEASURES, ties=ties)
     assert found.values() == pytest.approx(given_scores.values())
@@ -91,8 +91,10 @@ def test_the_same_as_dense_rows_and_in_folds() -> None:
     images, texts = bags(4, 20, 30), bags(5, 40, 30)
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
     for protocol in ("full", "folds(4)"):
-        found = evaluate_sparse(images, texts, truth, MEASURES, protocol=protocol, threads=2)
-        dense = evaluate(images.toarray(), texts.toarray(), truth, MEASURES, protocol=protocol)
+        found = evaluate(images, texts, truth, MEASURES, protocol=protocol, threads=2)
+        dense = evaluate(
+            images.toarray(), texts.toarray(), truth, MEASURES, protocol=protocol, similarity="dot"
+        )
         assert found.values() == pytest.approx(dense.values()), protocol
         assert found.protocol.galleries == (1 if protocol == "full" else 4)
 
@@ -105,7 +107,7 @@ def test_equal_rows_tie_whatever_stands_beside_them(data: st.DataObject) -> None
     texts = texts[np.r_[0:12, 3, 3]]  # the same text three times
     truth = GroundTruth.from_caption_image(np.r_[np.repeat(np.arange(6), 2), 4, 5], 6)
     block = data.draw(st.integers(1, 90))
-    found = evaluate_sparse(images, texts, truth, ["R@1", "MRR@10"], block=block)
+    found = evaluate(images, texts, truth, ["R@1", "MRR@10"], block=block)
     tile = SparseProducts(images, texts).careful(slice(0, 6), slice(0, 14), lambda *_: np.zeros(0))
     assert np.array_equal(tile[:, 3], tile[:, 12])
     assert found.values() == pytest.approx(evaluate_scores(tile, truth, ["R@1", "MRR@10"]).values())
@@ -159,23 +161,23 @@ def test_a_stored_zero_is_no_term() -> None:
 def test_bad_rows() -> None:
     truth = GroundTruth.from_caption_image([0, 1, 2, 2], 3)
     with pytest.raises(DataError, match="3 terms, text rows 4"):
-        evaluate_sparse(sparse(np.zeros((3, 3))), TEXTS, truth)
+        evaluate(sparse(np.zeros((3, 3))), TEXTS, truth)
     with pytest.raises(DataError, match="image rows must be a sparse float32 matrix, got float64"):
-        evaluate_sparse(IMAGES.astype(np.float64), TEXTS, truth)
+        evaluate(IMAGES.astype(np.float64), TEXTS, truth)
     with pytest.raises(DataError, match=r"must be a sparse float32 matrix, got float32 with shape \(3, 4\)"):
-        evaluate_sparse(IMAGES.toarray(), TEXTS, truth)
+        evaluate(IMAGES.toarray(), TEXTS, truth)
     with pytest.raises(DataError, match="4 text rows for a ground truth of 5 texts"):
-        evaluate_sparse(IMAGES, TEXTS, GroundTruth.from_caption_image([0, 1, 2, 2, 0], 3))
+        evaluate(IMAGES, TEXTS, GroundTruth.from_caption_image([0, 1, 2, 2, 0], 3))
     with pytest.raises(DataError, match="2 image ids for 3 image rows"):
-        evaluate_sparse(IMAGES, TEXTS, truth, image_ids=["a", "b"])
+        evaluate(IMAGES, TEXTS, truth, image_ids=["a", "b"])
     broken = TEXTS.copy()
     broken.data[2] = np.inf
     with pytest.raises(NumericalError, match=r"text 'c1' \(row 1\) is not finite: a weight is inf"):
-        evaluate_sparse(IMAGES, broken, truth, text_ids=["c0", "c1", "c2", "c3"])
+        evaluate(IMAGES, broken, truth, text_ids=["c0", "c1", "c2", "c3"])
     with pytest.raises(UnknownNameError, match="unknown tie rule 'lucky'"):
-        evaluate_sparse(IMAGES, TEXTS, truth, ties="lucky")
+        evaluate(IMAGES, TEXTS, truth, ties="lucky")
     with pytest.raises(DataError, match="there is nothing to rank"):
-        evaluate_sparse(IMAGES[:0], TEXTS[:0], GroundTruth.from_caption_image([], 0))
+        evaluate(IMAGES[:0], TEXTS[:0], GroundTruth.from_caption_image([], 0))
     with pytest.raises(UsageError, match="k is 0"):
         sparse_top_k(TEXTS, IMAGES, 0)
     with pytest.raises(DataError, match="cannot search a gallery of 0 rows"):

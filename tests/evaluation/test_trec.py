@@ -8,7 +8,16 @@ import pytest
 
 from diptych.core.errors import DataError, StorageError
 from diptych.evaluation import evaluate
-from diptych.metrics import GroundTruth, read_qrels, read_run, top_k, write_qrels, write_run, write_trec
+from diptych.metrics import (
+    GroundTruth,
+    RowProducts,
+    read_qrels,
+    read_run,
+    top_k,
+    write_qrels,
+    write_run,
+    write_trec,
+)
 
 OURS_AND_THEIRS = {
     "R@1": "Success@1",
@@ -35,9 +44,9 @@ def case() -> tuple[np.ndarray, np.ndarray, GroundTruth, list[str], list[str]]:
 
 def test_ir_measures_agrees_on_the_files(tmp_path: Path) -> None:
     images, texts, truth, image_ids, text_ids = case()
-    paths = write_trec(tmp_path, images, texts, truth, image_ids, text_ids, k=100)
+    paths = write_trec(tmp_path, RowProducts(images, texts), truth, image_ids, text_ids, k=100)
     assert sorted(paths) == ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
-    result = evaluate(images, texts, truth, tuple(OURS_AND_THEIRS))
+    result = evaluate(images, texts, truth, tuple(OURS_AND_THEIRS), similarity="dot")
     for direction in ("i2t", "t2i"):
         theirs = ir_measures.calc_aggregate(
             [ir_measures.parse_measure(name) for name in OURS_AND_THEIRS.values()],
@@ -54,20 +63,20 @@ def test_a_query_without_positives_is_not_lost(tmp_path: Path) -> None:
     fewer = GroundTruth.from_pairs(
         truth.i2t.queries[truth.i2t.queries > 2], truth.i2t.rows[truth.i2t.queries > 2], 30, 100
     )
-    paths = write_trec(tmp_path, images, texts, fewer, image_ids, text_ids)
+    paths = write_trec(tmp_path, RowProducts(images, texts), fewer, image_ids, text_ids)
     theirs = ir_measures.calc_aggregate(
         [ir_measures.RR, ir_measures.P @ 5],
         ir_measures.read_trec_qrels(str(paths["i2t.qrels"])),
         ir_measures.read_trec_run(str(paths["i2t.run"])),
     )
-    result = evaluate(images, texts, fewer, ("MRR", "P@5"))
+    result = evaluate(images, texts, fewer, ("MRR", "P@5"), similarity="dot")
     assert theirs[ir_measures.RR] == pytest.approx(result.value("MRR", "i2t"))
     assert theirs[ir_measures.P @ 5] == pytest.approx(result.value("P@5", "i2t"))
 
 
 def test_there_and_back(tmp_path: Path) -> None:
     images, texts, truth, image_ids, text_ids = case()
-    paths = write_trec(tmp_path, images, texts, truth, image_ids, text_ids, k=7, tag="mine")
+    paths = write_trec(tmp_path, RowProducts(images, texts), truth, image_ids, text_ids, k=7, tag="mine")
     run, qrels = read_run(paths["t2i.run"]), read_qrels(paths["t2i.qrels"])
     rows, scores = top_k(texts, images, 7)
     assert list(run) == text_ids

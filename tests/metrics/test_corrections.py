@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import UnknownNameError
-from diptych.metrics.corrections import CORRECTIONS, corrected, correction_named, correction_text
+from diptych.metrics.paired import CORRECTIONS, corrected, correction_named, correction_text
 
 
 def test_by_hand() -> None:

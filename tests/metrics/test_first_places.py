@@ -6,17 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_ranking import exact_scores
 
-from diptych.metrics.gaining import Firsts, Places, first_places
-from diptych.metrics.positives import Direction
+from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import pair_scores
-from diptych.metrics.sided import SidedScores
-from diptych.metrics.similarities import OrderScores
-from diptych.metrics.sources import RowProducts
+from diptych.metrics.relevance import Places
+from diptych.metrics.sources import DirectedScores, OrderScores, RowProducts
+from diptych.metrics.topk import Firsts, first_places
 
 
-def sided(queries: np.ndarray, gallery: np.ndarray, direction: Direction = "i2t") -> SidedScores:
+def sided(queries: np.ndarray, gallery: np.ndarray, direction: Direction = "i2t") -> DirectedScores:
     sides = (queries, gallery) if direction == "i2t" else (gallery, queries)
-    return SidedScores(RowProducts(*sides), direction, len(queries), len(gallery))
+    return DirectedScores(RowProducts(*sides), direction)
 
 
 def lists(found: list[Firsts]) -> dict[int, list[tuple[int, float]]]:
@@ -92,9 +91,8 @@ def test_order_embeddings_which_have_no_fast_way(direction: Direction) -> None:
     images, texts = (random.integers(0, 3, (n, 3)).astype(np.float32) for n in (5, 9))
     scores = np.array([[-np.square(np.maximum(text - image, 0)).sum() for text in texts] for image in images])
     source = OrderScores(images, texts)
-    sizes = (5, 9) if direction == "i2t" else (9, 5)
     for block in (1, 10, 2_500_000):
-        found = lists(list(first_places(SidedScores(source, direction, *sizes), 3, block=block)))
+        found = lists(list(first_places(DirectedScores(source, direction), 3, block=block)))
         assert found == slow_lists(scores if direction == "i2t" else scores.T, 3)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from diptych.metrics.paired import randomisation_tests, shares_of, t_test
+from diptych.metrics.paired import shares_of, sign_flip_tests, t_test
 
 
 def test_shares_add_up_to_the_difference() -> None:
@@ -89,25 +89,25 @@ def every_swap(parts: np.ndarray) -> float:
 @given(values=st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), min_size=1, max_size=8))
 def test_few_clusters_are_swapped_in_every_way(values: list[float]) -> None:
     parts = np.array(values)
-    assert randomisation_tests(parts[:, None], 1_000, 0).tolist() == pytest.approx([every_swap(parts)])
+    assert sign_flip_tests(parts[:, None], 1_000, 0).tolist() == pytest.approx([every_swap(parts)])
 
 
 def test_random_swaps_are_near_the_exact_ones_and_never_zero() -> None:
     random = np.random.default_rng(6)
     parts = np.stack([random.normal(0.3, 1, 12), random.normal(0, 1, 12), np.full(12, 1.0)], axis=1)
-    exact = randomisation_tests(parts, 2**12, 0)
-    drawn = randomisation_tests(parts, 2**12 - 1, 0)
+    exact = sign_flip_tests(parts, 2**12, 0)
+    drawn = sign_flip_tests(parts, 2**12 - 1, 0)
     assert exact.tolist() == pytest.approx([every_swap(column) for column in parts.T])
     assert np.abs(drawn - exact).max() < 0.03
-    assert randomisation_tests(np.full((60, 1), 1.0), 500, 0)[0] == 1 / 501
+    assert sign_flip_tests(np.full((60, 1), 1.0), 500, 0)[0] == 1 / 501
 
 
 def test_identical_runs_and_one_cluster_have_p_one() -> None:
-    assert randomisation_tests(np.zeros((500, 2)), 200, 0).tolist() == [1, 1]
-    assert randomisation_tests(np.array([[0.7]]), 200, 0).tolist() == [1]
+    assert sign_flip_tests(np.zeros((500, 2)), 200, 0).tolist() == [1, 1]
+    assert sign_flip_tests(np.array([[0.7]]), 200, 0).tolist() == [1]
 
 
 def test_the_seed_decides() -> None:
     parts = np.random.default_rng(7).normal(0.1, 1, (100, 1))
-    assert randomisation_tests(parts, 300, 1)[0] == randomisation_tests(parts, 300, 1)[0]
-    assert randomisation_tests(parts, 300, 1)[0] != randomisation_tests(parts, 300, 2)[0]
+    assert sign_flip_tests(parts, 300, 1)[0] == sign_flip_tests(parts, 300, 1)[0]
+    assert sign_flip_tests(parts, 300, 1)[0] != sign_flip_tests(parts, 300, 2)[0]

@@ -9,7 +9,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
-from diptych.evaluation.testing import evaluate_encoded
+from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.report import ReportContent, content_of_run
 from diptych.training.run import Run
 from diptych.training.source import collection_of
@@ -56,7 +56,7 @@ def test_the_curves_are_what_was_logged(made: Made, run_folder: Path) -> None:
     misses = [np.prod([(80 - k - i) / (80 - i) for i in range(5)]) for k in (1, 5, 10)]
     expected = 100 * sum(1 - miss for miss in misses) + 100 * (1 + 5 + 10) / 16
     assert curves.chance_rsum == pytest.approx(expected)
-    assert curves.best_epoch == Run.open(run_folder).header["best_epoch"]
+    assert curves.best_epoch == Run.open(run_folder).numbers["best_epoch"]
 
 
 def test_examples_are_the_best_and_the_worst(made: Made) -> None:

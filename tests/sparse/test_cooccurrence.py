@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from diptych.sparse.cooccurrence import largest_components, positive_pmi, term_vectors
+from diptych.sparse.initialise import largest_components, positive_pmi, term_vectors
 
 CAPTIONS = np.array(
     [

@@ -9,8 +9,8 @@ import pytest
 
 from diptych.core.errors import MismatchError
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.sparse.encoder import SparseEncoder
 from diptych.sparse.head import fresh_heads
+from diptych.sparse.sparsified import SparseEncoder
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.vocabulary import TermVocabulary
 

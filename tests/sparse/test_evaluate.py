@@ -15,12 +15,12 @@ from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.evaluation import compare, evaluate, evaluate_scores
 from diptych.metrics import GroundTruth
+from diptych.sparse.deviation import SparseMeasures
 from diptych.sparse.evaluate import measure_sparsified
 from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
-from diptych.sparse.sparse_measures import SparseMeasures
 from diptych.sparse.sparsified import SparsifiedCollection
-from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer
 from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
 
 WORDS = ["dog", "cat", "red", "blue", "runs", "sits", "mo", "##ped", "grass", "snow"]
 PICTURES, EACH = 12, 2

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.sparse.cooccurrence import term_vectors
-from diptych.sparse.initialise import starting_weights
-from diptych.sparse.masked_language_model import read_head
+from diptych.sparse.initialise import read_head, starting_weights, term_vectors
 from diptych.sparse.options import HeadOptions
-from diptych.sparse.tokenizer_files import bert_tokenizer
 from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.wordpiece import bert_tokenizer
 
 from .tiny_masked import PIECES, WIDTH, masked_folder, masked_model
 

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
-from diptych.sparse.tokenizer_files import bert_tokenizer
 from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.wordpiece import bert_tokenizer
 
 PIECES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),

@@ -15,9 +15,9 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.scenes import read_scenes
 from diptych.encoders.encode import encode_collection
+from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import StressResult
 from diptych.evaluation.stress.asking import RSUM
-from diptych.evaluation.testing import evaluate_encoded
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
 from diptych.studies.brittleness_retrieval import agreement_tables, drop_tables

@@ -498,7 +498,7 @@ def test_a_row_is_adapted_to_each_collection(quick: tuple[Path, list[str], Resul
 
     from diptych.data.scenes import scenes
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.evaluation.testing import evaluate_encoder
+    from diptych.evaluation.evaluate_encoder import evaluate_encoder
     from diptych.training.adaptation import adapt_linear
 
     folder = tmp_path / TABLE_2_1.name

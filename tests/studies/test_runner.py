@@ -130,7 +130,7 @@ def test_the_measured_number_is_that_of_evaluate(
     """Features cached for the whole study give the rows that the encoder gives for the pictures."""
     from diptych.data import read_collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.evaluation.testing import evaluate_encoder
+    from diptych.evaluation.evaluate_encoder import evaluate_encoder
 
     results = run_study(small_study, tmp_path / "out", choices, rows=["1.3"], seeds=[0], accelerator="cpu")
     measured = results.entries[0].measured()

@@ -277,7 +277,7 @@ def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="was begun with"):
         run_study(FIGURE, folder, given, rows=["clip-unique"], seeds=[0])
 
-    assert start.fingerprint in (kept.parent / "fine_tune.json").read_text()
+    assert start.fingerprint == Run.open(kept.parent).begun_with["fine_tune"]
 
     # The tables beside it use its runs.
     told.clear()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_matching import FakeMatching
+from ranking import evaluate_reranked
 
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, UnknownNameError, UsageError
@@ -15,8 +16,7 @@ from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.encoders.rerank import rerank
 from diptych.evaluation import Result
-from diptych.evaluation.evaluate_reranked import evaluate_reranked
-from diptych.evaluation.testing import evaluate_encoded, ground_truth_of
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of
 from diptych.studies.given import GivenEncoder
 from diptych.studies.study import Measurement, Subject
 from diptych.studies.zero_shot import ZeroShot, chosen_of, with_captions

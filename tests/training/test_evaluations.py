@@ -17,8 +17,9 @@ from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result, evaluate_scores
-from diptych.evaluation.testing import evaluate_encoded, ground_truth_of, positives_of
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of, positives_of
 from diptych.metrics import GroundTruth, read_qrels
+from diptych.metrics.products import cosine_rows
 from diptych.training.evaluations import evaluation_folder, evaluations_of
 from diptych.training.towers import Validation
 
@@ -56,7 +57,7 @@ def test_extended_positives_from_ids_to_numbers(source: str, tmp_path: Path) -> 
     assert "positives pairs of more.json (i2t 4 + 1 − 0, " in result.protocol_line()
     assert "2 i2t queries asked" in result.protocol_line()
     assert "positives" not in plain.protocol.about
-    scores = given.images.rows @ given.texts.rows.T
+    scores = cosine_rows(given.images.rows) @ cosine_rows(given.texts.rows).T
     best = np.argsort(-scores, axis=1)
     expected = [len({0, 1, 11} & set(best[0, :3].tolist())) / 3, len({6, 7} & set(best[3, :2].tolist())) / 2]
     assert result.value("R-precision", "i2t") == pytest.approx(np.mean(expected))

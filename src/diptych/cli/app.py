@@ -29,7 +29,7 @@ from diptych.cli.resources import resources
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
 from diptych.cli.shortcuts import shortcuts
-from diptych.cli.sources import DataChoice, Origin, encoder_of
+from diptych.cli.sources import DataChoice, encoder_of
 from diptych.cli.sparsify import sparsify
 from diptych.cli.stress import stress
 from diptych.cli.study import study
@@ -185,7 +185,8 @@ def _targets(sources: list[str], out: Path | None, other: str | None) -> dict[st
 
 def _audited(source: str, target: Path, choice: DataChoice, scenes: bool, **options: Any) -> Audit:
     from diptych.cli.sources import encoder_of
-    from diptych.training.auditing import audit_encoder, audit_run
+    from diptych.evaluation.auditing import audit_encoder
+    from diptych.training.evaluations import audit_run
 
     encoder, run = encoder_of(source)
     if run is not None and choice.data is None and not scenes:
@@ -281,6 +282,7 @@ def adapt(
     """
     from diptych.core.files import check_replaceable
     from diptych.encoders.dual_encoder import CONFIG_FILE
+    from diptych.encoders.origin import Origin
     from diptych.training.adaptation import adapt_linear
 
     if out is None:

@@ -13,7 +13,7 @@ from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.evaluation import Comparison, Difference, Spread
-    from diptych.evaluation.drop_differences import DropDifference, OwnDrop
+    from diptych.evaluation.drops import DropDifference, OwnDrop
     from diptych.evaluation.stress import BesideRow, StressComparison
 
 

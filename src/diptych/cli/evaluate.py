@@ -23,23 +23,24 @@ from diptych.cli.options import (
 )
 from diptych.cli.progress import progress
 from diptych.cli.reranking import SecondStage
-from diptych.cli.sources import DataChoice, Origin, encode_part, encoded_of, encoder_of
-from diptych.core.errors import UsageError
+from diptych.cli.sources import DataChoice, encode_part, encoded_of, encoder_of, is_own_data, run_of
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import safe_name
+from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.origin import Origin
     from diptych.evaluation import Result
     from diptych.evaluation.judgements import Agreement, HumanAgreement
+    from diptych.evaluation.shortcuts import BothConditions
     from diptych.metrics import Relevance
     from diptych.metrics.correlation import Coefficient
-    from diptych.training.shortcut_testing import BothConditions
 
 
 def check_uses_relevance(name: str, measures: Sequence[str]) -> None:
     """See before the work that a relevance model changes a number."""
-    from diptych.metrics.gain_measure import GainMeasure
-    from diptych.metrics.measuring import resolve
+    from diptych.metrics.measuring import GainMeasure, resolve
 
     plain, _ = resolve(measures)
     if not any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain):
@@ -59,7 +60,8 @@ def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tup
 def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
     """The relevance model called ``name``."""
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.evaluation.relevance_rows import relevance_of
+    from diptych.encoders.origin import Origin
+    from diptych.evaluation.evaluate_encoder import relevance_of
 
     if EncodedCollection.is_at(name):
         return relevance_of(encoded, EncodedCollection.open(name))
@@ -82,19 +84,26 @@ def show_agreement(found: HumanAgreement) -> None:
 
 
 def _correlations(title: str, what: str, rows: Sequence[Agreement]) -> None:
+    from diptych.metrics.correlation import LEAST_HITS
+
     columns = (what, "over", "n", "τ_b", "τ_c", "Spearman", "Pearson")
     table = [
         (one.what, one.over, f"{one.n:,}", *(coefficient(value) for value in one.coefficients.values()))
         for one in rows
     ]
-    print_table(title, columns, table, numbers=columns[2:], caption="–: one of the two is constant")
+    caption = "–: one of the two is constant"
+    if any(value.few for one in rows for value in one.coefficients.values()):
+        caption += f"; (–): no interval, of fewer than {LEAST_HITS} images with a hit"
+    print_table(title, columns, table, numbers=columns[2:], caption=caption)
 
 
 def coefficient(one: Coefficient) -> str:
     """As a cell of a table: with its interval, where there is one; a dash for what is not defined."""
     if one.value is None:
         return "–"
-    ends = "" if one.low is None or one.high is None else f" ({one.low:.3f}–{one.high:.3f})"
+    ends = " (–)" if one.few else ""
+    if one.low is not None and one.high is not None:
+        ends = f" ({one.low:.3f}–{one.high:.3f})"
     return f"{one.value:.3f}{ends}".replace("-", "−")
 
 
@@ -242,10 +251,9 @@ def evaluate(
       [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
     from diptych.data.judgements import read_judgements
-    from diptych.evaluation.gain_galleries import check_no_gains
-    from diptych.evaluation.judging import judge_encoded
-    from diptych.evaluation.reranked_testing import evaluate_encoded_reranked
-    from diptych.evaluation.testing import evaluate_encoded, positives_of
+    from diptych.evaluation.evaluate import check_no_gains
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
+    from diptych.evaluation.judgements import judge_encoded
     from diptych.metrics import DEFAULT_MEASURES
     from diptych.metrics.measuring import resolve
 
@@ -261,14 +269,14 @@ def evaluate(
     with progress():
         embeddings = None if out is None else out / "embeddings"
         look = None if stage is None else stage.look
-        encoded, origin, folder = encoded_of(source, choice, split, embeddings, look)
-        candidates = None if stage is None else stage.candidates(folder, encoded, origin)
-        judge = None if relevance is None else relevance_named(relevance, encoded, origin, folder)
+        encoded, origin, folder = encoded_of(source, choice, split, embeddings, look, reuse=True)
+        beside = embeddings or folder  # a run that cannot be written is evaluated with --out
+        candidates = None if stage is None else stage.candidates(folder, encoded, origin, beside)
+        judge = None if relevance is None else relevance_named(relevance, encoded, origin, beside)
         if measure is None and judgements is not None and stage is None:
             wanted = (*wanted, *gains_beside(encoded, judge))
         options = parse_values(positives_option, "--positives-option")
-        name = safe_name(f"{encoded.about['dataset']}-{origin.part}")
-        base = Path(source) / "evaluation" / name if out is None else out / "evaluation"
+        base = _base(source, encoded, origin) if out is None else out / "evaluation"
         found, agreements = [], {}
         for kind, target in _targets(base, positives):
             extended = None if kind is None else positives_of(encoded, kind, **options)
@@ -283,7 +291,7 @@ def evaluate(
             if stage is not None and candidates is not None:
                 same |= {"k": stage.k, "unranked": stage.unranked, "ties": ties}
                 again = stage.target(target)
-                result = evaluate_encoded_reranked(encoded, candidates, again, wanted, **same)
+                result = evaluate_encoded(encoded, again, wanted, reranked=candidates, **same)
                 found.append((stage.title, again, result))
     for title, target, result in found:
         show_result(result, samples, title)
@@ -294,12 +302,30 @@ def evaluate(
     if not positives:
         measured = {"protocol": protocol, "ties": ties or "expected", "samples": samples, "relevance": judge}
         with progress():
-            both = _both_conditions(source, origin, found[0][2], out or Path(source), wanted, measured)
+            name = base.name if out is None else None
+            both = _both_conditions(source, origin, found[0][2], out or Path(source), name, wanted, measured)
         if both is not None:
             show_conditions(both)
     is_run = (Path(source) / "run.json").is_file()
     is_order = encoded.similarity != "cosine"
     next_step(["diptych", *(["report", source] if is_run else ["info" if is_order else "index", folder])])
+
+
+def _base(source: str, encoded: EncodedCollection, origin: Origin) -> Path:
+    """The folder of an evaluation in a run: named by its data where that is not the run's own.
+
+    What is there of other data of the same name is left alone.
+    """
+    name, data = safe_name(f"{encoded.about['dataset']}-{origin.part}"), str(encoded.about["data"])
+    base, other = (Path(source) / "evaluation" / one for one in (name, safe_name(f"{name}-{data[:8]}")))
+    run = run_of(source)
+    if run is not None and not is_own_data(origin, run):
+        return other
+    try:
+        there = read_json(base / "evaluation.json")["protocol"]["about"].get("data", data)
+    except (StorageError, KeyError, TypeError, AttributeError):
+        return base
+    return base if there == data else other
 
 
 def _targets(base: Path, positives: list[str] | None) -> list[tuple[str | None, Path]]:
@@ -322,32 +348,35 @@ def _both_conditions(
     origin: Origin,
     without: Result,
     home: Path,
+    name: str | None,
     measures: Sequence[str],
     options: dict[str, Any],
 ) -> BothConditions | None:
     """The split without and with the shortcuts of training; None for what was not trained with any.
 
-    Rows go to ``home/embeddings``, results to ``home/evaluation``.
+    Embeddings go to ``home/embeddings``, results to ``home/evaluation``.
     """
     from dataclasses import replace
 
-    from diptych.training.shortcut_testing import evaluate_both
+    from diptych.evaluation.shortcuts import evaluate_both
+    from diptych.training.evaluations import shortcuts_to_evaluate
 
     if origin.split is None or not (Path(source) / "run.json").is_file():
         return None
     encoder, run = encoder_of(source)
     if run is None or run.recipe.shortcuts is None:
         return None
+    collection = replace(origin, split=None).collection()
     both = evaluate_both(
         encoder,
-        replace(origin, split=None).collection(),
-        run.recipe,
+        collection,
         origin.split,
         home / "embeddings",
         home / "evaluation",
         measures,
+        shortcuts=shortcuts_to_evaluate(run.recipe, collection, run.begun_with.get("shortcuts")),
+        name=name,
         without=without,
-        begun_with=run.begun_with.get("shortcuts"),
         **options,
     )
     return None if both.with_shortcuts is None else both

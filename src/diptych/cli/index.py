@@ -21,12 +21,13 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, Origin, encoded_of
+from diptych.cli.sources import DataChoice, encoded_of
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.encoders.embeddings import Embeddings
+    from diptych.encoders.origin import Origin
     from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 

@@ -22,7 +22,7 @@ from diptych.cli.options import (
     options_by_name,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, Origin
+from diptych.cli.sources import DataChoice
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -222,6 +222,7 @@ def _captions(
 ) -> tuple[CaptionList, Collection | None, str | None]:
     """The captions, the collection they are of, and which part of it; a text file has neither."""
     from diptych.analysis.perturbations.perturbed_folder import CaptionList
+    from diptych.encoders.origin import Origin
 
     if data.suffix.lower() == ".txt" and choice.reader is None:
         if split is not None or captions != "all" or choice.images is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation.printed import DigitReport, Target
     from diptych.evaluation.variants import Exploration, RowScores, Scored
-    from diptych.metrics.reranked import Reranked
+    from diptych.metrics.candidates import Reranked
     from diptych.studies.published import EvaluatedOn
 
 
@@ -179,7 +179,7 @@ def sources_of(
 
 def _beside(folder: Path) -> Path | None:
     """The candidates that ``diptych evaluate --rerank`` stored with embeddings; None where it did not."""
-    from diptych.metrics.reranked import MARKER
+    from diptych.metrics.candidates import MARKER
 
     return folder / "reranked" if (folder / "reranked" / MARKER).is_file() else None
 
@@ -207,7 +207,7 @@ def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
     """Candidates that belong to the embeddings."""
     if folder is None:
         return None
-    from diptych.metrics.reranked import Reranked
+    from diptych.metrics.candidates import Reranked
 
     found = Reranked.open(folder)
     for what, mine in (("encoder", encoded.images.encoder), ("data", encoded.about["data"])):
@@ -221,7 +221,7 @@ def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
 
 
 def _scored(encoded: EncodedCollection, reranked: Reranked | None) -> RowScores:
-    from diptych.evaluation.testing import ground_truth_of
+    from diptych.evaluation.evaluate_encoder import ground_truth_of
     from diptych.evaluation.variants import RowScores
 
     for side in (encoded.images, encoded.texts):

@@ -12,11 +12,12 @@ from diptych.cli.categories.report import is_of_categories, write_categories_rep
 from diptych.cli.console import next_step, say
 from diptych.cli.options import OutFolder, Split
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, Origin, encoded_of
+from diptych.cli.sources import DataChoice, encoded_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
+    from diptych.encoders.origin import Origin
     from diptych.evaluation import Result
 
 
@@ -54,7 +55,7 @@ def report(
             target = write_categories_report(run, target)
         _say(target)
         return
-    from diptych.evaluation.testing import evaluate_encoded
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
     from diptych.report import content_of_run, write_report
     from diptych.training.run import Run
 
@@ -75,6 +76,7 @@ def _say(target: Path) -> None:
 
 def _stress_page(folder: Path, target: Path) -> Path:
     """The page of a stress run, with pictures where it says what data it was made of."""
+    from diptych.encoders.origin import Origin
     from diptych.evaluation.stress import StressResult
     from diptych.report.stress import write_stress_page
 
@@ -87,7 +89,7 @@ def _stress_page(folder: Path, target: Path) -> Path:
 def _with_shortcuts(run: Path, origin: Origin) -> Result | None:
     """What ``diptych evaluate`` measured with the shortcuts of training, where it did."""
     from diptych.evaluation import Result
-    from diptych.training.shortcut_testing import WITH
+    from diptych.evaluation.shortcuts import WITH
 
-    folder = run / "evaluation" / safe_name(f"{origin.collection().name}-{origin.split}-{WITH}")
+    folder = run / "evaluation" / f"{safe_name(f'{origin.collection().name}-{origin.split}')}-{WITH}"
     return Result.open(folder) if (folder / "evaluation.json").is_file() else None

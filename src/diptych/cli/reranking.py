@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.cli.sources import Origin, check_still_there, encoder_of
+from diptych.cli.sources import encoder_of
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.origin import Origin
     from diptych.metrics import Reranked
 
 
@@ -18,11 +19,11 @@ class SecondStage:
     """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.evaluate_reranked import check_one_gallery
-        from diptych.metrics.candidate_ranks import check_unranked
+        from diptych.evaluation.partitioning import one_gallery
+        from diptych.evaluation.reranking import check_unranked
 
         check_unranked(unranked)
-        check_one_gallery(protocol)
+        one_gallery(protocol)
         self.k, self.unranked = k, unranked
         self._encoder: DualEncoder | None = None
 
@@ -44,18 +45,20 @@ class SecondStage:
         require_matching(encoder)
         self._encoder = encoder
 
-    def candidates(self, folder: Path, encoded: EncodedCollection, origin: Origin) -> Reranked:
-        """The candidates in ``folder/reranked``, scored now unless enough of them lie there."""
+    def candidates(self, folder: Path, encoded: EncodedCollection, origin: Origin, beside: Path) -> Reranked:
+        """The candidates stored in ``folder`` or ``beside``, scored now into ``beside`` unless there are enough."""
+        from diptych.encoders.origin import check_still_there
         from diptych.encoders.rerank import rerank, stored_candidates
 
-        found = stored_candidates(folder / "reranked", encoded, self.k)
-        if found is not None:
-            return found
+        for place in dict.fromkeys((folder, beside)):
+            found = stored_candidates(place / "reranked", encoded, self.k)
+            if found is not None:
+                return found
         if self._encoder is None:
             check_still_there(origin.model, folder)
             self.look(encoder_of(origin.model)[0])
         assert self._encoder is not None
-        return rerank(self._encoder, origin.collection(), encoded, self.k, folder=folder / "reranked")
+        return rerank(self._encoder, origin.collection(), encoded, self.k, folder=beside / "reranked")
 
     def target(self, base: Path) -> Path:
         """Where the evaluation of this stage goes, beside that of the first."""

@@ -13,13 +13,13 @@ from diptych.cli.console import next_step, print_table, say
 from diptych.cli.options import parse_values
 from diptych.cli.progress import progress
 from diptych.cli.queries import looks_like_a_picture, query_encoder
-from diptych.cli.sources import Origin, check_still_there
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.encoders.origin import Origin
     from diptych.index import Index
     from diptych.report import Retrieved
     from diptych.sparse import SparseEncoder
@@ -79,6 +79,7 @@ def search(
       [bold]diptych search runs/shop/index-exact "Dresses" --category --sheet dresses.png[/bold]
     """
     from diptych.data.images import read_image
+    from diptych.encoders.origin import Origin, check_still_there
     from diptych.index import open_index
     from diptych.report import write_contact_sheet
 

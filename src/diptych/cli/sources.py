@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.cli.options import parse_values
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.files import safe_name, write_json
-from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.origin import Origin
     from diptych.training.run import Run
 
 
@@ -66,92 +66,21 @@ class Work:
         return {"auto": None, "gpu": "cuda"}.get(self.accelerator, self.accelerator)
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where embeddings came from, so that a search can show what it found.
-
-    Attributes:
-        model: the run or encoder, as it was named.
-        data: the recipe's data section.
-        split: the part that was embedded; None for all.
-        captions: which captions of each picture, as ``--captions`` takes it.
-        centric: what the pictures show, ``scene`` or ``object``; None where nobody said.
-    """
-
-    model: str
-    data: dict[str, Any]
-    split: str | None
-    captions: str = "all"
-    centric: str | None = None
-
-    @property
-    def part(self) -> str:
-        """The part and its captions, to be put into a folder's name."""
-        chosen = "" if self.captions == "all" else f"-{self.captions.replace(':', '-')}"
-        return f"{self.split or 'all'}{chosen}"
-
-    def collection(self) -> Collection:
-        """The collection that was embedded."""
-        from diptych.data.captions import choose_captions
-        from diptych.training.sections import Data
-        from diptych.training.source import collection_of
-
-        collection = collection_of(Data.model_validate(self.data))
-        part = collection if self.split is None else collection.split(self.split)
-        return choose_captions(part, self.captions)
-
-    def said(self) -> dict[str, str]:
-        """What numbers have to say of it besides dataset and split."""
-        captions = {} if self.captions == "all" else {"captions": self.captions}
-        return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, said: Any, where: Path | str) -> Origin:
-        """The inverse of :meth:`to_dict`."""
-        try:
-            captions, centric = str(said.get("captions", "all")), said.get("centric")
-            return cls(str(said["model"]), dict(said["data"]), said["split"], captions, centric)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise StorageError(
-                f"{where} does not say which encoder and data it was made of", "make it again"
-            ) from None
-
-    @classmethod
-    def read(cls, folder: Path) -> Origin | None:
-        """That of a folder that ``diptych embed`` wrote; None for another folder."""
-        file = folder / "origin.json"
-        return cls.from_dict(read_json(file), file) if file.is_file() else None
-
-
-def check_still_there(model: str, made: Path | str) -> None:
-    """See that the folder which ``made`` was made with lies where it lay."""
-    place = Path(model.rpartition(":")[2])  # without the family's name
-    if place.is_absolute() and not place.exists():
-        raise UsageError(
-            f"{made} was made with {model}, which is not there any more",
-            "put it back, or make what was made with it again from where it is now",
-        )
-
-
 def encoder_of(model: str, device: str | None = None) -> tuple[DualEncoder, Run | None]:
     """The encoder of a run (its best) or of any other source, on ``device``, and the run when it is one."""
     from diptych.encoders.dual_encoder import DualEncoder
 
-    run = _run_of(model)
+    run = run_of(model)
     return DualEncoder.load(model if run is None else run.best, device=device), run
 
 
 def encoder_source(model: str) -> str:
     """What ``DualEncoder.load`` takes: of a run its best encoder, anything else as it was named."""
-    run = _run_of(model)
+    run = run_of(model)
     return model if run is None else str(run.best.resolve())
 
 
-def _run_of(model: str) -> Run | None:
+def run_of(model: str) -> Run | None:
     """The run that was named; None for another source."""
     if not (Path(model) / "run.json").is_file():
         return None
@@ -170,11 +99,16 @@ def encoded_of(
     out: Path | None = None,
     look: Callable[[DualEncoder], object] | None = None,
     work: Work | None = None,
+    reuse: bool = False,
 ) -> tuple[EncodedCollection, Origin, Path]:
-    """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now."""
+    """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now.
+
+    With ``reuse`` those that lie in the run are used although they would go to ``out``.
+    """
     from diptych.data.captions import check_caption_choice
     from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
+    from diptych.encoders.origin import Origin
 
     check_caption_choice(choice.captions)
     folder = Path(source)
@@ -197,11 +131,40 @@ def encoded_of(
     elif split == "all":
         split = None
     origin = replace(origin, split=split, centric=collection.centric)
+    usual = folder / "embeddings" / content_name(collection, origin, run)
     if out is None:
         if not folder.is_dir():
             raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-        out = folder / "embeddings" / safe_name(f"{collection.name}-{origin.part}")
+        out = usual
+    elif reuse:
+        from diptych.encoders.encode import stored_collection
+
+        part = collection if split is None else collection.split(split)
+        stored = stored_collection(encoder, part, usual, split)
+        if stored is not None:
+            return stored, origin, usual
     return encode_part(encoder, collection, origin, out, work), origin, out
+
+
+def content_name(collection: Collection, origin: Origin, run: Run | None) -> str:
+    """The name of a part's embeddings: with a fingerprint of its captions where the data is not the run's."""
+    name = f"{collection.name}-{origin.part}"
+    if run is not None and not is_own_data(origin, run):
+        part = collection if origin.split is None else collection.split(origin.split)
+        name += f"-{part.text_fingerprint[:8]}"
+    return safe_name(name)
+
+
+def is_own_data(origin: Origin, run: Run) -> bool:
+    """Whether it is the data of the run's recipe that was embedded."""
+    own = run.recipe.data.model_dump(mode="json")
+
+    def source(section: Mapping[str, Any]) -> list[Any]:
+        path = section.get("path")
+        place = str(Path(path).resolve()) if path is not None and Path(path).exists() else path
+        return [place, section.get("reader"), section.get("options") or {}, section.get("scenes")]
+
+    return source(own) == source(origin.data)
 
 
 def encode_part(

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.cli.sources import Origin, check_still_there, encoder_of
+from diptych.cli.sources import encoder_of
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
+    from diptych.encoders.origin import Origin
     from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
 
 _MARKER = "sparse.json"
@@ -49,6 +50,8 @@ class SparseFolder:
     @classmethod
     def open(cls, folder: Path | str) -> SparseFolder:
         """What :meth:`save` wrote."""
+        from diptych.encoders.origin import Origin
+
         folder = Path(folder)
         if not cls.is_one(folder):
             raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparsify")
@@ -60,6 +63,8 @@ class SparseFolder:
     @classmethod
     def of(cls, folder: Path | str) -> SparseFolder:
         """The folder itself, or the one whose rows an index holds."""
+        from diptych.encoders.origin import Origin, check_still_there
+
         folder = Path(folder)
         if not cls.is_one(folder) and (folder / "index.json").is_file():
             from diptych.index.storage import Header
@@ -83,6 +88,7 @@ class SparseFolder:
 
     def encoder(self) -> SparseEncoder:
         """Sentences and pictures to sparse rows."""
+        from diptych.encoders.origin import check_still_there
         from diptych.sparse import SparseEncoder
 
         check_still_there(self.origin.model, self.folder)

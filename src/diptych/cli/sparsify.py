@@ -22,7 +22,7 @@ from diptych.cli.options import (
     parse_values,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, Origin, check_still_there, encode_part, encoder_of
+from diptych.cli.sources import DataChoice, encode_part, encoder_of
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
@@ -31,6 +31,7 @@ from diptych.core.files import safe_name
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.origin import Origin
     from diptych.report.terms import Match
     from diptych.sparse import (
         SparseMeasures,
@@ -142,6 +143,7 @@ def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Pat
     from diptych.core.locking import exclusive_folder
     from diptych.encoders.encoded import EncodedCollection
     from diptych.encoders.family import rooted
+    from diptych.encoders.origin import Origin, check_still_there
 
     folder = Path(source)
     kept = Origin.read(folder)

@@ -26,14 +26,14 @@ from diptych.cli.options import (
     options_by_name,
 )
 from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, Origin, encoder_of
-from diptych.core.context import stopping
+from diptych.cli.sources import DataChoice, encoder_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
+    from diptych.encoders.origin import Origin
     from diptych.evaluation.stress import StressResult, StressRow
     from diptych.training.run import Run
 
@@ -186,6 +186,7 @@ def stress(
     from diptych.analysis.perturbations import choose_perturbations
     from diptych.core.files import write_json
     from diptych.data.language.open import open_language
+    from diptych.encoders.origin import Origin
     from diptych.evaluation.stress import stress as stressed
     from diptych.report.stress import write_stress_page
 
@@ -223,7 +224,6 @@ def stress(
             required=_named(names, chosen),
             embeddings=_embeddings(run, out, whole, origin, gallery),
             about=origin.said(),
-            should_stop=stopping,
         )
         write_json(folder / "origin.json", origin.to_dict())
         page = write_stress_page(found, folder / "report.html", whole)
@@ -242,6 +242,7 @@ def stressed_collection(
 
     from diptych.data.captions import check_caption_choice
     from diptych.encoders.family import rooted
+    from diptych.encoders.origin import Origin
 
     check_caption_choice(choice.captions)
     origin = Origin(rooted(model), choice.section(run), None, choice.captions)

@@ -138,6 +138,17 @@ def encode_collection(
     return EncodedCollection.open(folder)
 
 
+def stored_collection(
+    encoder: DualEncoder, collection: Collection, folder: Path | str, split: str | None = None
+) -> EncodedCollection | None:
+    """Open the embeddings in ``folder`` where :func:`encode_collection` would use them as they are."""
+    folder = Path(folder)
+    if not EncodedCollection.is_at(folder) or encoder.takes != collection.holds:
+        return None
+    metadata = _metadata(encoder, collection, split)
+    return EncodedCollection.open(folder) if _is_finished(folder, metadata) else None
+
+
 def _is_finished(folder: Path, metadata: dict[str, Any]) -> bool:
     """Return whether the folder holds the embeddings of this encoder and data."""
     try:

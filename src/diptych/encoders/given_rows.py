@@ -27,6 +27,7 @@ from diptych.core.reading import map_array, read_text
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.rows import unit_rows
+from diptych.metrics.products import cosine_rows
 
 _NAMES = {"image": ("img_embs", "images"), "text": ("text_embs", "texts")}
 _BLOCK = 8192
@@ -158,7 +159,11 @@ def _image_names(collection: Collection) -> Iterator[list[str]]:
 def _blocks(rows: np.ndarray, places: np.ndarray, kind: str) -> Iterator[np.ndarray]:
     for start in range(0, len(places), _BLOCK):
         part = places[start : start + _BLOCK]
-        yield unit_rows(rows[part], kind, part)
+        block = rows[part]
+        if block.dtype == np.float32 and np.isfinite(block).all():
+            yield cosine_rows(block)  # as an evaluation of these arrays does
+        else:
+            yield unit_rows(block, kind, part)
 
 
 def _table(ids: Sequence[str], rows: np.ndarray, file: Path) -> _Table:

@@ -18,7 +18,8 @@ from diptych.data.loading import batched
 from diptych.data.overlay import OverlaidPicture
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.pretrained_towers import PretrainedParts
-from diptych.encoders.rows import EPSILON, unit_rows
+from diptych.encoders.rows import unit_rows
+from diptych.metrics.products import EPSILON
 
 logger = logging.getLogger(__name__)
 

@@ -36,9 +36,8 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.matching import MatchingEncoder, PairInputs
 from diptych.encoders.rerank_pairs import PairBlock, PairPlan, match_pairs
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.positives import DIRECTIONS
-from diptych.metrics.reranked import MARKER, Reranked
+from diptych.metrics.candidates import MARKER, Candidates, Reranked
+from diptych.metrics.ground_truth import DIRECTIONS
 from diptych.metrics.similarities import similarity as similarity_of
 
 # Where re-ranking keeps what it has: candidates, what the head reads of texts, scores block by block.

@@ -9,8 +9,7 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.reranked import Reranked
+from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.topk import top_k
 
 

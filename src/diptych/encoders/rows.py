@@ -7,25 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from diptych.core.errors import NumericalError
-
-EPSILON = 1e-12
-"""Rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does."""
+from diptych.metrics import products
 
 
 def unit_rows(
     rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
 ) -> np.ndarray:
-    """Divide each row by its Euclidean length; a zero row stays zero.
+    """Divide each of (n, d) rows by its length, see :func:`diptych.metrics.products.unit_rows`.
 
-    The length is taken in double precision, so that very large and very small float32 entries
-    neither overflow nor vanish.
-
-    Args:
-        rows: (n, d), any floating type.
-        positions: (n,), what to call each row in the message.
-
-    Returns:
-        (n, d) float32.
+    A row that is not finite is refused by its name in ``positions``.
     """
     exact = np.asarray(rows, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))
@@ -34,6 +24,4 @@ def unit_rows(
             f"the embedding of {kind} {positions[int(bad[0])]} is not finite",
             "the weights are damaged or diverged: load or train them again",
         )
-    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    unit: np.ndarray = (exact / np.maximum(lengths, EPSILON)).astype(np.float32)
-    return unit
+    return products.unit_rows(exact)

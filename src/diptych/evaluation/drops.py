@@ -1,10 +1,15 @@
-"""Drops: what a change of the queries costs, condition by condition, with intervals and corrected p-values.
+"""Drops: what a change of the queries costs, condition by condition, and whether it costs one model less.
 
 The same queries are asked twice, clean and changed, so differences are paired by query. What is independent is
-a picture with its captions: clusters of queries are resampled (:mod:`diptych.metrics.bootstrap`) and their
-two values swapped (:mod:`diptych.metrics.paired`), by the same draws in all conditions and measures. Where a
-condition was drawn with several seeds, a query's value is the mean over them, so intervals and p-values are of
-other pictures and say nothing of other seeds; the spread does.
+an image with its captions: clusters of queries are resampled and their two values swapped, by the same draws in
+all conditions and measures (:func:`diptych.metrics.paired.paired`). Where a condition was drawn with several
+seeds, a query's value is the mean over them, so intervals and p-values are of other images and say nothing of
+other seeds; the spread does.
+
+Two models' drops are compared by ``(changed - clean of the second) - (changed - clean of the first)``, so that
+what one model has ahead of the other on clean queries plays no part. Of two models the one that starts higher
+has more to lose, so the drops as shares of each model's own clean mean are compared as well. The two may point
+to different models: p-values and verdicts are of the absolute difference.
 """
 
 from __future__ import annotations
@@ -14,10 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.metrics.corrections import LEVEL, corrected, correction_named, correction_text
-from diptych.metrics.paired import randomisation_tests, shares_of
+from diptych.core.errors import DataError, NumericalError
+from diptych.metrics.bootstrap import Bootstrap, interval
+from diptych.metrics.paired import LEVEL, correction_named, correction_text, paired
+
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+"""Of the greatest of a query's values: what lies below is rounding of four values added and subtracted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +34,9 @@ class Paired:
     Attributes:
         condition: what changed them.
         measure: what was measured.
-        clean: (n,) one value per query; NaN for a query that is not asked.
+        clean: (n,) one value per query; NaN for a query that is not evaluated.
         perturbed: (seeds, n) the same queries changed; or (n,) of one seed.
-        cluster: (n,) a number for each query's picture, the same in all pairs that are compared together.
+        cluster: (n,) a number for each query's image, the same in all pairs that are compared together.
         less_is_better: of ranks.
     """
 
@@ -57,7 +64,7 @@ class Drop:
         relative: ``difference / clean``; None where the clean mean is not above 0.
         relative_low: lower end of its interval, of the ratio in every resample whose clean mean is above 0.
         relative_high: upper end.
-        p: of sign flips of pictures, two-sided; 1 where no query differs.
+        p: of sign flips of images, two-sided; 1 where no query differs.
         corrected: the same corrected for all that was tested together.
         verdict: ``"worse"`` or ``"better"`` where the corrected p-value is at most 0.05, else nothing.
     """
@@ -78,23 +85,56 @@ class Drop:
     verdict: str
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """A pair without the queries that are not asked.
+@dataclass(frozen=True)
+class OwnDrop:
+    """What one model loses; means, in the unit of the values that were given.
 
     Attributes:
-        pair: what was given.
-        clean: (n,) of the queries that are asked.
-        seeds: (seeds, n) the same changed.
-        differences: (n,) changed less clean, the mean over seeds.
-        cluster: (n,) theirs.
+        clean: mean of the clean queries.
+        difference: changed less clean, over seeds too.
+        relative: ``difference / clean``; None where the clean mean is not above 0.
     """
 
-    pair: Paired
-    clean: np.ndarray
-    seeds: np.ndarray
-    differences: np.ndarray
-    cluster: np.ndarray
+    clean: float
+    difference: float
+    relative: float | None
+
+
+@dataclass(frozen=True)
+class DropDifference:
+    """Two models under one condition by one measure.
+
+    Attributes:
+        condition: what changed the queries.
+        measure: what was measured.
+        first: what the baseline loses.
+        second: what the other model loses.
+        difference: the drop of the second less that of the first; of shares above 0 where the second loses
+            less.
+        low: lower end of its interval; None without resamples.
+        high: upper end.
+        relative: the same of drops as shares of each model's own clean mean; None where one has none.
+        relative_low: lower end of its interval, of resamples in which both clean means are above 0.
+        relative_high: upper end.
+        p: of swapping the two models image by image, two-sided; 1 where no query differs.
+        corrected: the same corrected for all that was tested together.
+        verdict: ``"more robust"`` or ``"less robust"``, of the second, where the corrected p-value is at
+            most 0.05, else nothing.
+    """
+
+    condition: str
+    measure: str
+    first: OwnDrop
+    second: OwnDrop
+    difference: float
+    low: float | None
+    high: float | None
+    relative: float | None
+    relative_low: float | None
+    relative_high: float | None
+    p: float
+    corrected: float
+    verdict: str
 
 
 def drops(
@@ -106,46 +146,104 @@ def drops(
     confidence: float = 0.95,
     correction: str = "holm",
 ) -> list[Drop]:
-    """The drop of every pair, corrected over all of them."""
-    how, correct = Bootstrap(samples, confidence, seed), correction_named(correction)
-    if flips < 1:
-        raise UsageError(f"flips are {flips}, at least 1 is needed")
-    if not pairs:
-        return []
-    asked = [asked_of(pair) for pair in pairs]
-    known = np.unique(np.concatenate([one.cluster for one in asked]))
-    homes = [np.searchsorted(known, one.cluster) for one in asked]
-    parts = np.stack(
-        [shares_of(one.differences, home, len(known)).parts for one, home in zip(asked, homes, strict=True)],
-        axis=1,
+    """Return the drop of every pair, corrected over all of them."""
+    asked = [_evaluated(pair) for pair in pairs]
+    tests = paired(
+        [(one.differences, one.clean) for one in asked],
+        [one.cluster for one in asked],
+        how=Bootstrap(samples, confidence, seed),
+        flips=flips,
+        correction=correction,
     )
-    p = [float(value) for value in randomisation_tests(parts, flips, seed)]
-    absolute, relative = _resampled(how, asked, homes, len(known))
     found = []
-    for place, (one, p_corrected) in enumerate(zip(asked, corrected(p, correct), strict=True)):
-        clean, difference = float(np.mean(one.clean)), float(np.mean(one.differences))
-        means = np.mean(one.seeds, axis=1)
-        differs = bool(np.any(one.differences))
-        low, high = interval(absolute[place], confidence) or (None, None)
-        above = clean > 0
-        ends = (interval(relative[place], confidence) if above else None) or (None, None)
-        final = 1.0 if p_corrected is None else p_corrected
+    for one, test in zip(asked, tests, strict=True):
+        own, means = one.own(), np.mean(one.seeds, axis=1)
+        difference, clean, _ = test.sums
+        ends = None if own.relative is None else interval(_ratio(difference, clean), confidence)
+        relative_low, relative_high = ends or (None, None)
         found.append(
             Drop(
                 condition=one.pair.condition,
                 measure=one.pair.measure,
-                clean=clean,
-                perturbed=float(np.mean(means)) if differs else clean,
+                clean=own.clean,
+                perturbed=float(np.mean(means)) if np.any(one.differences) else own.clean,
                 spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-                difference=difference,
-                low=low,
-                high=high,
-                relative=difference / clean if above else None,
-                relative_low=ends[0],
-                relative_high=ends[1],
-                p=p[place],
-                corrected=final,
-                verdict=_verdict(difference, final, one.pair.less_is_better),
+                difference=test.difference,
+                low=test.low,
+                high=test.high,
+                relative=own.relative,
+                relative_low=relative_low,
+                relative_high=relative_high,
+                p=test.p,
+                corrected=test.corrected,
+                verdict=_verdict(
+                    test.difference, test.corrected, one.pair.less_is_better, ("better", "worse")
+                ),
+            )
+        )
+    return found
+
+
+def drop_differences(
+    pairs: Sequence[tuple[Paired, Paired]],
+    *,
+    samples: int = 1000,
+    flips: int = 10_000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    correction: str = "holm",
+) -> list[DropDifference]:
+    """Return how the drop of each pair's second model differs from that of its first, corrected over all.
+
+    Args:
+        pairs: per condition and measure the first model's queries and the second's: the same queries in the
+            same order, with the same clusters. Each model's seeds are averaged query by query.
+        samples: resamples for the intervals; 0 for none.
+        flips: random swaps.
+        seed: of resamples and swaps.
+        confidence: coverage of the intervals.
+        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
+    """
+    both = [_both(first, second) for first, second in pairs]
+    tests = paired(
+        [(gaps, one.differences, one.clean, two.differences, two.clean) for one, two, gaps in both],
+        [one.cluster for one, _, _ in both],
+        how=Bootstrap(samples, confidence, seed),
+        flips=flips,
+        correction=correction,
+    )
+    found = []
+    for (one, two, gaps), test in zip(both, tests, strict=True):
+        first, second = one.own(), two.own()
+        alike = not np.any(gaps) and np.array_equal(one.clean, two.clean)
+        _, lost, clean, also_lost, also_clean, _ = test.sums
+        share, ends = None, None
+        if first.relative is not None and second.relative is not None:
+            share = 0.0 if alike else second.relative - first.relative
+            relative = _ratio(also_lost, also_clean) - _ratio(lost, clean)
+            # Columns of one matrix product may be added up in different orders; of equals nothing may stay.
+            ends = interval(np.where(alike & ~np.isnan(relative), 0.0, relative), confidence)
+        relative_low, relative_high = ends or (None, None)
+        found.append(
+            DropDifference(
+                condition=one.pair.condition,
+                measure=one.pair.measure,
+                first=first,
+                second=second,
+                difference=test.difference,
+                low=test.low,
+                high=test.high,
+                relative=share,
+                relative_low=relative_low,
+                relative_high=relative_high,
+                p=test.p,
+                corrected=test.corrected,
+                verdict=_verdict(
+                    test.difference,
+                    test.corrected,
+                    one.pair.less_is_better,
+                    ("more robust", "less robust"),
+                ),
             )
         )
     return found
@@ -161,7 +259,7 @@ def drops_line(
     correction: str = "holm",
     what: str = "differences to the clean queries",
 ) -> str:
-    """One line: what is resampled, what is tested, what was corrected for."""
+    """Return one line: what is resampled, what is tested, what was corrected for."""
     name = correction_named(correction)
     parts = [f"{what}, paired by query"]
     if samples:
@@ -174,8 +272,24 @@ def drops_line(
     return "; ".join(parts)
 
 
-def asked_of(pair: Paired) -> Asked:
-    """A pair's queries that are asked, checked."""
+@dataclass(frozen=True, eq=False)
+class _Evaluated:
+    """A pair without the queries that are not evaluated."""
+
+    pair: Paired
+    clean: np.ndarray
+    seeds: np.ndarray
+    differences: np.ndarray
+    cluster: np.ndarray
+    there: np.ndarray
+
+    def own(self) -> OwnDrop:
+        clean, difference = float(np.mean(self.clean)), float(np.mean(self.differences))
+        return OwnDrop(clean, difference, difference / clean if clean > 0 else None)
+
+
+def _evaluated(pair: Paired) -> _Evaluated:
+    """Return a pair's queries that are evaluated, checked."""
     what = f"{pair.condition}, {pair.measure}"
     clean = np.asarray(pair.clean, dtype=np.float64)
     perturbed = np.atleast_2d(np.asarray(pair.perturbed, dtype=np.float64))
@@ -200,29 +314,34 @@ def asked_of(pair: Paired) -> Asked:
             "measure it again",
         )
     # The mean of differences, not the difference of means: equal values must differ by exactly 0.
-    return Asked(pair, clean, perturbed, np.mean(perturbed - clean, axis=0), cluster)
+    return _Evaluated(pair, clean, perturbed, np.mean(perturbed - clean, axis=0), cluster, there)
 
 
-def _resampled(
-    how: Bootstrap, asked: Sequence[Asked], homes: Sequence[np.ndarray], clusters: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """(pairs, samples) differences, and the same as shares of the clean mean; NaN where there is none."""
-    columns = [
-        np.bincount(home, weights=weights, minlength=clusters)
-        for one, home in zip(asked, homes, strict=True)
-        for weights in (one.differences, one.clean, None)
-    ]
-    sums = np.stack(columns, axis=1).astype(np.float64)
-    drawn = [weights @ sums for weights in drawn_clusters(how, 0, clusters, clusters)]
-    if not drawn:
-        return np.empty((len(asked), 0)), np.empty((len(asked), 0))
-    difference, clean, count = np.concatenate(drawn).reshape(how.samples, len(asked), 3).T
-    absolute = np.divide(difference, count, out=np.full_like(count, np.nan), where=count > 0)
-    relative = np.divide(difference, clean, out=np.full_like(count, np.nan), where=clean > 0)
-    return absolute, relative
+def _both(first: Paired, second: Paired) -> tuple[_Evaluated, _Evaluated, np.ndarray]:
+    """Return two models' queries, checked to be the same, and the differences of their drops."""
+    names = [(one.condition, one.measure, one.less_is_better) for one in (first, second)]
+    if names[0] != names[1]:
+        raise DataError(f"{names[0]} and {names[1]} are compared", "a condition and a measure in common")
+    one, two = _evaluated(first), _evaluated(second)
+    if not np.array_equal(one.there, two.there) or not np.array_equal(one.cluster, two.cluster):
+        raise DataError(
+            f"{first.condition}, {first.measure}: {len(one.clean):,} queries of {len(one.there):,} and "
+            f"{len(two.clean):,} of {len(two.there):,} are not the same ones",
+            "both models are asked the same queries in one order",
+        )
+    gaps = two.differences - one.differences
+    # Equal drops from unequal heights: 0.3 - 0.2 is not 0.2 - 0.1 in binary, and must be no difference.
+    values = np.abs(np.concatenate([one.clean[None], one.seeds, two.clean[None], two.seeds]))
+    gaps[np.abs(gaps) <= _ROUNDING * values.max(axis=0)] = 0.0
+    return one, two, gaps
 
 
-def _verdict(difference: float, p: float, less_is_better: bool) -> str:
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
+    return found
+
+
+def _verdict(difference: float, p: float, less_is_better: bool, names: tuple[str, str]) -> str:
     if p > LEVEL or difference == 0:
         return ""
-    return "better" if (difference < 0) == less_is_better else "worse"
+    return names[0] if (difference > 0) != less_is_better else names[1]

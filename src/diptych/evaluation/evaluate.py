@@ -1,78 +1,98 @@
-"""Evaluate: embeddings and a ground truth in, measures with chance, intervals and protocol out."""
+"""Evaluate: scores and a ground truth in, measures with chance, intervals and protocol out.
+
+One pass: the partition cuts galleries, each is ranked, its measures are taken per query, resampled and
+averaged over the galleries.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from diptych.evaluation.gain_galleries import GainGalleries
-from diptych.evaluation.galleries import measure_galleries
-from diptych.evaluation.partitioning import Fold, partition
-from diptych.evaluation.result import Result
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.measuring import DEFAULT_MEASURES, AnyMeasure
-from diptych.metrics.positives import Direction
-from diptych.metrics.products import check_rows
-from diptych.metrics.ranks import (
-    DEFAULT_BLOCK,
-    Ranks,
-    available_threads,
-    check_sizes,
-    ranks_from_rows,
-    ranks_from_scores,
-    ranks_from_source,
+from diptych.core.errors import DataError, UsageError
+from diptych.evaluation.partitioning import Fold, one_gallery, partition
+from diptych.evaluation.protocol import OWN_GAINS, Reranking, protocol_of
+from diptych.evaluation.result import BOTH, Result, Score
+from diptych.metrics.bootstrap import Bootstrap, interval, resample
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
+from diptych.metrics.measures.rank import best_ranks
+from diptych.metrics.measuring import (
+    DEFAULT_MEASURES,
+    AnyMeasure,
+    Gain,
+    Gained,
+    GainMeasure,
+    Measure,
+    Sum,
+    resolve,
 )
-from diptych.metrics.relevance import Grades, Relevance, own_similarity
+from diptych.metrics.ranks import Ranks, check_sizes, ranks_of
+from diptych.metrics.relevance import Grades, Relevance, graded_gains, similar_gains
 from diptych.metrics.similarities import similarity as similarity_of
-from diptych.metrics.sources import GivenScores, ScoreSource
+from diptych.metrics.sources import CosineRows, GivenScores, ScoreSource
+from diptych.metrics.ties import check_rule, tie_groups
+from diptych.metrics.topk import BLOCK
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_COSINE = 1 + 1e-3  # the greatest a cosine of rounded rows may be
+_Key = tuple[Direction, str]
+_Plain = Measure | GainMeasure
+_WARNING = "its scale counts, so models are not compared by it"
+
+
+class Ranker(Protocol):
+    """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items.
+
+    Attributes:
+        similarity: what the ranks are by, for the protocol.
+        usual_ties: the tie rule unless another is asked for.
+        protocol: the second stage; None where there is one stage alone.
+    """
+
+    @property
+    def similarity(self) -> str: ...
+
+    @property
+    def usual_ties(self) -> str: ...
+
+    @property
+    def protocol(self) -> Reranking | None: ...
+
+    def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
+        """Return the ranks of both directions, of every positive or of each query's best alone."""
 
 
 def evaluate(
-    images: np.ndarray,
-    texts: np.ndarray,
+    images: np.ndarray | csr_array,
+    texts: np.ndarray | csr_array,
     ground_truth: GroundTruth,
     measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
-    similarity: str = "cosine",
-    protocol: str = "full",
-    ties: str = "expected",
-    relevance: Relevance | None = None,
-    grades: Grades | None = None,
-    bootstrap: Bootstrap | None = None,
+    similarity: str | None = None,
     image_ids: Sequence[str] | None = None,
     text_ids: Sequence[str] | None = None,
-    block: int = DEFAULT_BLOCK,
-    threads: int | None = None,
     about: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Result:
     """Measure retrieval in both directions by the scores of image and text rows.
 
     Args:
-        images: (n, d) float32 rows, possibly memory-mapped; unit length if cosine is meant.
-        texts: (m, d) float32 rows.
+        images: (n, d) float32 rows, possibly memory-mapped; or (n, |V|) sparse rows of term weights.
+        texts: (m, d) float32 rows, or sparse rows over the same terms.
         ground_truth: which texts are relevant to which images.
         measures: names such as ``"R@5"`` (any cut-off), or measures.
-        similarity: ``"cosine"``, the inner product, or ``"order"``, that of order embeddings; see
-            :mod:`diptych.metrics.similarities`.
-        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
-        ties: the tie rule; see :mod:`diptych.metrics.ties`.
-        relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
-            evaluated one by default.
-        grades: grades of pairs for nDCG; labels alone by default.
-        bootstrap: how confidence intervals are made; none by default.
+        similarity: ``"cosine"``, whatever the lengths of the rows; ``"dot"``, their inner product; or
+            ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
+            is named, sparse rows by their inner product. A sparse row without terms scores 0 with
+            everything; the protocol says how many there are.
         image_ids: for messages.
         text_ids: for messages.
-        block: scores held at once by one worker.
-        threads: workers; all available cores by default.
         about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
+        options: as of :func:`evaluate_scores`.
 
     Raises:
         DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
@@ -80,131 +100,390 @@ def evaluate(
         UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
         UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
     """
-    similarity_of(similarity)  # before the work, not after it
-    check_sizes(images, texts, ground_truth)
-    chosen = partition(protocol)
-    if chosen.count > 1:  # so that a message names the row in the whole test set
-        check_rows(np.asarray(images), "image", image_ids)
-        check_rows(np.asarray(texts), "text", text_ids)
-    whole = chosen.count == 1
+    measures = list(measures)
+    _check_names(measures, options.get("protocol", "full"), options.get("ties"))
+    said, source = dict(about or {}), rows_source(images, texts, similarity, image_ids, text_ids)
+    empty = getattr(source, "empty", (0, 0))
+    if any(empty):
+        said["rows without terms"] = "{:,} images, {:,} texts".format(*empty)
+    return evaluate_scores(source, ground_truth, measures, about=said, **options)
 
-    def rank(fold: Fold, every: bool) -> dict[Direction, Ranks]:
-        return ranks_from_rows(
-            images[fold.images],
-            texts[fold.texts],
-            fold.ground_truth,
-            every=every,
-            similarity=similarity,
-            image_ids=image_ids if whole else None,
-            text_ids=text_ids if whole else None,
-            block=block,
-            threads=threads,
-        )
 
-    def own(fold: Fold, source: ScoreSource) -> ScoreSource:
-        return own_similarity(source, images[fold.images], texts[fold.texts], similarity)
+def rows_source(
+    images: np.ndarray | csr_array,
+    texts: np.ndarray | csr_array,
+    similarity: str | None = None,
+    image_ids: Sequence[str] | None = None,
+    text_ids: Sequence[str] | None = None,
+) -> ScoreSource:
+    """Return the scores of dense or sparse rows; arguments and errors as of :func:`evaluate`."""
+    from scipy.sparse import issparse
 
-    gains = GainGalleries(
-        ground_truth,
-        lambda fold: similarity_of(similarity).source(images[fold.images], texts[fold.texts], None, None),
-        own if similarity == "cosine" else None,
-        no_own=f"similarity {similarity!r} gives penalties",
-        relevance=relevance,
-        grades=grades,
-        block=block,
-    )
-    return measure_galleries(
-        rank, ground_truth, measures, chosen, ties, bootstrap, about, similarity, gains=gains
-    )
+    if not issparse(images) and not issparse(texts):
+        return similarity_of(similarity or "cosine").source(images, texts, image_ids, text_ids)
+    from diptych.metrics.sparse_products import SparseProducts
+
+    if similarity not in (None, "dot"):
+        raise UsageError(f"sparse rows are compared by 'dot', not by {similarity!r}", "leave similarity out")
+    return SparseProducts(images, texts, image_ids, text_ids)
 
 
 def evaluate_scores(
-    scores: np.ndarray,
+    scores: np.ndarray | ScoreSource | Ranker,
     ground_truth: GroundTruth,
     measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     protocol: str = "full",
-    ties: str = "expected",
+    ties: str | None = None,
     relevance: Relevance | None = None,
     grades: Grades | None = None,
     bootstrap: Bootstrap | None = None,
-    block: int = DEFAULT_BLOCK,
+    block: int = BLOCK,
     threads: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Result:
-    """The same by a given score matrix (n_images, n_texts): re-ranking, ensembles, other models.
-
-    Its scores serve as similarities (for DCG_CM) only where all lie between -1 and 1.
-    """
-    whole = GivenScores(scores, ground_truth).scores  # raises, naming the place in the whole matrix
-
-    def rank(fold: Fold, every: bool) -> dict[Direction, Ranks]:
-        part = np.asarray(scores)[fold.images][:, fold.texts]
-        return ranks_from_scores(part, fold.ground_truth, every=every, block=block, threads=threads)
-
-    low, high = float(whole.min(initial=0)), float(whole.max(initial=0))
-    gains = GainGalleries(
-        ground_truth,
-        lambda fold: GivenScores(whole[fold.images][:, fold.texts], fold.ground_truth),
-        (lambda fold, source: source) if low >= -_COSINE and high <= _COSINE else None,
-        no_own=f"the given scores lie between {low:g} and {high:g}",
-        relevance=relevance,
-        grades=grades,
-        block=block,
-    )
-    return measure_galleries(
-        rank, ground_truth, measures, partition(protocol), ties, bootstrap, about, gains=gains
-    )
-
-
-def evaluate_sparse(
-    images: csr_array,
-    texts: csr_array,
-    ground_truth: GroundTruth,
-    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
-    *,
-    protocol: str = "full",
-    ties: str = "expected",
-    relevance: Relevance | None = None,
-    grades: Grades | None = None,
-    bootstrap: Bootstrap | None = None,
-    image_ids: Sequence[str] | None = None,
-    text_ids: Sequence[str] | None = None,
-    block: int = DEFAULT_BLOCK,
-    threads: int | None = None,
-    about: Mapping[str, Any] | None = None,
-) -> Result:
-    """The same by the inner products of sparse rows, which are exact.
-
-    See :mod:`diptych.metrics.sparse_products`. A row without terms is kept: it scores 0 with everything,
-    so as a query it ties with the whole gallery. The protocol says how many there are.
+    """Measure retrieval in both directions by given scores: re-ranking, ensembles, other models.
 
     Args:
-        images: (n, |V|) sparse rows of term weights.
-        texts: (m, |V|) sparse rows over the same terms.
+        scores: (n_images, n_texts) a score matrix, which serves as similarities for DCG_CM only where all lie
+            between -1 and 1; any score source; or candidates that a second stage scored, see
+            :class:`~diptych.evaluation.reranking.RerankedScores`.
+        ground_truth: which texts are relevant to which images.
+        measures: names such as ``"R@5"`` (any cut-off), or measures.
+        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
+        ties: the tie rule; see :mod:`diptych.metrics.ties`. ``"expected"`` by default, ``"compat"`` for
+            candidates whose rest ties as published.
+        relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
+            evaluated one by default.
+        grades: grades of pairs for nDCG; labels alone by default.
+        bootstrap: how confidence intervals are made; none by default.
+        block: scores held at once by one worker.
+        threads: workers; all available cores by default.
+        about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
+
+    Raises:
+        DataError, NumericalError, UnknownNameError, UsageError: as of :func:`evaluate`.
     """
-    from diptych.metrics.sparse_products import SparseProducts
+    source = GivenScores(scores) if isinstance(scores, np.ndarray) else scores
+    truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
+    _check_names(measures := list(measures), protocol, ties)
+    plain, sums = resolve(measures)
+    second = None if isinstance(source, ScoreSource) else source.protocol
+    ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
+    if isinstance(source, ScoreSource):
+        chosen = partition(protocol)
+        check_sizes(source, truth)
+        check_gains(source, truth, plain, relevance)
+    else:
+        chosen = one_gallery(protocol)
+        check_no_gains(plain)
+    depth = second.k_test if second is not None and second.unranked == "miss" else {}
+    found = []
+    for number, fold in enumerate(chosen.folds(truth)):
+        part = source
+        if isinstance(source, ScoreSource) and chosen.count > 1:
+            part = source.part(fold.images, fold.texts)
+        judge, grading = relevance, grades
+        if relevance is not None:
+            judge = Relevance(relevance.images[fold.images], relevance.texts[fold.texts], relevance.name)
+        if grades is not None:
+            grading = grades.part(fold.images, fold.texts, truth.n_images, truth.n_texts)
+        measured = measure_gallery(
+            part,
+            fold.ground_truth,
+            plain,
+            ties=ties,
+            relevance=judge,
+            grades=grading,
+            depth=depth,
+            block=block,
+            threads=threads,
+        )
+        aggregates = {key: member.aggregate for key, (_, member) in _cells(plain).items()}
+        samples = {}
+        if how.samples:
+            values = {(way, name): one.values[name] for way, one in measured.items() for name in one.values}
+            samples = resample(how, number, fold.ground_truth, values, aggregates)
+        found.append(_Found(fold, measured, samples))
+    said = {
+        one.name: _gains_said(one, truth, relevance, grades) for one in plain if isinstance(one, GainMeasure)
+    }
+    return Result(
+        protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said),
+        _scores(found, plain, sums, how),
+        {
+            name: {
+                member.name: _whole(
+                    truth, name, found, [one.measured[name].values[member.name] for one in found]
+                )
+                for member in plain
+            }
+            for name in DIRECTIONS
+        },
+        {name: _whole(truth, name, found, [one.measured[name].best for one in found]) for name in DIRECTIONS},
+        truth.text_image,
+    )
 
-    check_sizes(images, texts, ground_truth)
-    chosen = partition(protocol)
-    source = SparseProducts(images, texts, image_ids, text_ids)  # raises, naming the row in the whole set
-    said = dict(about or {})
-    if any(source.empty):
-        said["rows without terms"] = "{:,} images, {:,} texts".format(*source.empty)
 
-    def rank(fold: Fold, every: bool) -> dict[Direction, Ranks]:
-        part = source if chosen.count == 1 else source.part(fold.images, fold.texts)
-        return ranks_from_source(
-            part, fold.ground_truth, every=every, block=block, threads=threads or available_threads()
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One direction of one gallery.
+
+    Attributes:
+        values: per measure, (n_queries,) float64.
+        chances: per measure, the chance level; empty unless wanted.
+        best: (n_queries,) the rank of each query's best positive; empty where no rank was asked for.
+    """
+
+    values: dict[str, np.ndarray]
+    chances: dict[str, float]
+    best: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    fold: Fold
+    measured: dict[Direction, Measured]
+    samples: dict[_Key, np.ndarray]
+
+
+def measure_gallery(
+    source: ScoreSource | Ranker,
+    truth: GroundTruth,
+    plain: Sequence[_Plain],
+    *,
+    directions: Sequence[Direction] = DIRECTIONS,
+    ties: str = "expected",
+    relevance: Relevance | None = None,
+    grades: Grades | None = None,
+    chance: bool = True,
+    depth: Mapping[str, int] | None = None,
+    block: int = BLOCK,
+    threads: int | None = None,
+) -> dict[Direction, Measured]:
+    """Measure the queries of one gallery.
+
+    Args:
+        depth: per direction, how many items are ranked, for chance levels; all where it says nothing.
+    """
+    ranked = [member for member in plain if isinstance(member, Measure)]
+    gaining = [member for member in plain if isinstance(member, GainMeasure)]
+    ranks: dict[Direction, Ranks] = {}
+    if ranked or chance:
+        every = any(member.positives == "all" for member in ranked)
+        if isinstance(source, ScoreSource):
+            kw: dict[str, Any] = {"directions": directions, "block": block, "threads": threads}
+            ranks = ranks_of(source, truth, every=every, **kw)
+        else:
+            ranks = source.ranks(every, block, threads)
+    similar = None
+    if relevance is not None and any(member.gain.of == "similarity" for member in gaining):
+        similar = relevance.source(truth.n_images, truth.n_texts)
+    found = {}
+    for name in directions:
+        asked, values, chances, best = truth.queries(name), {}, {}, np.empty(0)
+        if name in ranks:
+            groups = tie_groups(ranks[name], ties)
+            best = best_ranks(groups)
+            values = {member.name: member.values(groups) for member in ranked}
+            if chance:
+                relevant, gallery = ranks[name].positives[asked], ranks[name].gallery
+                deepest = (depth or {}).get(name)
+                chances = {one.name: one.chance(relevant, gallery, deepest) for one in ranked}
+        if gaining:
+            assert isinstance(source, ScoreSource)
+            worth = _gains(source, similar, truth, name, gaining, grades, ties, chance, block)
+            for member in gaining:
+                values[member.name] = member.values(worth[member.gain])
+                if chance:
+                    chances[member.name] = member.aggregate.of(member.chances(worth[member.gain])[asked])
+        found[name] = Measured({one.name: values[one.name] for one in plain}, chances, best)
+    return found
+
+
+def _gains(
+    source: ScoreSource,
+    similar: CosineRows | None,
+    truth: GroundTruth,
+    direction: Direction,
+    measures: Sequence[GainMeasure],
+    grades: Grades | None,
+    ties: str,
+    chance: bool,
+    block: int,
+) -> dict[Gain, Gained]:
+    positives = truth.positives(direction)
+    found: dict[Gain, Gained] = {}
+    same: dict[str, Any] = {"ties": ties, "chance": chance, "block": block}
+    for kind in ("similarity", "grade"):
+        some = [member for member in measures if member.gain.of == kind]
+        if not some:
+            continue
+        gains = list(dict.fromkeys(member.gain for member in some))
+        depth = max(member.cutoff or positives.gallery for member in some)
+        if kind == "grade":
+            found |= graded_gains(source, positives, direction, gains, depth, grades=grades, **same)
+        else:
+            best = any(member.needs_best for member in some)
+            found |= similar_gains(source, positives, direction, gains, depth, by=similar, best=best, **same)
+    return found
+
+
+def measure_queries(
+    queries: np.ndarray,
+    gallery: np.ndarray,
+    positives: Positives,
+    measures: Sequence[str],
+    *,
+    query_side: Direction,
+    similarity: str = "cosine",
+    relevance: tuple[np.ndarray, np.ndarray] | None = None,
+    ties: str = "expected",
+    grades: Grades | None = None,
+    block: int = BLOCK,
+    threads: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has.
+
+    Args:
+        queries: (n, d) float32 rows.
+        gallery: (m, d) float32 rows.
+        positives: relevant gallery rows of these queries.
+        measures: names; no sums over both directions.
+        query_side: ``"i2t"`` where images are the queries.
+        relevance: rows of queries and gallery by a relevance model.
+    """
+    plain, sums = resolve(measures)
+    if sums:
+        raise UsageError(
+            f"{sums[0].name} is a sum over both directions", f"ask for {', '.join(sums[0].parts)}"
+        )
+    check_rule(ties)
+    if (len(queries), len(gallery)) != (positives.n_queries, positives.gallery):
+        raise DataError(
+            f"{len(queries):,} queries and {len(gallery):,} gallery rows for positives of "
+            f"{positives.n_queries:,} queries in a gallery of {positives.gallery:,}",
+            "of some queries alone, give positives.taken(rows)",
+        )
+    if not len(gallery):
+        raise DataError(f"{len(queries):,} queries and an empty gallery: there is nothing to rank")
+    turned = query_side == "t2i"
+    sides = (gallery, queries) if turned else (queries, gallery)
+    source = similarity_of(similarity).source(*sides)
+    if not len(queries):
+        return {member.name: np.empty(0) for member in plain}
+    pairs = (positives.rows, positives.queries) if turned else (positives.queries, positives.rows)
+    truth = GroundTruth.from_pairs(*pairs, *source.shape)
+    given = None if relevance is None else Relevance(*(relevance[::-1] if turned else relevance))
+    check_gains(source, truth, plain, given)
+    found = measure_gallery(
+        source,
+        truth,
+        plain,
+        directions=[query_side],
+        ties=ties,
+        relevance=given,
+        grades=grades,
+        chance=False,
+        block=block,
+        threads=threads,
+    )
+    return found[query_side].values
+
+
+def _check_names(measures: Sequence[str | AnyMeasure], protocol: str, ties: str | None) -> None:
+    """Refuse unknown names before the work, not after it."""
+    resolve(measures)
+    partition(protocol)
+    check_rule(ties or "expected")
+
+
+def check_gains(
+    source: ScoreSource, truth: GroundTruth, plain: Sequence[_Plain], relevance: Relevance | None
+) -> None:
+    """Refuse gains by similarity where there are no cosines, before anything is computed."""
+    names = [one.name for one in plain if isinstance(one, GainMeasure) and one.gain.of == "similarity"]
+    if names and relevance is not None:
+        relevance.source(truth.n_images, truth.n_texts)
+    elif names and source.cosines() is None:
+        raise UsageError(
+            f"{' and '.join(names)} by the evaluated model need cosines, and {source.no_cosines}",
+            "name a relevance model (--relevance), or leave them out",
         )
 
-    gains = GainGalleries(
-        ground_truth,
-        lambda fold: source if chosen.count == 1 else source.part(fold.images, fold.texts),
-        None,
-        no_own="sparse rows give sums of term weights",
-        relevance=relevance,
-        grades=grades,
-        block=block,
-    )
-    return measure_galleries(rank, ground_truth, measures, chosen, ties, bootstrap, said, gains=gains)
+
+def check_no_gains(measures: Sequence[object]) -> None:
+    """Refuse measures of gains where only candidates were ranked."""
+    for member in measures:
+        if isinstance(member, GainMeasure):
+            raise UsageError(
+                f"{member.name} looks at the first places of the whole gallery, and candidates alone are ranked",
+                "measure it without re-ranking",
+            )
+
+
+def _gains_said(
+    member: GainMeasure, truth: GroundTruth, relevance: Relevance | None, grades: Grades | None
+) -> str:
+    """Say what the gains are and by what, for the protocol."""
+    says = member.gain.says
+    if member.gain.of == "similarity":
+        if relevance is None:
+            return f"1 for a match, else {OWN_GAINS}, {says} ({_WARNING})"
+        return f"1 for a match, else the cosine by {relevance.name}, {says}"
+    if grades is None:
+        return f"{says}, 1 for a match"
+    counts = set()
+    for name in DIRECTIONS:
+        positives = truth.positives(name)
+        evaluated = np.isin(positives.queries, truth.queries(name))
+        counts.add(int(np.sum(grades.ungraded(positives, name)[evaluated])))
+    alone = f", {max(counts):,} matches without one have {grades.highest:g}" if max(counts) else ""
+    return f"{says} of {grades.what}{alone}"
+
+
+def _cells(plain: Sequence[_Plain]) -> dict[_Key, tuple[Direction, _Plain]]:
+    return {(name, member.name): (name, member) for name in DIRECTIONS for member in plain}
+
+
+def _whole(truth: GroundTruth, name: Direction, found: list[_Found], parts: list[np.ndarray]) -> np.ndarray:
+    """Return values per query of all folds, in the order of the whole test set; NaN where it is not asked."""
+    values = np.empty(truth.n_images if name == "i2t" else truth.n_texts)
+    for one, part in zip(found, parts, strict=True):
+        values[one.fold.images if name == "i2t" else one.fold.texts] = part
+    if name in truth.asked:
+        values[~truth.asked[name]] = np.nan
+    return values
+
+
+def _scores(
+    found: list[_Found], plain: Sequence[_Plain], sums: Sequence[Sum], how: Bootstrap
+) -> dict[str, dict[str, Score]]:
+    """Average over the galleries, and sum over both directions."""
+    values: dict[_Key, float] = {}
+    chances: dict[_Key, float] = {}
+    samples: dict[_Key, np.ndarray] = {}
+    scores: dict[str, dict[str, Score]] = {name: {} for name in (*DIRECTIONS, BOTH)}
+    for key, (way, member) in _cells(plain).items():
+        each = [
+            member.aggregate.of(one.measured[way].values[member.name][one.fold.ground_truth.queries(way)])
+            for one in found
+        ]
+        values[key] = float(np.mean(each))
+        chances[key] = float(np.mean([one.measured[way].chances[member.name] for one in found]))
+        ends = None
+        if how.samples:
+            samples[key] = np.mean([one.samples[key] for one in found], axis=0)
+            ends = interval(samples[key], how.confidence)
+        scores[way][member.name] = Score(values[key], chances[key], *(ends or (None, None)))
+    for total in sums:
+        parts: list[_Key] = [(name, part) for name in DIRECTIONS for part in total.parts]
+        ends = None
+        if how.samples:
+            ends = interval(100 * np.sum([samples[key] for key in parts], axis=0), how.confidence)
+        scores[BOTH][total.name] = Score(
+            100 * sum(values[key] for key in parts),
+            100 * sum(chances[key] for key in parts),
+            *(ends or (None, None)),
+        )
+    return scores

@@ -13,17 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
+from diptych.core.files import write_json
+from diptych.data.extended_positives import ExtendedPositives
+from diptych.data.judgements import Judged, match_judgements
+from diptych.encoders.encoded import EncodedCollection
+from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
+from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import Coefficient, correlate
-from diptych.metrics.discounted import discounts
-from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.metrics.measures.gains import discounts
 from diptych.metrics.measuring import Sum, measure
-from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.relevance import GradeTable, Relevance
+from diptych.metrics.similarities import similarity
 from diptych.metrics.sources import ScoreSource
 
 _LEAST = 2  # judged items that make an order
@@ -161,7 +169,7 @@ def agreement_with_people(
             for what, values in gains.items()
             if over != _UNLABELLED or (len(values[keep]) and np.ptp(values[keep]) > 0)
         ]
-    scores = source.positives(judged.images, judged.texts)
+    scores = source.pairs(judged.images, judged.texts)
     of, _ = clusters(truth)
     queries: list[Agreement] = []
     left_out: dict[str, dict[str, int]] = {}
@@ -201,3 +209,59 @@ def _line(judged: JudgedPairs, unlabelled: np.ndarray, how: Bootstrap) -> str:
             f"{100 * how.confidence:g} % intervals from {how.samples:,} resamples of images, seed {how.seed}"
         )
     return "; ".join(parts)
+
+
+JUDGEMENTS_FILE = "judgements.json"
+
+
+def judge_encoded(
+    encoded: EncodedCollection,
+    result: Result,
+    judged: Judged,
+    folder: Path | str | None = None,
+    *,
+    positives: ExtendedPositives | None = None,
+    relevance: Relevance | None = None,
+    samples: int = 1000,
+) -> HumanAgreement:
+    """Correlate an evaluation with what people said of pairs.
+
+    Kinds of gain: the label; label or similarity, which is the gain of DCG_CM; the similarity alone (both by
+    the relevance model where one is given); the score, where that is another number; the grade, where the
+    positives have any.
+    """
+    chosen = str(result.protocol.about.get("captions", "all"))
+    found = match_judgements(
+        judged,
+        encoded.images.ids,
+        encoded.texts.ids,
+        encoded.caption_image,
+        in_order=not chosen.startswith("random"),
+    )
+    pairs = JudgedPairs(found.images, found.captions, found.ratings, found.lowest, found.line())
+    truth = ground_truth_of(encoded, positives)
+    images, texts = encoded.images.rows, encoded.texts.rows
+    scores = similarity(encoded.similarity).source(images, texts, encoded.images.ids, encoded.texts.ids)
+    pair = found.images, found.captions
+    label = truth.i2t.holds(*pair).astype(np.float64)
+    gains = {"label": label}
+    similar: np.ndarray | None
+    if relevance is not None:
+        similar = relevance.source(truth.n_images, truth.n_texts).pairs(*pair)
+        by = relevance.name
+    else:
+        own = scores.cosines()
+        similar = None if own is None else own.pairs(*pair)
+        by = "the evaluated model"
+    if similar is not None:
+        gains["label or similarity (DCG_CM)"] = np.where(label > 0, 1.0, np.clip(similar, 0.0, 1.0))
+        gains[f"similarity by {by}"] = similar
+    if relevance is not None or similar is None:
+        gains["score of the evaluated model"] = scores.pairs(*pair)
+    grades = grades_of(positives)
+    if grades is not None:
+        gains["grade"] = GradeTable(truth.i2t, "i2t", grades).of(*pair)
+    agreement = agreement_with_people(pairs, scores, truth, gains, result.per_query, Bootstrap(samples))
+    if folder is not None:
+        write_json(Path(folder) / JUDGEMENTS_FILE, agreement.to_dict())
+    return agreement

@@ -8,10 +8,11 @@ from typing import Any
 
 from diptych.evaluation.partitioning import Partition
 from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.gain_measure import GainMeasure
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.measuring import Measure
-from diptych.metrics.positives import DIRECTIONS
+from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
+from diptych.metrics.measuring import GainMeasure, Measure
+
+OWN_GAINS = "the cosine by the evaluated model"
+"""How the protocol says that no other model says how relevant an item is."""
 
 _REST = {
     "miss": "which rank after the gallery",
@@ -29,7 +30,7 @@ class Reranking:
         gallery: per direction, how many items there were to choose from.
         score: what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``.
         unranked: what became of positives that are no candidates; see
-            :mod:`diptych.metrics.candidate_ranks`.
+            :mod:`diptych.evaluation.reranking`.
         queries: per direction, how many queries are asked.
         without_ranked_positive: per direction, how many of them have positives, none of which is a candidate.
     """
@@ -42,7 +43,7 @@ class Reranking:
     without_ranked_positive: dict[str, int]
 
     def line(self) -> str:
-        """One phrase for the protocol's line."""
+        """Return one phrase for the protocol's line."""
         whole = [name for name, k in self.k_test.items() if k == self.gallery[name]]
         sizes = {
             f"{k:,}" if len(set(self.k_test.values())) == 1 else f"{k:,} {name}": None
@@ -79,10 +80,14 @@ class Protocol:
         confidence: coverage of the intervals.
         seed: of the bootstrap.
         about: dataset, split, fingerprints, training seed: whatever else the numbers depend on.
-        similarity: ``"cosine"`` for inner products of rows and for given scores, or ``"order"``.
+        similarity: by what rows are compared, ``"cosine"``, ``"dot"`` or ``"order"``; ``"given scores"``; empty
+            where candidates alone are known.
         asked: per direction, how many of its items are queries, where that is not all of them.
         reranking: the second stage; None where there is one stage alone.
         gains: per measure of gains, what an item is worth and by what.
+        items: a fingerprint of the ids of images and texts; empty where they have none.
+        data_kind: what the fingerprint of the data in ``about`` is of: ``"pictures"``, ``"regions"`` or, of
+            given embeddings, ``"rows"``.
     """
 
     name: str
@@ -104,9 +109,11 @@ class Protocol:
     asked: dict[str, int] = field(default_factory=dict)
     reranking: Reranking | None = None
     gains: dict[str, str] = field(default_factory=dict)
+    items: str = ""
+    data_kind: str = ""
 
     def line(self) -> str:
-        """One line, to be printed with every number."""
+        """Return one line, to be printed with every number."""
         per_image = "–".join(str(count) for count in dict.fromkeys(self.texts_per_image))
         per_text = "–".join(str(count) for count in dict.fromkeys(self.images_per_text))
         parts = [f"{key} {value}" for key, value in self.about.items()]
@@ -115,8 +122,8 @@ class Protocol:
             f"({per_image} per image, {per_text} per text)"
         )
         parts += [f"{count:,} {direction} queries asked" for direction, count in self.asked.items()]
-        if self.similarity == "order":
-            parts.append("similarity order")
+        if self.similarity:
+            parts.append(f"similarity {self.similarity}")
         if self.reranking is not None:
             parts.append(self.reranking.line())
         if self.galleries > 1:
@@ -154,7 +161,7 @@ def protocol_of(
     reranking: Reranking | None = None,
     gains: Mapping[str, str] | None = None,
 ) -> Protocol:
-    """The protocol of one evaluation."""
+    """Return the protocol of one evaluation."""
 
     def spread(direction: str) -> tuple[int, int]:
         counts = truth.positives(direction).counts[truth.queries(direction)]

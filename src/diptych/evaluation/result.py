@@ -13,8 +13,8 @@ from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import opening, read_arrays, read_json
 from diptych.evaluation.protocol import Protocol, Reranking
+from diptych.metrics.ground_truth import DIRECTIONS
 from diptych.metrics.measuring import measure
-from diptych.metrics.positives import DIRECTIONS
 
 BOTH = "both"  # where a sum over both directions is kept
 _FORMAT = 1

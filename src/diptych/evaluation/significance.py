@@ -14,19 +14,33 @@ from dataclasses import replace
 import numpy as np
 
 from diptych.core.errors import NumericalError, UnknownNameError, UsageError
-from diptych.evaluation.comparable import check_comparable, check_same_gains, common_measures, text_image_of
-from diptych.evaluation.comparison import TESTS, Cell, Comparison, Difference
+from diptych.evaluation.comparison import (
+    TESTS,
+    Cell,
+    Comparison,
+    Difference,
+    Spread,
+    check_comparable,
+    check_same_gains,
+    common_measures,
+    text_image_of,
+)
 from diptych.evaluation.partitioning import Fold, partition
 from diptych.evaluation.result import BOTH, Result
-from diptych.evaluation.seeds import Spread
 from diptych.metrics.aggregates import MEAN, Aggregate
 from diptych.metrics.bootstrap import Bootstrap, clusters, interval, resample
-from diptych.metrics.corrections import LEVEL, corrected, correction_named
-from diptych.metrics.gain_measure import GainMeasure
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.measuring import Measure, resolve
-from diptych.metrics.paired import Shares, randomisation_tests, shares_of, t_test
-from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.metrics.measuring import GainMeasure, Measure, resolve
+from diptych.metrics.paired import (
+    LEVEL,
+    Shares,
+    check_flips,
+    corrected,
+    correction_named,
+    shares_of,
+    sign_flip_tests,
+    t_test,
+)
 
 
 class PairedRuns:
@@ -154,7 +168,7 @@ class PairedRuns:
         randomised: dict[tuple[str, Cell], float] = {}
         if tested:
             columns = [np.concatenate([one.parts for one in given]) / len(given) for _, given in tested]
-            p = randomisation_tests(np.stack(columns, axis=1), flips, self.how.seed)
+            p = sign_flip_tests(np.stack(columns, axis=1), flips, self.how.seed)
             randomised = {key: float(value) for (key, _), value in zip(tested, p, strict=True)}
         found = []
         for run in others:
@@ -246,24 +260,22 @@ def compare(
     if test not in TESTS:
         raise UnknownNameError("test", test, TESTS)
     correct = correction_named(correction)
-    if flips < 1:
-        raise UsageError(f"flips are {flips}, at least 1 is needed")
+    check_flips(flips)
     called = [
         name if len(group) == 1 else f"{name} (seed {number})"
         for name, group in groups.items()
         for number in range(len(group))
     ]
     results = [one for group in groups.values() for one in group]
-    check_comparable(results, called)
+    notes = check_comparable(results, called)
     how = Bootstrap(samples, confidence, seed)
     compared = common_measures(results, called, measures)
-    said = check_same_gains(results, called, compared)
+    notes += check_same_gains(results, called, compared)
     work = PairedRuns(groups, base, results, called, compared, how)
     found = work.differences(flips)
     p_chosen = [one.p_randomisation if test == "randomisation" else one.p_t for one in found]
     tested = sum(p is not None for p in p_chosen)
     judged = [replace(one, p=p) for one, p in zip(found, corrected(p_chosen, correct), strict=True)]
-    notes = said
     most = 1 if correct == "none" else tested  # what the smallest p is multiplied by
     if test == "randomisation" and most / (flips + 1) > LEVEL:
         notes.append(f"{flips:,} swaps cannot reach 0.05 after the correction: raise flips, or take test t")

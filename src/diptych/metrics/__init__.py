@@ -1,16 +1,22 @@
 """Ranks, measures, intervals and paired tests: arrays in, numbers out."""
 
 from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.candidate_ranks import UNRANKED_RULES
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.gain_measure import Gain, GainMeasure
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.measuring import DEFAULT_MEASURES, MEASURES, Measure, Sum, measure
-from diptych.metrics.positives import DIRECTIONS, Direction, Positives
-from diptych.metrics.ranks import Ranks, ranks_from_rows, ranks_from_scores
+from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
+from diptych.metrics.measuring import (
+    DEFAULT_MEASURES,
+    MEASURES,
+    Gain,
+    GainMeasure,
+    Measure,
+    Sum,
+    measure,
+)
+from diptych.metrics.paired import PairedTest, paired
+from diptych.metrics.ranks import Ranks, ranks_of
 from diptych.metrics.relevance import Grades, Relevance
-from diptych.metrics.reranked import UNSCORED, Reranked
 from diptych.metrics.similarities import SIMILARITIES, Similarity, similarity
+from diptych.metrics.sources import GivenScores, RowProducts, ScoreSource
 from diptych.metrics.ties import TIE_RULES, TieGroups, tie_groups
 from diptych.metrics.topk import top_k
 from diptych.metrics.trec import read_qrels, read_run, write_qrels, write_run, write_trec
@@ -21,26 +27,29 @@ __all__ = [
     "MEASURES",
     "SIMILARITIES",
     "TIE_RULES",
-    "UNRANKED_RULES",
     "UNSCORED",
     "Bootstrap",
     "Candidates",
     "Direction",
     "Gain",
     "GainMeasure",
+    "GivenScores",
     "Grades",
     "GroundTruth",
     "Measure",
+    "PairedTest",
     "Positives",
     "Ranks",
     "Relevance",
     "Reranked",
+    "RowProducts",
+    "ScoreSource",
     "Similarity",
     "Sum",
     "TieGroups",
     "measure",
-    "ranks_from_rows",
-    "ranks_from_scores",
+    "paired",
+    "ranks_of",
     "read_qrels",
     "read_run",
     "similarity",

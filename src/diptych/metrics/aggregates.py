@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 
-class Aggregate(Protocol):
-    """A statistic of values."""
+class Aggregate:
+    """The arithmetic mean, and what other statistics of values have to have."""
 
-    name: str
+    name = "mean"
 
     def of(self, values: np.ndarray) -> float:
-        """The statistic of (n,) values."""
+        """Return the statistic of (n,) values."""
+        return float(np.mean(values))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The statistic when every cluster of queries occurs several times or not at all.
+        """Return the statistic when every cluster of queries occurs several times or not at all.
 
         Args:
             values: (n,) one per query.
@@ -26,19 +25,6 @@ class Aggregate(Protocol):
         Returns:
             (samples,) NaN for a sample that holds no query.
         """
-
-
-class Mean:
-    """The arithmetic mean."""
-
-    name = "mean"
-
-    def of(self, values: np.ndarray) -> float:
-        """The mean."""
-        return float(np.mean(values))
-
-    def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Sum of the drawn clusters' sums over the sum of their sizes."""
         size = weights.shape[1]
         sums = weights @ np.bincount(cluster, weights=values, minlength=size)
         counts = weights @ np.bincount(cluster, minlength=size).astype(np.float64)
@@ -46,17 +32,17 @@ class Mean:
         return means
 
 
-class Median:
+class Median(Aggregate):
     """The median; of an even number of values, the mean of the middle two."""
 
     name = "median"
 
     def of(self, values: np.ndarray) -> float:
-        """The median."""
+        """Return the median."""
         return float(np.median(values))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The median of the values, each as often as its cluster was drawn."""
+        """Return the median of the values, each as often as its cluster was drawn."""
         order = np.argsort(values, kind="stable")
         ordered, below = values[order], np.cumsum(weights[:, cluster[order]], axis=1)
         count = below[:, -1]
@@ -73,15 +59,13 @@ class FloorMedian(Median):
     name = "floor of the median"
 
     def of(self, values: np.ndarray) -> float:
-        """The floor of the median."""
+        """Return the floor of the median."""
         return float(np.floor(super().of(values)))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The floor of each resampled median."""
+        """Return the floor of each resampled median."""
         floors: np.ndarray = np.floor(super().resampled(values, cluster, weights))
         return floors
 
 
-MEAN: Aggregate = Mean()
-MEDIAN: Aggregate = Median()
-FLOOR_MEDIAN: Aggregate = FloorMedian()
+MEAN, MEDIAN, FLOOR_MEDIAN = Aggregate(), Median(), FloorMedian()

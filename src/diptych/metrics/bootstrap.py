@@ -1,6 +1,6 @@
 """Confidence intervals: the percentile bootstrap over images.
 
-The captions of one image are not independent: an odd picture makes all five of them hard. So whole
+The captions of one image are not independent: an odd image makes all five of them hard. So whole
 images are drawn with replacement, each with its captions, for both directions at once (a cluster
 bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Folds are
 resampled within themselves. The galleries stay as they are: an interval says how far the number would
@@ -16,15 +16,14 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.metrics.aggregates import Aggregate
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 
 _CHUNK_NUMBERS = 1 << 21  # weights held at once: 16 MB
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How intervals are made.
+    """Settings of bootstrap intervals.
 
     Attributes:
         samples: how many resamples; 0 for no intervals.
@@ -44,7 +43,7 @@ class Bootstrap:
 
 
 def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], int]:
-    """The cluster of every query of each direction, and how many clusters there are.
+    """Return the cluster of every query of each direction, and how many clusters there are.
 
     An image and the texts written for it are one; a text that belongs to no image is one by itself.
     """
@@ -56,7 +55,7 @@ def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], in
 
 
 def drawn_clusters(bootstrap: Bootstrap, fold: int, size: int, widest: int) -> Iterator[np.ndarray]:
-    """(chunk, size) how often each cluster is drawn, ``bootstrap.samples`` rows in all."""
+    """Yield (chunk, size) how often each cluster is drawn, ``bootstrap.samples`` rows in all."""
     random = np.random.default_rng([bootstrap.seed, fold])
     chunk = max(1, _CHUNK_NUMBERS // max(size, widest))
     for begin in range(0, bootstrap.samples, chunk):
@@ -66,6 +65,12 @@ def drawn_clusters(bootstrap: Bootstrap, fold: int, size: int, widest: int) -> I
         yield counts.reshape(rows, size).astype(np.float64)
 
 
+def resampled_sums(table: np.ndarray, bootstrap: Bootstrap, fold: int = 0) -> np.ndarray:
+    """Return (samples, columns) sums over clusters of (clusters, columns) in every resample."""
+    drawn = [weights @ table for weights in drawn_clusters(bootstrap, fold, len(table), len(table))]
+    return np.concatenate(drawn) if drawn else np.empty((0, table.shape[1]))
+
+
 def resample(
     bootstrap: Bootstrap,
     fold: int,
@@ -73,10 +78,9 @@ def resample(
     values: Mapping[tuple[Direction, str], np.ndarray],
     aggregates: Mapping[tuple[Direction, str], Aggregate],
 ) -> dict[tuple[Direction, str], np.ndarray]:
-    """Every measure of one fold on every resample; the same draws for all measures and directions.
+    """Return (samples,) values of every measure of one fold; the same draws for all measures and directions.
 
-    Returns:
-        Per direction and measure, (samples,) float64; NaN for a resample without a query.
+    NaN for a resample without a query.
     """
     of, size = clusters(ground_truth)
     asked = {name: ground_truth.queries(name) for name in DIRECTIONS}
@@ -90,7 +94,7 @@ def resample(
 
 
 def interval(samples: Sequence[float] | np.ndarray, confidence: float) -> tuple[float, float] | None:
-    """The percentile interval; None when no resample holds a query."""
+    """Return the percentile interval; None when no resample holds a query."""
     usable = np.asarray(samples, dtype=np.float64)
     usable = usable[~np.isnan(usable)]
     if not len(usable):

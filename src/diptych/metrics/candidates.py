@@ -1,16 +1,34 @@
-"""Candidates: of every query, the items that the first stage chose, and what the matching head says of them."""
+"""Re-ranked candidates: what the first stage chose for every query, and what the matching head says of it.
+
+Two-stage models rank twice. The contrastive rows choose the ``k`` best candidates of every query, a head
+that reads image and text together scores those again. What was not chosen has no score: it is *unranked*,
+which is neither a tie nor a place at the bottom.
+
+Sources: Li et al., ALBEF, NeurIPS 2021; Zeng et al., X-VLM, ICML 2022; Li et al., BLIP, ICML 2022.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
+from diptych.core.files import atomic_folder, recover_folder, write_json
+from diptych.core.reading import read_json
+from diptych.metrics.ground_truth import DIRECTIONS, Direction
 
-PARTS = {"items": np.int64, "contrastive": np.float32, "matching": np.float32}
-"""The arrays of one direction and their types on disk."""
+MARKER = "reranked.json"
+"""The file that marks a folder as stored candidates; written last."""
 
+UNSCORED = -100.0
+"""What the published evaluations write into the cells that were not scored."""
+
+_PARTS = {"items": np.int64, "contrastive": np.float32, "matching": np.float32}
+_FORMAT = 1
 _CHECKED = 1 << 21  # candidates checked at once
 
 
@@ -49,38 +67,32 @@ class Candidates:
         step = max(1, _CHECKED // self.k)
         for begin in range(0, len(self.items), step):
             here = slice(begin, begin + step)
-            self._check_block(begin, gallery, what, *(getattr(self, name)[here] for name in PARTS))
+            self._check_block(begin, gallery, what, *(getattr(self, name)[here] for name in _PARTS))
 
     def _check_block(
         self, begin: int, gallery: int, what: str, items: np.ndarray, first: np.ndarray, second: np.ndarray
     ) -> None:
-        def refuse(wrong: np.ndarray, message: str) -> None:
-            if wrong.any():
-                query, place = np.argwhere(wrong)[0].tolist()
-                raise DataError(
-                    f"{what} query {begin + query}, candidate {place}: "
-                    f"{message.format(item=int(items[query, place]), gallery=gallery)}",
-                    "re-rank again, with the embeddings that are evaluated",
-                )
-
-        refuse((items < 0) | (items >= gallery), "row {item} is not in a gallery of {gallery}")
         order = np.argsort(items, axis=1, kind="stable")
         again = np.zeros(items.shape, dtype=bool)
         same = np.diff(np.take_along_axis(items, order, axis=1), axis=1) == 0
         np.put_along_axis(again, order[:, 1:], same, axis=1)
-        refuse(again, "row {item} is a candidate already")
-        for name, scores in (("contrastive", first), ("matching", second)):
-            bad = np.argwhere(~np.isfinite(scores))
-            if len(bad):
-                query, place = bad[0].tolist()
-                raise NumericalError(
-                    f"{what} query {begin + query}, candidate {place}: its {name} score is "
-                    f"{scores[query, place]}",
-                    "the encoder diverged or its weights are damaged: re-rank with sound ones",
-                )
         rising = np.zeros(items.shape, dtype=bool)
         rising[:, 1:] = np.diff(first, axis=1) > 0
-        refuse(rising, "row {item} has a higher contrastive score than the candidate before it")
+        for wrong, message in (
+            ((items < 0) | (items >= gallery), "row {item} is not in a gallery of {gallery}"),
+            (again, "row {item} is a candidate already"),
+            (~np.isfinite(first), "its contrastive score is {first}"),
+            (~np.isfinite(second), "its matching score is {second}"),
+            (rising, "row {item} has a higher contrastive score than the candidate before it"),
+        ):
+            if wrong.any():
+                query, place = np.argwhere(wrong)[0].tolist()
+                at = {"item": int(items[query, place]), "gallery": gallery}
+                at |= {"first": first[query, place], "second": second[query, place]}
+                raise (NumericalError if "score is" in message else DataError)(
+                    f"{what} query {begin + query}, candidate {place}: {message.format(**at)}",
+                    "re-rank again, with the embeddings that are evaluated and sound weights",
+                )
 
     @property
     def k(self) -> int:
@@ -95,3 +107,131 @@ class Candidates:
                 f"choose 1 to {self.k}, or re-rank more",
             )
         return Candidates(self.items[:, :k], self.contrastive[:, :k], self.matching[:, :k])
+
+
+@dataclass(frozen=True, eq=False)
+class Reranked:
+    """The candidates of both directions.
+
+    Attributes:
+        i2t: candidates of every image: rows of texts.
+        t2i: candidates of every text: rows of images.
+        adds_contrastive: whether the final score is matching + contrastive score (BLIP) instead of the
+            matching score alone (ALBEF, X-VLM).
+        about: what made it: encoder, fingerprints; JSON-able.
+    """
+
+    i2t: Candidates
+    t2i: Candidates
+    adds_contrastive: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_images(self) -> int:
+        """How many images."""
+        return len(self.i2t.items)
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts."""
+        return len(self.t2i.items)
+
+    @property
+    def k(self) -> int:
+        """The most candidates that both directions have."""
+        return min(self.i2t.k, self.t2i.k)
+
+    def candidates(self, direction: Direction) -> Candidates:
+        """One direction."""
+        return self.i2t if direction == "i2t" else self.t2i
+
+    def final(self, direction: Direction) -> np.ndarray:
+        """(n_queries, k) float32 scores that rank the candidates."""
+        one = self.candidates(direction)
+        scores: np.ndarray = one.matching + one.contrastive if self.adds_contrastive else one.matching
+        return scores
+
+    def first(self, k: int) -> Reranked:
+        """As if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
+
+        def cut(one: Candidates, gallery: int) -> Candidates:
+            return one if one.k == gallery <= k else one.first(k)
+
+        return Reranked(
+            cut(self.i2t, self.n_texts), cut(self.t2i, self.n_images), self.adds_contrastive, self.about
+        )
+
+    def matrix(self, direction: Direction, fill: float = UNSCORED) -> np.ndarray:
+        """(n_queries, gallery) float32 as the published evaluations hold it: ``fill`` where nothing was scored."""
+        one = self.candidates(direction)
+        gallery = self.n_texts if direction == "i2t" else self.n_images
+        table = np.full((len(one.items), gallery), fill, dtype=np.float32)
+        np.put_along_axis(table, one.items, self.final(direction), axis=1)
+        return table
+
+    def check(self) -> None:
+        """Read everything once: items in range and once per query, scores finite, best candidate first."""
+        self.i2t.check(self.n_texts, "i2t")
+        self.t2i.check(self.n_images, "t2i")
+
+    def save(self, folder: Path | str) -> Path:
+        """Write six .npy files and ``reranked.json``; all or nothing."""
+        self.check()
+        folder = Path(folder)
+        with atomic_folder(folder, MARKER) as temporary:
+            for name in DIRECTIONS:
+                for part, kind in _PARTS.items():
+                    values = np.ascontiguousarray(getattr(self.candidates(name), part), dtype=kind)
+                    np.save(temporary / f"{name}_{part}.npy", values)
+            write_json(temporary / MARKER, self.header())
+        return folder
+
+    def header(self) -> dict[str, Any]:
+        """What ``reranked.json`` holds."""
+        return {
+            "format": _FORMAT,
+            "adds_contrastive": self.adds_contrastive,
+            "shape": {name: list(self.candidates(name).items.shape) for name in DIRECTIONS},
+            "about": dict(self.about),
+        }
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Reranked:
+        """Memory-map what :meth:`save` wrote."""
+        folder = Path(folder)
+        recover_folder(folder)
+        header = read_json(folder / MARKER)
+        if not isinstance(header, dict) or header.get("format") != _FORMAT:
+            found = header.get("format") if isinstance(header, dict) else type(header).__name__
+            raise StorageError(
+                f"{folder} holds re-ranked candidates of format {found}, this version reads {_FORMAT}",
+                f"remove {folder} and re-rank again with this version",
+            )
+        try:
+            shapes = {name: tuple(header["shape"][name]) for name in DIRECTIONS}
+            adds, about = bool(header["adds_contrastive"]), dict(header["about"])
+        except (KeyError, TypeError, ValueError):
+            raise StorageError(
+                f"{folder / MARKER} is incomplete", f"remove {folder} and re-rank again"
+            ) from None
+        sides = {name: Candidates(**_mapped(folder, name, shapes[name])) for name in DIRECTIONS}
+        return cls(sides["i2t"], sides["t2i"], adds, about)
+
+
+def _mapped(folder: Path, name: str, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    arrays = {}
+    for part, kind in _PARTS.items():
+        file = folder / f"{name}_{part}.npy"
+        try:
+            arrays[part] = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise StorageError(
+                f"{file} cannot be opened: {error}", f"remove {folder} and re-rank again"
+            ) from None
+        if arrays[part].shape != shape or arrays[part].dtype != kind:
+            raise StorageError(
+                f"{file} holds {arrays[part].dtype} numbers of shape {arrays[part].shape}, "
+                f"{MARKER} says {np.dtype(kind)} of {shape}",
+                f"the files are of different candidates: remove {folder} and re-rank again",
+            )
+    return arrays

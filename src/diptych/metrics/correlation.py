@@ -21,6 +21,10 @@ from diptych.core.errors import DataError, NumericalError
 from diptych.metrics.bootstrap import Bootstrap, interval
 from diptych.metrics.ranks import available_threads
 
+LEAST_HITS = 10
+"""Clusters with an entry apart from its list's most frequent value, below which there is no interval: of fewer,
+resamples of random lists lie on one side of 0 too often (5 hits: 8 %, 3: 24 %, 1: 85 % of 95 % intervals)."""
+
 COEFFICIENTS = ("tau_b", "tau_c", "spearman", "pearson")
 """Kendall's two, Spearman's and Pearson's, in the order of every table."""
 
@@ -36,11 +40,13 @@ class Coefficient:
         value: in [-1, 1]; None where a list is constant, which correlates with nothing.
         low: lower end of its interval; None without one.
         high: upper end.
+        few: an interval was asked for, and there are fewer than :data:`LEAST_HITS`.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    few: bool = False
 
 
 def correlate(
@@ -64,14 +70,24 @@ def correlate(
     kinds, of = np.unique(cluster, return_inverse=True)
     whole = weighted_correlations(left, right, of, np.ones((1, len(kinds)), dtype=np.int64))[0]
     samples = np.empty((0, len(COEFFICIENTS)))
-    if how.samples and len(kinds):
+    few = min(_hits(left, of), _hits(right, of)) < LEAST_HITS
+    if how.samples and not few:
         samples = _resampled(left, right, of, len(kinds), how)
     found = {}
     for place, name in enumerate(COEFFICIENTS):
         ends = interval(samples[:, place], how.confidence) if len(samples) else None
-        value = None if math.isnan(whole[place]) else float(whole[place])
-        found[name] = Coefficient(value, *(ends if ends is not None and value is not None else (None, None)))
+        if math.isnan(whole[place]):
+            found[name] = Coefficient(None)
+        else:
+            low, high = ends or (None, None)
+            found[name] = Coefficient(float(whole[place]), low, high, bool(how.samples and few))
     return found
+
+
+def _hits(values: np.ndarray, cluster: np.ndarray) -> int:
+    """Count the clusters with an entry apart from the most frequent value."""
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return len(np.unique(cluster[level != np.argmax(counts)])) if len(values) else 0
 
 
 def _resampled(x: np.ndarray, y: np.ndarray, of: np.ndarray, size: int, how: Bootstrap) -> np.ndarray:

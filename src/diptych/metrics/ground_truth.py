@@ -5,19 +5,86 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 
+from diptych.core.distinct import distinct
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.metrics.positives import (
-    DIRECTIONS,
-    Direction,
-    Positives,
-    as_rows,
-    check_range,
-    frozen,
-    positives_of,
-)
+
+Direction = Literal["i2t", "t2i"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+
+
+@dataclass(frozen=True, eq=False)
+class Positives:
+    """One direction of a ground truth: the relevant gallery rows of every query.
+
+    Attributes:
+        start: (n_queries + 1,) int64; query q's positives are ``rows[start[q]:start[q + 1]]``.
+        rows: gallery rows, ascending within a query.
+        gallery: how many rows the gallery has.
+    """
+
+    start: np.ndarray
+    rows: np.ndarray
+    gallery: int
+
+    @classmethod
+    def of_pairs(cls, queries: np.ndarray, rows: np.ndarray, n_queries: int, gallery: int) -> Positives:
+        """Positives of pairs, of which one given twice counts once."""
+        queries, rows = np.divmod(distinct(queries * max(gallery, 1) + rows), max(gallery, 1))
+        start = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=n_queries))])
+        return cls(_frozen(start), _frozen(rows), gallery)
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries, those without a positive included."""
+        return len(self.start) - 1
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(n_queries,) int64, the positives of each query."""
+        return np.diff(self.start)
+
+    @cached_property
+    def queries(self) -> np.ndarray:
+        """The query of every entry of ``rows``."""
+        return np.repeat(np.arange(self.n_queries), self.counts)
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """A number for every pair of query and row, ascending; see :meth:`keys_of`."""
+        return self.keys_of(self.queries, self.rows)
+
+    def keys_of(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """A number for each pair, whether relevant or not."""
+        keys: np.ndarray = queries * max(self.gallery, 1) + rows
+        return keys
+
+    def of(self, query: int) -> np.ndarray:
+        """The relevant gallery rows of ``query``."""
+        return self.rows[self.start[query] : self.start[query + 1]]
+
+    def holds(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Booleans: is each gallery row relevant to the query beside it? Shapes broadcast."""
+        wanted = self.keys_of(queries, rows)
+        if not len(self.keys):
+            return np.zeros(wanted.shape, dtype=bool)
+        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        found: np.ndarray = self.keys[place] == wanted
+        return found
+
+    def transposed(self) -> Positives:
+        """The same pairs, asked from the other side."""
+        return Positives.of_pairs(self.rows, self.queries, self.gallery, self.n_queries)
+
+    def taken(self, queries: np.ndarray) -> Positives:
+        """Only the queries in these rows, in this order."""
+        place = np.full(self.n_queries, -1, dtype=np.int64)
+        place[queries] = np.arange(len(queries))
+        keep = place[self.queries] >= 0
+        return Positives.of_pairs(place[self.queries[keep]], self.rows[keep], len(queries), self.gallery)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +92,7 @@ class GroundTruth:
     """Which texts are relevant to which images; immutable.
 
     A query without any positive is kept: it counts in every mean, scores 0 and has the worst rank.
-    One that is not asked counts in none; as an item of the other direction's gallery it stays.
+    One that is not evaluated counts in none; as an item of the other direction's gallery it stays.
 
     Attributes:
         n_images: how many images.
@@ -34,8 +101,8 @@ class GroundTruth:
         t2i: texts as queries, images as gallery.
         text_image: (n_texts,) the image each text was written for, -1 where there is none. Folds and
             bootstrap clusters follow it.
-        asked: per direction, (n_queries,) booleans: which items are queries; all of them where it says
-            nothing.
+        asked: per direction, (n_queries,) booleans: the evaluated queries; all of them where a direction
+            is missing.
     """
 
     n_images: int
@@ -56,7 +123,7 @@ class GroundTruth:
         Raises:
             DataError: a row outside [0, n_images), or not a list of whole numbers.
         """
-        images = as_rows("caption_image", caption_image)
+        images = _as_rows("caption_image", caption_image)
         return cls.from_pairs(images, np.arange(len(images)), n_images, len(images), text_image=images)
 
     @classmethod
@@ -76,14 +143,14 @@ class GroundTruth:
         Raises:
             DataError: lists of different lengths, or a row that is out of range.
         """
-        image_rows, text_rows = as_rows("images", images), as_rows("texts", texts)
+        image_rows, text_rows = _as_rows("images", images), _as_rows("texts", texts)
         if len(image_rows) != len(text_rows):
             raise DataError(
                 f"ground truth: {len(image_rows)} images and {len(text_rows)} texts are not pairs"
             )
-        check_range("image", image_rows, n_images)
-        check_range("text", text_rows, n_texts)
-        i2t = positives_of(image_rows, text_rows, n_images, n_texts)
+        _check_range("image", image_rows, n_images)
+        _check_range("text", text_rows, n_texts)
+        i2t = Positives.of_pairs(image_rows, text_rows, n_images, n_texts)
         return cls(n_images, n_texts, i2t, i2t.transposed(), _homes(text_image, i2t.transposed()))
 
     @classmethod
@@ -100,22 +167,22 @@ class GroundTruth:
         """Relevant pairs that need not be the same in both directions, as extended positives come.
 
         Args:
-            i2t: image rows and text rows, (n_pairs,) each: texts relevant to images that ask.
-            t2i: image rows and text rows: images relevant to texts that ask.
+            i2t: image rows and text rows, (n_pairs,) each: texts relevant to image queries.
+            t2i: image rows and text rows: images relevant to text queries.
             n_images: how many images.
             n_texts: how many texts.
             text_image: as for :meth:`from_pairs`.
-            asked: per direction, the rows that are queries; all of them where it says nothing.
+            asked: per direction, the rows of the evaluated queries; all of them where it is missing.
 
         Raises:
-            DataError: lists of different lengths, a row that is out of range, or nobody is asked.
+            DataError: lists of different lengths, a row that is out of range, or no query is evaluated.
         """
         one = cls.from_pairs(*i2t, n_images, n_texts, text_image)
         other = cls.from_pairs(*t2i, n_images, n_texts, text_image)
         masks: dict[Direction, np.ndarray] = {}
         for name, given in (asked or {}).items():
-            rows, size = as_rows(f"asked {name}", given), n_images if name == "i2t" else n_texts
-            check_range(f"asked {name}", rows, size)
+            rows, size = _as_rows(f"asked {name}", given), n_images if name == "i2t" else n_texts
+            _check_range(f"asked {name}", rows, size)
             if not len(rows):
                 raise DataError(f"ground truth: no {name} query is asked", "ask at least one")
             masks[name] = np.zeros(size, dtype=bool)
@@ -135,7 +202,7 @@ class GroundTruth:
         return self.i2t if direction == "i2t" else self.t2i
 
     def queries(self, direction: str) -> np.ndarray:
-        """The rows of ``direction`` that are asked, ascending; all of them unless some are not.
+        """The rows of the evaluated queries of ``direction``, ascending.
 
         Raises:
             UnknownNameError: another name than ``"i2t"`` or ``"t2i"``.
@@ -146,7 +213,7 @@ class GroundTruth:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether a text is relevant to an image whenever the image is to the text."""
+        """Is a text relevant to an image whenever the image is to the text?"""
         back = self.t2i.transposed()
         return np.array_equal(back.start, self.i2t.start) and np.array_equal(back.rows, self.i2t.rows)
 
@@ -158,7 +225,7 @@ class GroundTruth:
 
     @property
     def without_positive(self) -> dict[Direction, int]:
-        """Per direction, how many of the queries that are asked have no positive at all."""
+        """Per direction, how many of the evaluated queries have no positive at all."""
         return {
             name: int(np.sum(self.positives(name).counts[self.queries(name)] == 0)) for name in DIRECTIONS
         }
@@ -195,9 +262,35 @@ def _homes(given: object | None, t2i: Positives) -> np.ndarray:
         home = np.full(t2i.n_queries, -1, dtype=np.int64)
         has = t2i.counts > 0
         home[has] = t2i.rows[t2i.start[:-1][has]]
-        return frozen(home)
-    home = as_rows("text_image", given)
+        return _frozen(home)
+    home = _as_rows("text_image", given)
     if len(home) != t2i.n_queries:
         raise DataError(f"ground truth: text_image has {len(home)} entries for {t2i.n_queries} texts")
-    check_range("text_image", home[home != -1], t2i.gallery)
-    return frozen(home)
+    _check_range("text_image", home[home != -1], t2i.gallery)
+    return _frozen(home)
+
+
+def _frozen(values: np.ndarray) -> np.ndarray:
+    values = np.ascontiguousarray(values, dtype=np.int64)
+    values.flags.writeable = False
+    return values
+
+
+def _check_range(what: str, values: np.ndarray, size: int) -> None:
+    outside = np.flatnonzero((values < 0) | (values >= size))
+    if len(outside):
+        where = int(outside[0])
+        raise DataError(
+            f"ground truth: {what} row {int(values[where])} (entry {where}) is not in [0, {size})",
+            "give the rows of the same images and texts that are evaluated",
+        )
+
+
+def _as_rows(what: str, values: object) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        raise DataError(
+            f"ground truth: {what} must be a list of whole numbers, "
+            f"got an array of {array.dtype} with shape {array.shape}"
+        )
+    return array.astype(np.int64)

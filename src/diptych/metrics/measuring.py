@@ -1,35 +1,126 @@
-"""Measure: a declared number about a ranking, its chance level included.
+"""Measures: declared numbers about a ranking, their chance level included.
 
-A :class:`Measure` is a function of where the positives stand, a
-:class:`~diptych.metrics.gain_measure.GainMeasure` one of what the first places are
-worth. Adding one is one new file in :mod:`diptych.metrics.measures` that calls ``MEASURES.add``. A family
-such as ``R@k`` is declared once; :func:`measure` gives its member for any cut-off.
+A :class:`Measure` is a function of where the positives stand, a :class:`GainMeasure` one of what the items
+at the first places are worth, positives or not. Adding one is one new file in
+:mod:`diptych.metrics.measures` that calls ``MEASURES.add``. A family such as ``R@k`` is declared once;
+:func:`measure` gives its member for any cut-off.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
-from diptych.metrics.declared_measure import FAMILY, DeclaredMeasure, figures
-from diptych.metrics.gain_measure import GainMeasure
+from diptych.metrics.aggregates import MEAN, Aggregate
 from diptych.metrics.ties import TieGroups, tied_throughout
 
-# What a ranker that knows nothing gets when it ranks only k items of the gallery.
-#
-# It draws k items, every k equally likely, and puts them in a random order; the others are unranked. How
-# many of a query's positives it draws follows the hypergeometric distribution; given that number, they lie
-# anywhere among the k.
+DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
+FAMILY = "@k"
+"""How the name of a family of measures ends."""
+
+_CUTOFF = re.compile(r"(?P<family>.+)@(?P<cutoff>[0-9]+)")
+
+
+def figures(value: float) -> str:
+    """Format with one decimal, as papers print; with two significant digits below 1, where chance is."""
+    return f"{value:.2g}" if 0 < value < 0.95 else f"{value:.1f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredMeasure:
+    """One measure, or a family ``NAME@k`` until its cut-off is given.
+
+    Attributes:
+        name: as it is asked for and printed.
+        description: one line of what it is, any conventions included.
+        citation: where it comes from.
+        positives: ``"best"``: any-of-k, only the best positive of a query counts;
+            ``"all"``: every positive counts.
+        kind: ``"share"`` in [0, 1], the more the better, printed in per cent; ``"rank"`` from 1, the
+            less the better; ``"gain"`` from 0, the more the better, printed as it is.
+        aggregate: from values per query to the number.
+        compat: whether it is a published convention rather than the plain definition.
+        cutoff: k.
+    """
+
+    name: str
+    description: str
+    citation: str
+    positives: Literal["best", "all"]
+    kind: Literal["share", "rank", "gain"] = "share"
+    aggregate: Aggregate = MEAN
+    compat: bool = False
+    cutoff: int | None = None
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more is better."""
+        return self.kind != "rank"
+
+    def at(self, cutoff: int) -> Self:
+        """Return the family's member with cut-off ``cutoff``."""
+        if not self.name.endswith(FAMILY):
+            raise UsageError(f"measure {self.name!r} takes no cut-off, got {cutoff}")
+        if cutoff < 1:
+            raise UsageError(f"the cut-off of {self.name!r} is {cutoff}, it must be at least 1")
+        return replace(self, name=f"{self.name.removesuffix(FAMILY)}@{cutoff}", cutoff=cutoff)
+
+    def show(self, value: float) -> str:
+        """Format a value as tables print it: shares in per cent, gains with three decimals."""
+        if self.kind == "gain":
+            return f"{value:.3f}"
+        return figures(100 * value if self.kind == "share" else value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure(DeclaredMeasure):
+    """One measure of where the positives stand, or a family ``NAME@k`` until its cut-off is given.
+
+    Attributes:
+        per_query: from tie groups and cut-off to one float64 per query.
+        chance_of: from positives per query, gallery size and how many items are ranked to the chance
+            level, where that is not the aggregate of the expectations per query.
+    """
+
+    per_query: Callable[[TieGroups, int | None], np.ndarray] = field(repr=False)
+    chance_of: Callable[[np.ndarray, int, int], float] | None = field(default=None, repr=False)
+
+    def values(self, groups: TieGroups) -> np.ndarray:
+        """Return (n_queries,) float64; a query without a positive has 0, or the rank after the last."""
+        if self.positives == "all" and not groups.complete:
+            raise UsageError(f"{self.name} needs the ranks of all positives", "rank with every=True")
+        return self.per_query(groups, self.cutoff)
+
+    def chance(self, relevant: np.ndarray, gallery: int, ranked: int | None = None) -> float:
+        """Return the exact expectation when every order of the gallery is equally likely.
+
+        Args:
+            relevant: (n_queries,) positives of each query.
+            gallery: how many items there are.
+            ranked: how many of them are ranked, drawn at random; all by default.
+        """
+        ranked = gallery if ranked is None else min(ranked, gallery)
+        if self.chance_of is not None:
+            return self.chance_of(relevant, gallery, ranked)
+        kinds, which = np.unique(relevant, return_inverse=True)
+        if ranked < gallery:
+            return self.aggregate.of(truncated_chance(self.values, kinds, gallery, ranked)[which])
+        return self.aggregate.of(self.values(tied_throughout(kinds, gallery))[which])
+
+
+# What a ranker that knows nothing gets when it ranks only k items of the gallery: it draws k items, every
+# k equally likely, and puts them in a random order; the others are unranked. How many of a query's positives
+# it draws follows the hypergeometric distribution; given that number, they lie anywhere among the k.
 
 
 def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
-    """Probabilities of 0, 1, …, min(relevant, ranked) positives among ``ranked`` items drawn of a gallery.
+    """Return probabilities of 0, 1, …, min(relevant, ranked) positives among ``ranked`` items of a gallery.
 
     C(R, h) C(N - R, k - h) / C(N, k), each from its neighbour's, so that no binomial has to be written out.
     """
@@ -50,69 +141,81 @@ def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
 def truncated_chance(
     values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
 ) -> np.ndarray:
-    """The expectation of a measure per kind of query, when only ``ranked`` random items are ranked.
+    """Return the expectation per kind of query when only ``ranked`` random items are ranked.
 
-    Args:
-        kinds: (n,) positives of each kind of query.
+    ``kinds`` are (n,) numbers of positives.
     """
     chances = [drawn_positives(int(kind), gallery, ranked) for kind in kinds]
     kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
     drawn = np.concatenate([np.arange(len(part)) for part in chances])
     query = np.flatnonzero(drawn > 0)
-    nothing = np.zeros(len(query), dtype=np.int64)
-    cases = TieGroups(
-        query=query,
-        before=nothing,
-        found=nothing,
-        negatives=np.maximum(ranked - drawn[query], 0),
-        positives=drawn[query],
-        relevant=kinds[kind],
-        gallery=gallery,
-        complete=True,
-    )
-    expected: np.ndarray = np.bincount(
-        kind, weights=np.concatenate(chances) * values(cases), minlength=len(kinds)
-    )
+    nothing, positives = np.zeros(len(query), dtype=np.int64), drawn[query]
+    negatives = np.maximum(ranked - positives, 0)
+    cases = TieGroups(query, nothing, nothing, negatives, positives, kinds[kind], gallery, True)
+    weights = np.concatenate(chances) * values(cases)
+    expected: np.ndarray = np.bincount(kind, weights=weights, minlength=len(kinds))
     return expected
 
 
-_CUTOFF = re.compile(r"(?P<family>.+)@(?P<cutoff>[0-9]+)")
+@dataclass(frozen=True)
+class Gain:
+    """What an item is worth to a query.
 
-DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
+    Attributes:
+        of: ``"similarity"``: 1 for a labelled match, else the transformed similarity of the two;
+            ``"grade"``: the transformed grade of the pair, 0 for one without a grade.
+        transform: elementwise, never descending; of a grade 0 it gives 0.
+        says: what it does, for the protocol.
+    """
+
+    of: Literal["similarity", "grade"]
+    transform: Callable[[np.ndarray], np.ndarray] = field(repr=False)
+    says: str
+
+
+@dataclass(frozen=True, eq=False)
+class Gained:
+    """Gains of one direction's queries.
+
+    Attributes:
+        first: (n, places) the gain at each of the first places, expected where ties leave it open.
+        best: (n, places) the greatest gains of the gallery, descending; None unless wanted.
+        chance: (n, places) the gain expected at each place of a ranking that knows nothing of what is
+            relevant; None unless wanted.
+    """
+
+    first: np.ndarray
+    best: np.ndarray | None = None
+    chance: np.ndarray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure(DeclaredMeasure):
-    """One measure of where the positives stand, or a family ``NAME@k`` until its cut-off is given.
+class GainMeasure(DeclaredMeasure):
+    """One measure of gains, or a family ``NAME@k`` until its cut-off is given.
 
     Attributes:
-        per_query: from tie groups and cut-off to one float64 per query.
-        chance_of: from positives per query, gallery size and how many items are ranked to the chance
-            level, where that is not the aggregate of the expectations per query.
+        gain: what an item is worth.
+        per_query: from (n, k) gains at the first places and the (n, k) best gains to one float64 per query;
+            linear in the former, so that expectations over tied orders, and chance, are exact.
+        needs_best: whether the best gains are looked at; computing them takes one more list per query.
     """
 
-    per_query: Callable[[TieGroups, int | None], np.ndarray] = field(repr=False)
-    chance_of: Callable[[np.ndarray, int, int], float] | None = field(default=None, repr=False)
+    gain: Gain
+    per_query: Callable[[np.ndarray, np.ndarray | None], np.ndarray] = field(repr=False)
+    needs_best: bool = False
+    positives: Literal["best", "all"] = "all"
+    kind: Literal["share", "rank", "gain"] = "gain"
 
-    def values(self, groups: TieGroups) -> np.ndarray:
-        """(n_queries,) float64; a query without a positive has 0, or the rank after the last."""
-        if self.positives == "all" and not groups.complete:
-            raise UsageError(f"{self.name} needs the ranks of all positives", "rank with every=True")
-        return self.per_query(groups, self.cutoff)
+    def values(self, gained: Gained) -> np.ndarray:
+        """Return (n_queries,) float64; a gallery of fewer than k items has fewer places."""
+        best = None if gained.best is None else gained.best[:, : self.cutoff]
+        return self.per_query(gained.first[:, : self.cutoff], best)
 
-    def chance(self, relevant: np.ndarray, gallery: int, ranked: int | None = None) -> float:
-        """The exact expectation when every order of the gallery is equally likely.
-
-        Args:
-            relevant: (n_queries,) positives of each query.
-        """
-        ranked = gallery if ranked is None else min(ranked, gallery)
-        if self.chance_of is not None:
-            return self.chance_of(relevant, gallery, ranked)
-        kinds, which = np.unique(relevant, return_inverse=True)
-        if ranked < gallery:
-            return self.aggregate.of(truncated_chance(self.values, kinds, gallery, ranked)[which])
-        return self.aggregate.of(self.values(tied_throughout(kinds, gallery))[which])
+    def chances(self, gained: Gained) -> np.ndarray:
+        """Return (n_queries,) the value of a ranking that knows nothing of what is relevant."""
+        assert gained.chance is not None
+        best = None if gained.best is None else gained.best[:, : self.cutoff]
+        return self.per_query(gained.chance[:, : self.cutoff], best)
 
 
 @dataclass(frozen=True)
@@ -132,7 +235,7 @@ class Sum:
     parts: tuple[str, ...]
 
     def show(self, value: float) -> str:
-        """The value as tables print it."""
+        """Format a value as tables print it."""
         return figures(value)
 
 
@@ -143,7 +246,7 @@ MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.metrics.measures")
 
 
 def measure(name: str) -> AnyMeasure:
-    """The measure called ``name``, e.g. ``"R@5"``, ``"medr"``."""
+    """Return the measure called ``name``, e.g. ``"R@5"``, ``"medr"``."""
     found = _CUTOFF.fullmatch(name)
     if found is None:
         member = MEASURES.get(name)
@@ -157,7 +260,7 @@ def measure(name: str) -> AnyMeasure:
 
 
 def resolve(names: Iterable[str | AnyMeasure]) -> tuple[list[Measure | GainMeasure], list[Sum]]:
-    """The measures to compute, parts of sums included and each once, and the sums."""
+    """Return the measures to compute, parts of sums included and each once, and the sums."""
     wanted = [measure(name) if isinstance(name, str) else name for name in names]
     if not wanted:
         raise UsageError("no measure was asked for", f"for example {', '.join(DEFAULT_MEASURES)}")

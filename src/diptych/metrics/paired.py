@@ -1,20 +1,33 @@
-"""Paired tests of a difference of means whose queries come in clusters: t-test and sign flips.
+"""Paired tests of differences of means whose queries come in clusters: intervals, t-test, sign flips.
 
-What is independent is an image with its captions, not a query, so both tests see one number per
+What is independent is an image with its captions, not a query, so every test here sees one number per
 cluster: how much it adds to the difference. With clusters of one size the t-test is the plain paired
 t-test of the clusters' means; with others it is that of a ratio estimator's linearised residuals.
+``scipy.stats`` has neither clusters nor one set of swaps for several differences; the distribution is its.
 
 Sources: Cochran, Sampling Techniques, 3rd edition, 1977, section 6 (ratio estimators); Smucker, Allan
 and Carterette, A comparison of statistical significance tests for information retrieval evaluation,
-CIKM 2007 (randomisation by sign flips).
+CIKM 2007 (randomisation by sign flips); Dunn, Multiple comparisons among means, JASA 1961 (Bonferroni);
+Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979. Both
+corrections keep the chance of one wrong verdict or more at the level; Holm's is never the stricter one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
+
+Correction = Literal["bonferroni", "holm", "none"]
+CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
+
+LEVEL = 0.05
+"""The corrected p-value up to which a difference is said to be one."""
 
 _CHUNK_NUMBERS = 1 << 21
 _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between two orders of adding
@@ -40,13 +53,89 @@ class Shares:
         return float(self.parts.sum())
 
 
-def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> Shares:
-    """The shares of one difference of means.
+@dataclass(frozen=True, eq=False)
+class PairedTest:
+    """One difference of means, tested.
+
+    Attributes:
+        difference: the mean of the differences.
+        low: lower end of its interval; None without resamples.
+        high: upper end.
+        p: of sign flips of clusters, two-sided.
+        p_t: of the paired t-test over clusters; None where it says nothing.
+        corrected: ``p`` corrected for all that were tested together.
+        sums: (columns + 1, samples) resampled sums of the columns given, and how many queries were drawn.
+    """
+
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    p_t: float | None
+    corrected: float
+    sums: np.ndarray
+
+
+def paired(
+    columns: Sequence[Sequence[np.ndarray]],
+    clusters: Sequence[np.ndarray],
+    *,
+    how: Bootstrap | None = None,
+    flips: int = 10_000,
+    correction: str = "holm",
+) -> list[PairedTest]:
+    """Test several differences of means together: the same resamples and swaps of clusters for all.
 
     Args:
-        differences: (n,) one run's value less the other's, per query.
-        cluster: (n,) the cluster of each query.
+        columns: per difference (n,) one run's value less the other's per query, and other values of the same
+            queries that are resampled with it; of every difference as many.
+        clusters: per difference (n,) the number of each query's cluster, the same numbers in all.
+        how: the intervals, and the seed of both.
+        flips: random swaps; a p-value is at least 1 / (flips + 1).
+        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
     """
+    how, correct = how or Bootstrap(), correction_named(correction)
+    check_flips(flips)
+    if not columns:
+        return []
+    known = np.unique(np.concatenate(list(clusters)))
+    homes = [np.searchsorted(known, cluster) for cluster in clusters]
+    shares = [shares_of(given[0], home, len(known)) for given, home in zip(columns, homes, strict=True)]
+    p = sign_flip_tests(np.stack([one.parts for one in shares], axis=1), flips, how.seed)
+    table = [
+        np.bincount(home, weights=weights, minlength=len(known))
+        for given, home in zip(columns, homes, strict=True)
+        for weights in (*given, None)
+    ]
+    drawn = resampled_sums(np.stack(table, axis=1).astype(np.float64), how)
+    found = []
+    for place, final in enumerate(corrected([float(value) for value in p], correct)):
+        width = len(columns[place]) + 1
+        sums = drawn[:, place * width : (place + 1) * width].T
+        means = np.divide(sums[0], sums[-1], out=np.full(sums.shape[1], np.nan), where=sums[-1] > 0)
+        low, high = interval(means, how.confidence) or (None, None)
+        found.append(
+            PairedTest(
+                difference=float(np.mean(columns[place][0])),
+                low=low,
+                high=high,
+                p=float(p[place]),
+                p_t=t_test([shares[place]]),
+                corrected=1.0 if final is None else final,
+                sums=sums,
+            )
+        )
+    return found
+
+
+def check_flips(flips: int) -> None:
+    """Refuse a number of swaps below 1."""
+    if flips < 1:
+        raise UsageError(f"flips are {flips}, at least 1 is needed")
+
+
+def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> Shares:
+    """Return the shares of one difference of means, from (n,) differences and the cluster of each."""
     sums = np.bincount(cluster, weights=differences, minlength=clusters)
     counts = np.bincount(cluster, minlength=clusters)
     parts = sums / len(differences)
@@ -55,11 +144,10 @@ def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> Sh
 
 
 def t_test(folds: Sequence[Shares]) -> float | None:
-    """Two-sided p-value of the mean over folds of a difference.
+    """Return the two-sided p-value of the mean over folds of a difference.
 
-    Returns:
-        None where a t-test says nothing: fewer than two clusters in a fold, or one and the same
-        difference, not 0, in every cluster.
+    None where a t-test says nothing: fewer than two clusters in a fold, or one and the same difference,
+    not 0, in every cluster.
     """
     from scipy.special import stdtr
 
@@ -80,7 +168,7 @@ def t_test(folds: Sequence[Shares]) -> float | None:
 
 
 def _signs(clusters: int, flips: int, seed: int) -> Iterator[np.ndarray]:
-    """(chunk, clusters) of ±1: every assignment where there are at most ``flips``, random ones else."""
+    """Yield (chunk, clusters) of ±1: every assignment where there are at most ``flips``, random ones else."""
     step = max(1, _CHUNK_NUMBERS // max(1, clusters))
     exact = clusters < 63 and 2**clusters <= flips
     random = np.random.default_rng(seed)
@@ -94,14 +182,16 @@ def _signs(clusters: int, flips: int, seed: int) -> Iterator[np.ndarray]:
         yield 1.0 - 2.0 * bits
 
 
-def randomisation_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
-    """Two-sided p-values: how often a difference as large comes of swapping the two runs at random.
+def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
+    """Return two-sided p-values: how often a difference as large comes of swapping the two runs at random.
 
     Each cluster's values are swapped between the runs or not, by a fair coin, for all differences at
     once. All 2**clusters swaps are taken where they are no more than ``flips``.
 
     Args:
         parts: (clusters, n) what each cluster adds to each of n differences.
+        flips: random swaps.
+        seed: of the swaps.
 
     Returns:
         (n,) at least 1 / (flips + 1) where swaps are random: the one that was observed is counted in.
@@ -117,3 +207,28 @@ def randomisation_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
         return as_large / drawn
     chance: np.ndarray = (1 + as_large) / (1 + drawn)
     return chance
+
+
+def correction_named(name: str) -> Correction:
+    """Return the correction of that name."""
+    for known in CORRECTIONS:
+        if name == known:
+            return known
+    raise UnknownNameError("correction", name, CORRECTIONS)
+
+
+def corrected(p: Sequence[float | None], correction: Correction) -> list[float | None]:
+    """Return corrected p-values, at most 1; None where nothing was tested, which does not count."""
+    tested = sorted((value, place) for place, value in enumerate(p) if value is not None)
+    found: list[float | None] = [None] * len(p)
+    before = 0.0
+    for rank, (value, place) in enumerate(tested):
+        factor = {"bonferroni": len(tested), "holm": len(tested) - rank, "none": 1}[correction]
+        before = max(before, min(1.0, value * factor))
+        found[place] = before
+    return found
+
+
+def correction_text(correction: Correction, tested: int) -> str:
+    """Say what was corrected for, e.g. ``Holm over 12 comparisons``; nothing where nothing was."""
+    return "" if correction == "none" else f"{correction.capitalize()} over {tested:,} comparisons"

@@ -13,29 +13,23 @@ decides every comparison but those inside that band, and only these are scored e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
 
+EPSILON = 1e-12
+"""Rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does."""
+
 _CHUNK_NUMBERS = 1 << 17  # float64 numbers multiplied at once: 1 MB, which stays in cache
 _CHECK_NUMBERS = 1 << 20
 _SMALLEST_NORMAL = {np.dtype(kind): float(np.finfo(kind).tiny) for kind in (np.float32, np.float64)}
+_UNIT = 1.01 * 2.0**-24  # how far from 1 the length of a unit row may be once it is rounded to float32
 
 
 def pair_scores(left: np.ndarray, right: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Exact scores of the pairs ``(left[i[p]], right[j[p]])``.
-
-    Args:
-        left: (n, d) float32 rows.
-        right: (m, d) float32 rows.
-        i: (p,) rows of ``left``.
-        j: (p,) rows of ``right``.
-
-    Returns:
-        (p,) float64.
-    """
+    """Return (p,) float64 exact scores of the pairs ``(left[i[p]], right[j[p]])`` of float32 rows."""
     scores = np.empty(len(i), dtype=np.float64)
     step = max(1, _CHUNK_NUMBERS // max(1, left.shape[1]))
     for begin in range(0, len(i), step):
@@ -47,14 +41,9 @@ def pair_scores(left: np.ndarray, right: np.ndarray, i: np.ndarray, j: np.ndarra
 
 
 def rounding_band(width: int, kind: np.dtype, left_norm: np.ndarray, right_norm: float) -> np.ndarray:
-    """How far a matrix product of type ``kind`` may be from the exact score, per left row.
+    """Bound how far a matrix product of type ``kind`` may be from the exact score, per left row.
 
-    Args:
-        kind: float32 or float64, what the product is computed in.
-        left_norm: (n,) norms of the left rows.
-
-    Returns:
-        (n,) float64, infinite where the product could overflow.
+    Returns (n,) float64, infinite where the product could overflow.
     """
     kind = np.dtype(kind)
     unit = float(np.finfo(kind).eps) / 2
@@ -66,21 +55,23 @@ def rounding_band(width: int, kind: np.dtype, left_norm: np.ndarray, right_norm:
 
 
 def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of each set of equal rows, and for every row the place of its first."""
+    """Return the first of each set of equal rows, and for every row the place of its first."""
     seen: dict[bytes, int] = {}
     of = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
     first = np.unique(of, return_index=True)[1]
     return first, of
 
 
+def _blocks(rows: np.ndarray) -> Iterator[slice]:
+    step = max(1, _CHECK_NUMBERS // max(1, rows.shape[1]))
+    for begin in range(0, len(rows), step):
+        yield slice(begin, min(begin + step, len(rows)))
+
+
 def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) -> np.ndarray:
-    """Norms of float32 rows, all of them finite.
+    """Return the norms of float32 rows, all of them finite; rows may be memory-mapped.
 
-    Args:
-        rows: (n, d) float32, possibly memory-mapped; read once, in blocks.
-
-    Returns:
-        (n,) float64, rounded up a little so that they can serve in a bound.
+    (n,) float64, rounded up a little so that they can serve in a bound.
     """
     if rows.ndim != 2 or rows.dtype != np.float32:
         raise DataError(
@@ -90,24 +81,49 @@ def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) ->
     if ids is not None and len(ids) != len(rows):
         raise DataError(f"{len(ids)} {side} ids for {len(rows)} {side} rows")
     norms = np.empty(len(rows), dtype=np.float64)
-    step = max(1, _CHECK_NUMBERS // max(1, rows.shape[1]))
-    for begin in range(0, len(rows), step):
-        block = np.asarray(rows[begin : begin + step])
+    for here in _blocks(rows):
+        block = np.asarray(rows[here])
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", block, block)
         if not np.all(np.isfinite(squares)):  # NaN, infinity, or only too large for a float32 square
             wide = block.astype(np.float64)
             bad = np.flatnonzero(~np.isfinite(wide).all(axis=1))
             if len(bad):
-                row = begin + int(bad[0])
+                row = here.start + int(bad[0])
                 name = "" if ids is None else f" {ids[row]!r}"
                 raise NumericalError(
                     f"{side}{name} (row {row}) is not finite: its embedding holds NaN or infinity",
                     "the encoder diverged or its input was broken: embed again",
                 )
             squares = np.einsum("ij,ij->i", wide, wide)
-        norms[begin : begin + step] = np.sqrt(squares)
+        norms[here] = np.sqrt(squares)
     # A float32 sum of d squares may be low by gamma(d), and tiny ones may have underflowed.
     slack = 1 + rows.shape[1] * float(np.finfo(np.float32).eps)
     bounds: np.ndarray = norms * slack + np.sqrt(rows.shape[1] * _SMALLEST_NORMAL[np.dtype(np.float32)])
     return bounds
+
+
+def unit_rows(rows: np.ndarray, dtype: type[np.floating] = np.float32) -> np.ndarray:
+    """Divide each of (n, d) finite rows by its Euclidean length; a zero row stays zero.
+
+    The length is taken in float64, so that very large and very small entries neither overflow nor vanish.
+    """
+    exact = np.asarray(rows, dtype=np.float64)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    unit: np.ndarray = (exact / np.maximum(lengths, EPSILON)).astype(dtype, copy=False)
+    return unit
+
+
+def cosine_rows(rows: np.ndarray) -> np.ndarray:
+    """Return :func:`unit_rows` of finite float32 rows; what is of unit length but for rounding stays as it is."""
+    longer = np.zeros(len(rows), dtype=bool)
+    for here in _blocks(rows):
+        wide = np.asarray(rows[here]).astype(np.float64)
+        squares = np.einsum("ij,ij->i", wide, wide)
+        longer[here] = np.abs(np.sqrt(squares) - 1) > _UNIT
+    if not longer.any():
+        return rows
+    found = np.array(rows)
+    for here in _blocks(rows):
+        found[here][longer[here]] = unit_rows(rows[here][longer[here]])
+    return found

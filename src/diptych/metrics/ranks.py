@@ -18,14 +18,11 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, UsageError
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.positives import DIRECTIONS, Direction
-from diptych.metrics.similarities import similarity as similarity_of
-from diptych.metrics.sources import GivenScores, ScoreSource
-from diptych.metrics.tallies import Tally
-from diptych.metrics.tiles import TileCounter
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.metrics.sources import ScoreSource
+from diptych.metrics.tiles import Counter, TileCounter
+from diptych.metrics.topk import BLOCK
 
-DEFAULT_BLOCK = 2_500_000
 # 500 by 5,000: large enough for the product to run at full speed, and wide enough for NumPy's broadcast
 # comparisons, which are 2.5 times slower when the inner loop is at most half their 8,192-item buffer.
 _TILE_ROWS = 500
@@ -72,7 +69,7 @@ class Ranks:
 
 
 def available_threads() -> int:
-    """Cores this process may use, or fewer if ``OMP_NUM_THREADS`` or ``OPENBLAS_NUM_THREADS`` say so."""
+    """Count the cores of this process, or fewer if ``OMP_NUM_THREADS`` or ``OPENBLAS_NUM_THREADS`` say so."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
@@ -81,52 +78,14 @@ def available_threads() -> int:
     return cores
 
 
-def check_sizes(images: np.ndarray, texts: np.ndarray, ground_truth: GroundTruth) -> None:
-    """Refuse rows that are not those of the ground truth."""
-    sizes = {"image": ground_truth.n_images, "text": ground_truth.n_texts}
-    for (side, size), rows in zip(sizes.items(), (images, texts), strict=True):
-        n = np.shape(rows)[0]  # sparse rows have no length
+def check_sizes(source: ScoreSource, truth: GroundTruth) -> None:
+    """Refuse scores that are not of the images and texts of the ground truth."""
+    for side, n, size in zip(("image", "text"), source.shape, (truth.n_images, truth.n_texts), strict=True):
         if n != size:
             raise DataError(
                 f"{n:,} {side} rows for a ground truth of {size:,} {side}s",
                 "evaluate the split that was embedded",
             )
-
-
-def ranks_from_rows(
-    images: np.ndarray,
-    texts: np.ndarray,
-    ground_truth: GroundTruth,
-    *,
-    every: bool = False,
-    similarity: str = "cosine",
-    image_ids: Sequence[str] | None = None,
-    text_ids: Sequence[str] | None = None,
-    block: int = DEFAULT_BLOCK,
-    threads: int | None = None,
-) -> dict[Direction, Ranks]:
-    """Rank every text for every image and every image for every text.
-
-    Args:
-        images: (n, d) float32 rows, possibly memory-mapped.
-        texts: (m, d) float32 rows.
-    """
-    check_sizes(images, texts, ground_truth)
-    source = similarity_of(similarity).source(images, texts, image_ids, text_ids)
-    return ranks_from_source(source, ground_truth, every=every, block=block, threads=threads)
-
-
-def ranks_from_scores(
-    scores: np.ndarray,
-    ground_truth: GroundTruth,
-    *,
-    every: bool = False,
-    block: int = DEFAULT_BLOCK,
-    threads: int | None = None,
-) -> dict[Direction, Ranks]:
-    """Ranks by a given score matrix (n_images, n_texts), compared exactly as its numbers are."""
-    source = GivenScores(scores, ground_truth)
-    return ranks_from_source(source, ground_truth, every=every, block=block, threads=threads)
 
 
 def _tiles(n_images: int, n_texts: int, block: int) -> tuple[int, int, list[tuple[slice, slice]]]:
@@ -141,45 +100,59 @@ def _tiles(n_images: int, n_texts: int, block: int) -> tuple[int, int, list[tupl
     return rows, columns, tiles
 
 
-def ranks_from_source(
+def ranks_of(
     source: ScoreSource,
     truth: GroundTruth,
     *,
     every: bool = False,
-    block: int = DEFAULT_BLOCK,
-    threads: int | None = None,
     directions: Sequence[Direction] = DIRECTIONS,
+    block: int = BLOCK,
+    threads: int | None = None,
 ) -> dict[Direction, Ranks]:
-    """Ranks by whatever gives tiles of scores, of both ``directions`` or of one alone, which is quicker;
-    other arguments and errors as of :func:`ranks_from_rows`."""
+    """Rank every text for every image and every image for every text.
+
+    Args:
+        source: the scores.
+        truth: which texts are relevant to which images.
+        every: rank all positives of a query instead of its best alone.
+        directions: both, or one alone, which is quicker.
+        block: scores held at once by one worker.
+        threads: workers.
+
+    Raises:
+        DataError: sizes that disagree, or an empty side.
+        UsageError: ``block`` or ``threads`` below 1.
+    """
+    check_sizes(source, truth)
     if truth.n_images == 0 or truth.n_texts == 0:
         raise DataError(f"{truth.n_images} images and {truth.n_texts} texts: there is nothing to rank")
     for what, value in (("block", block), ("threads", threads)):
         if value is not None and value < 1:
             raise UsageError(f"{what} is {value}, it must be at least 1")
     if not truth.symmetric:  # a tile's positives are taken out for both directions at once: two passes
-        again = partial(ranks_from_source, source, every=every, block=block, threads=threads)
+        again = partial(ranks_of, source, every=every, block=block, threads=threads)
         return {name: again(truth.mirrored(name), directions=[name])[name] for name in directions}
-    scores = source.positives(truth.i2t.queries, truth.i2t.rows)
+    scores = source.pairs(truth.i2t.queries, truth.i2t.rows)
     by_text = np.lexsort((truth.i2t.queries, truth.i2t.rows))
-    tallies: dict[Direction, Tally] = {
-        "i2t": Tally(truth.i2t, scores, every, "i2t" in directions),
-        "t2i": Tally(truth.t2i, scores[by_text], every, "t2i" in directions),
+    counters: dict[Direction, Counter] = {
+        "i2t": Counter(truth.i2t, scores, every, "i2t" in directions),
+        "t2i": Counter(truth.t2i, scores[by_text], every, "t2i" in directions),
     }
     rows, columns, tiles = _tiles(truth.n_images, truth.n_texts, block)
-    workers = min(threads or 1 + available_threads() // 4, len(tiles))
+    usual = available_threads() if source.one_core else 1 + available_threads() // 4
+    workers = min(threads or usual, len(tiles))
     lock, stop = threading.Lock(), threading.Event()
     with task("ranks", truth.n_images * truth.n_texts, "scores") as bar:
 
         def work(share: Sequence[tuple[slice, slice]]) -> None:
-            counter = TileCounter(source, tallies, rows, columns)
+            tile_counter = TileCounter(source, counters, rows, columns)
             for images, texts in share:
                 if stop.is_set():
                     return
-                counts = counter.count(images, texts)
+                counts = tile_counter.count(images, texts)
                 with lock:
                     for part in counts:
-                        tallies[part.direction].add(part.entries, part.above, part.tied, part.later)
+                        counters[part.direction].add(part.entries, part.above, part.tied, part.later)
                     bar.advance((images.stop - images.start) * (texts.stop - texts.start))
 
         if workers == 1:
@@ -191,26 +164,26 @@ def ranks_from_source(
                 except BaseException:  # an error or Ctrl-C: the others finish their tile, not their share
                     stop.set()
                     raise
-    return {name: _finish(tallies[name]) for name in directions}
+    return {name: _finish(counters[name]) for name in directions}
 
 
-def _finish(tally: Tally) -> Ranks:
-    queries = tally.positives.queries
+def _finish(counter: Counter) -> Ranks:
+    queries = counter.positives.queries
     first = np.ones(len(queries), dtype=bool)
-    first[1:] = (queries[1:] != queries[:-1]) | (tally.scores[1:] != tally.scores[:-1])
+    first[1:] = (queries[1:] != queries[:-1]) | (counter.scores[1:] != counter.scores[:-1])
     of_group = np.cumsum(first) - 1
     group = np.bincount(of_group, minlength=0)[of_group] if len(queries) else of_group
-    counts = tally.positives.counts
-    keep = np.arange(len(queries)) if tally.every else tally.start[:-1][counts > 0]
-    start = tally.start if tally.every else np.concatenate([[0], np.cumsum(counts > 0)])
+    counts = counter.positives.counts
+    keep = np.arange(len(queries)) if counter.every else counter.start[:-1][counts > 0]
+    start = counter.start if counter.every else np.concatenate([[0], np.cumsum(counts > 0)])
     return Ranks(
-        gallery=tally.positives.gallery,
+        gallery=counter.positives.gallery,
         positives=counts,
         start=start,
-        above=tally.above[keep],
-        tied=tally.tied[keep],
-        later=tally.later[keep],
+        above=counter.above[keep],
+        tied=counter.tied[keep],
+        later=counter.later[keep],
         group=group[keep],
-        scores=tally.scores[keep],
-        complete=tally.every,
+        scores=counter.scores[keep],
+        complete=counter.every,
     )

@@ -1,4 +1,8 @@
-"""What else than labels says how relevant an item is: a named model, or grades that people gave."""
+"""What else than labels says how relevant an item is: a named model, or people's grades; and what it adds up to.
+
+One pass over the scores gives lists, ideal lists and chance levels where the evaluated model also says how
+relevant an item is; a relevance model of its own takes one more.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.metrics.positives import Direction, Positives
-from diptych.metrics.products import check_rows
-from diptych.metrics.sources import RowProducts, ScoreSource
-
-_UNIT = 1e-4  # how far from 1 the length of a row may be that counts as 1: rows kept in half precision
-
-
-def unit_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) -> np.ndarray:
-    """The same rows where all have length 1 (or 0); else a copy of length 1, so that products are cosines."""
-    rows = np.asarray(rows)
-    check_rows(rows, side, ids)  # whose norms are bounds: of 1,024 columns 1e-4 too long
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    if np.all((lengths == 0) | (np.abs(lengths - 1) < _UNIT)):
-        return rows
-    lengths[lengths == 0] = 1.0
-    scaled: np.ndarray = np.divide(
-        rows, lengths[:, None], out=np.empty(rows.shape, np.float32), casting="same_kind"
-    )
-    return scaled
+from diptych.metrics.ground_truth import Direction, Positives
+from diptych.metrics.measuring import Gain, Gained
+from diptych.metrics.sources import CosineRows, DirectedScores, Rows, ScoreSource
+from diptych.metrics.ties import check_rule
+from diptych.metrics.topk import BLOCK, Firsts, first_places
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,27 +33,22 @@ class Relevance:
     texts: np.ndarray
     name: str = "a given relevance model"
 
-    def part(self, images: slice | np.ndarray, texts: slice | np.ndarray) -> Relevance:
-        """Of some image rows and some text rows."""
-        return Relevance(self.images[images], self.texts[texts], self.name)
-
-    def source(self, n_images: int, n_texts: int) -> RowProducts:
-        """The cosines."""
+    def source(self, n_images: int, n_texts: int) -> CosineRows:
+        """Return the cosines, checked to be of so many images and texts."""
         for side, rows, size in (("image", self.images, n_images), ("text", self.texts, n_texts)):
             if len(rows) != size:
                 raise DataError(
                     f"{self.name}: {len(rows):,} {side} rows where {size:,} are evaluated",
                     "embed the same collection and split with the relevance model",
                 )
-        images, texts = unit_rows(self.images, "relevance image"), unit_rows(self.texts, "relevance text")
-        return RowProducts(images, texts)
+        return CosineRows(self.images, self.texts)
 
 
 @dataclass(frozen=True, eq=False)
 class Grades:
     """How relevant pairs are, by people: e.g. ratings from 0 to 5. A pair that is not there has grade 0.
 
-    A labelled match that nobody graded has the highest grade there is.
+    A labelled match without a grade has the highest grade there is.
 
     Attributes:
         images: (p,) image rows.
@@ -107,40 +92,227 @@ class Grades:
         """The highest grade of the scale, 1 without any."""
         return self.top or float(self.values.max(initial=0.0)) or 1.0
 
-    def part(self, images: np.ndarray, texts: np.ndarray, n_images: int, n_texts: int) -> Grades:
-        """Of some image rows and some text rows, renumbered."""
+    def part(self, images: Rows, texts: Rows, n_images: int, n_texts: int) -> Grades:
+        """Return those of some image rows and some text rows, renumbered."""
         new_image, new_text = np.full(n_images, -1), np.full(n_texts, -1)
-        new_image[images], new_text[texts] = np.arange(len(images)), np.arange(len(texts))
+        chosen = np.arange(n_images)[images], np.arange(n_texts)[texts]
+        new_image[chosen[0]], new_text[chosen[1]] = np.arange(len(chosen[0])), np.arange(len(chosen[1]))
         rows, columns = new_image[self.images], new_text[self.texts]
         keep = (rows >= 0) & (columns >= 0)
         return Grades(rows[keep], columns[keep], self.values[keep], self.what, self.highest)
 
-    def asked_from(self, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
-        """Query and gallery row of each pair."""
+    def pairs(self, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
+        """Return query and gallery row of each pair."""
         return (self.images, self.texts) if direction == "i2t" else (self.texts, self.images)
 
     def ungraded(self, positives: Positives, direction: Direction) -> np.ndarray:
-        """Which entries of ``positives`` have no grade."""
-        queries, rows = self.asked_from(direction)
-        width = max(positives.gallery, 1)
-        return ~np.isin(positives.queries * width + positives.rows, queries * width + rows)
+        """Return which entries of ``positives`` have no grade."""
+        return ~np.isin(positives.keys, positives.keys_of(*self.pairs(direction)))
 
 
-def own_similarity(
-    source: ScoreSource, images: np.ndarray, texts: np.ndarray, similarity: str
-) -> ScoreSource:
-    """How similar the evaluated model says two items are: its own scores where they are cosines.
+class GradeTable:
+    """Grades of pairs, seen from one direction, as a sorted table."""
 
-    Args:
-        images: (n, d) rows.
-        texts: (m, d) rows; rows that are not of length 1 are copied and scaled.
+    def __init__(self, positives: Positives, direction: Direction, grades: Grades | None) -> None:
+        self._positives = positives
+        queries, rows, values = positives.queries, positives.rows, np.ones(len(positives.rows))
+        if grades is not None:
+            missing = grades.ungraded(positives, direction)
+            rated = grades.pairs(direction)
+            queries = np.concatenate([queries[missing], rated[0]])
+            rows = np.concatenate([rows[missing], rated[1]])
+            values = np.concatenate([np.full(int(missing.sum()), grades.highest), grades.values])
+        outside = (queries < 0) | (queries >= positives.n_queries)
+        outside |= (rows < 0) | (rows >= max(positives.gallery, 1))
+        if outside.any():
+            raise DataError(
+                f"a grade is of query row {int(queries[outside][0])} and gallery row {int(rows[outside][0])}, "
+                f"there are {positives.n_queries:,} and {positives.gallery:,}",
+                "give the grades of the same images and texts that are evaluated",
+            )
+        keys = positives.keys_of(queries, rows)
+        order = np.argsort(keys)
+        self._keys, self._queries = keys[order], queries[order]
+        self._values = values[order].astype(np.float64)
+
+    def of(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the grade of each pair."""
+        if not len(self._keys):
+            return np.zeros(len(rows))
+        wanted = self._positives.keys_of(queries, rows)
+        place = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        grades: np.ndarray = np.where(self._keys[place] == wanted, self._values[place], 0.0)
+        return grades
+
+    def best(self, gain: Gain, depth: int) -> np.ndarray:
+        """Return (n, depth) the greatest gains, descending."""
+        query, values, n = self._queries, gain.transform(self._values), self._positives.n_queries
+        order = np.lexsort((-values, query))
+        counts = np.bincount(query, minlength=n)
+        place = np.arange(len(order)) - (np.cumsum(counts) - counts)[query[order]]
+        found = np.zeros((n, depth))
+        inside = place < depth
+        found[query[order][inside], place[inside]] = values[order][inside]
+        return found
+
+    def mean(self, gain: Gain) -> np.ndarray:
+        """Return (n,) the mean gain of the gallery."""
+        values = gain.transform(self._values)
+        total = np.bincount(self._queries, weights=values, minlength=self._positives.n_queries)
+        means: np.ndarray = total / self._positives.gallery
+        return means
+
+
+class Places:
+    """The first places of some queries under a tie rule.
+
+    A discounted sum is linear in the gains at the places, so its expectation over all orders of the tied is
+    the sum over expected gains: under ``"expected"`` every place of a tie group holds the group's mean gain.
+    That is exact, and takes one look at every member of a group, also of one that the cut-off runs through.
+    ``"pessimistic"``: the tied with the least gain come first; ``"optimistic"``: those with the greatest;
+    ``"compat"``: later gallery rows.
     """
-    if similarity != "cosine":
+
+    def __init__(self, firsts: Firsts, depth: int, ties: str) -> None:
+        check_rule(ties)
+        local, place = firsts.local, firsts.place
+        begins = np.ones(len(local), dtype=bool)
+        begins[1:] = (local[1:] != local[:-1]) | (firsts.scores[1:] != firsts.scores[:-1])
+        self._group = np.cumsum(begins) - 1
+        self._rows, self._ties = firsts.rows, ties
+        self._shape = (len(firsts.queries), depth)
+        self._inside = np.flatnonzero(place < depth)
+        self._at = (local[self._inside], place[self._inside])
+
+    def gains(self, values: np.ndarray) -> np.ndarray:
+        """Return (q, depth) the gain at each place."""
+        group = self._group
+        if self._ties == "expected":
+            sizes = np.bincount(group)
+            placed = values
+            if len(sizes) < len(group):
+                placed = (np.bincount(group, weights=values) / sizes)[group]
+        else:
+            key = -self._rows if self._ties == "compat" else values
+            placed = values[np.lexsort((-key if self._ties == "optimistic" else key, group))]
+        found = np.empty(self._shape)
+        found[self._at] = placed[self._inside]
+        return found
+
+
+def graded_gains(
+    source: ScoreSource,
+    positives: Positives,
+    direction: Direction,
+    gains: Sequence[Gain],
+    depth: int,
+    *,
+    grades: Grades | None = None,
+    ties: str = "expected",
+    chance: bool = True,
+    block: int = BLOCK,
+) -> dict[Gain, Gained]:
+    """Return the gains of all queries of one direction by grades of pairs."""
+    table, depth = GradeTable(positives, direction, grades), min(depth, positives.gallery)
+    first = {gain: np.empty((positives.n_queries, depth)) for gain in gains}
+    for firsts in first_places(DirectedScores(source, direction), depth, block=block):
+        given = table.of(firsts.queries[firsts.local], firsts.rows)
+        places = Places(firsts, depth, ties)
+        for gain in gains:
+            first[gain][firsts.queries] = places.gains(gain.transform(given))
+    return {
+        gain: Gained(
+            first[gain], table.best(gain, depth), _everywhere(table.mean(gain), depth) if chance else None
+        )
+        for gain in gains
+    }
+
+
+def similar_gains(
+    source: ScoreSource,
+    positives: Positives,
+    direction: Direction,
+    gains: Sequence[Gain],
+    depth: int,
+    *,
+    by: ScoreSource | None = None,
+    ties: str = "expected",
+    best: bool = True,
+    chance: bool = True,
+    block: int = BLOCK,
+) -> dict[Gain, Gained]:
+    """Return the gains of all queries of one direction by similarity.
+
+    ``by`` are the cosines of a relevance model; without it, those of the evaluated model, which then orders
+    items by their own gains: the chance level keeps that order and puts the matches anywhere in it. By
+    another model it is that of a random order.
+
+    Raises:
+        UsageError: no relevance model, and the scores give no similarity.
+    """
+    check_rule(ties)
+    similar = source.cosines() if by is None else by
+    if similar is None:
         raise UsageError(
-            f"gains by the evaluated model need cosines, and similarity {similarity!r} gives penalties",
+            f"gains by the evaluated model need cosines, and {source.no_cosines}",
             "name a relevance model (--relevance), or leave DCG_CM and nDCG_CM out",
         )
-    unit_images, unit_texts = unit_rows(images, "image"), unit_rows(texts, "text")
-    if unit_images is np.asarray(images) and unit_texts is np.asarray(texts):
-        return source
-    return RowProducts(unit_images, unit_texts)
+    depth, most = min(depth, positives.gallery), int(positives.counts.max(initial=0))
+    shape = (positives.n_queries, depth)
+    share = (positives.counts / max(positives.gallery, 1))[:, None]
+    deep = depth + (most if best else 0)
+    scored, other = DirectedScores(source, direction), DirectedScores(similar, direction)
+    first, blind, ideal = ({gain: np.empty(shape) for gain in gains} for _ in range(3))
+    sums = {gain: np.zeros(shape[0]) for gain in gains}
+
+    def add_up(queries: slice, tile: np.ndarray) -> None:
+        for gain in gains:
+            sums[gain][queries] += gain.transform(tile).sum(axis=1, dtype=np.float64)
+
+    for firsts in first_places(scored, deep if similar is source else depth, block=block):
+        queries, places = firsts.queries[firsts.local], Places(firsts, depth, ties)
+        scores = firsts.scores if similar is source else other.exact(queries, firsts.rows)
+        label = positives.holds(queries, firsts.rows)
+        for gain in gains:
+            values = gain.transform(scores)
+            first[gain][firsts.queries] = places.gains(np.where(label, 1.0, values))
+            if chance and by is None:
+                blind[gain][firsts.queries] = places.gains(values)
+        if best and similar is source:
+            _find_best(firsts, positives, gains, depth, ideal)
+    if similar is not source and (best or (chance and by is not None)):
+        visit = add_up if chance and by is not None else None
+        for firsts in first_places(other, deep if best else 1, block=block, visit=visit):
+            if best:
+                _find_best(firsts, positives, gains, depth, ideal)
+    found = {}
+    for gain in gains:
+        expected = None
+        if chance and by is None:
+            expected = share + (1.0 - share) * blind[gain]
+        elif chance:
+            labelled = 1.0 - gain.transform(other.exact(positives.queries, positives.rows))
+            more = np.bincount(positives.queries, weights=labelled, minlength=shape[0])
+            expected = _everywhere((sums[gain] + more) / positives.gallery, depth)
+        found[gain] = Gained(first[gain], ideal[gain] if best else None, expected)
+    return found
+
+
+def _everywhere(mean: np.ndarray, depth: int) -> np.ndarray:
+    return np.broadcast_to(mean[:, None], (len(mean), depth))
+
+
+def _find_best(
+    firsts: Firsts, positives: Positives, gains: Sequence[Gain], depth: int, ideal: dict[Gain, np.ndarray]
+) -> None:
+    """Fill in the best gains of some queries: all matches, then the most similar others."""
+    most = int(positives.counts.max(initial=0))
+    deep = min(depth + most, positives.gallery)
+    inside = firsts.place < deep
+    rows, scores = (values[inside].reshape(-1, deep) for values in (firsts.rows, firsts.scores))
+    label = positives.holds(firsts.queries[:, None], rows)
+    matches = np.arange(min(most, depth)) < positives.counts[firsts.queries][:, None]
+    for gain in gains:
+        others = np.where(label, -np.inf, gain.transform(scores))
+        both = np.concatenate([np.where(matches, 1.0, -np.inf), others], axis=1)
+        ideal[gain][firsts.queries] = -np.sort(-both, axis=1)[:, :depth]

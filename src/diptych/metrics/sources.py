@@ -1,4 +1,4 @@
-"""Where scores come from: two sets of rows, or a matrix that somebody already has.
+"""Score sources: two sets of rows and how they are compared, or a matrix of given scores.
 
 A source gives a tile of scores either fast, within a known distance of the exact ones, or carefully,
 with every score exact that lies near a threshold.
@@ -6,43 +6,67 @@ with every score exact that lies near a threshold.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.positives import Direction
-from diptych.metrics.products import check_rows, distinct, pair_scores, rounding_band
+from diptych.metrics.ground_truth import Direction
+from diptych.metrics.products import check_rows, cosine_rows, distinct, pair_scores, rounding_band
+
+Rows = slice | np.ndarray
+"""Some rows of one side: a slice where they are neighbours, which copies nothing."""
 
 # Marks which entries of a tile lie within the given bands (per image, per text) of a threshold.
 NearThreshold = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-class ScoreSource(Protocol):
-    """Scores of all images against all texts, a tile at a time."""
+class ScoreSource(ABC):
+    """Scores of all images against all texts, a tile at a time.
 
-    def positives(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """Exact scores of the given pairs, float64."""
+    Attributes:
+        shape: how many images and how many texts.
+        similarity: what the scores are, for the protocol.
+        one_core: a tile is computed by one core, so that as many workers as cores are of use.
+    """
+
+    shape: tuple[int, int]
+    similarity: str
+    one_core = False
+
+    @abstractmethod
+    def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        """Return exact scores of the given pairs, (p,) float64."""
+
+    @abstractmethod
+    def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
+        """Return the tile's scores in float64; every comparison with a threshold comes out exact."""
+
+    @abstractmethod
+    def part(self, images: Rows, texts: Rows) -> ScoreSource:
+        """Return the scores among some images and some texts."""
 
     def band(self, direction: Direction) -> np.ndarray | None:
-        """Per query, how far a fast score may be from the exact one; None if there is no fast way."""
+        """Return per query how far a fast score may be from the exact one; None if there is no fast way."""
+        return None
 
     def fast(self, images: slice, texts: slice, out: np.ndarray) -> None:
         """Write the tile's scores into the float32 matrix ``out``, each within the band."""
+        raise NotImplementedError
 
-    def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        """The tile's scores in float64; every comparison with a threshold comes out exact."""
+    def cosines(self) -> ScoreSource | None:
+        """Return how similar images and texts are, in [-1, 1]; None where the scores do not say."""
+        return None
+
+    @property
+    def no_cosines(self) -> str:
+        """Say why there are none, for messages."""
+        return f"similarity {self.similarity!r} gives none"
 
 
-class RowProducts:
-    """Inner products of image rows and text rows.
-
-    Args:
-        images: (n, d) float32, possibly memory-mapped.
-        texts: (m, d) float32.
-    """
+class DenseRows(ScoreSource):
+    """Two matrices of float32 rows, (n, d) and (m, d), possibly memory-mapped; checked once."""
 
     def __init__(
         self,
@@ -51,20 +75,41 @@ class RowProducts:
         image_ids: Sequence[str] | None = None,
         text_ids: Sequence[str] | None = None,
     ) -> None:
-        self.images, self.texts = np.asarray(images), np.asarray(texts)
-        self._norms = {
-            "i2t": check_rows(self.images, "image", image_ids),
-            "t2i": check_rows(self.texts, "text", text_ids),
-        }
-        if self.images.shape[1] != self.texts.shape[1]:
+        images, texts = np.asarray(images), np.asarray(texts)
+        norms = check_rows(images, "image", image_ids), check_rows(texts, "text", text_ids)
+        if images.shape[1] != texts.shape[1]:
             raise DataError(
-                f"image rows have width {self.images.shape[1]}, text rows {self.texts.shape[1]}",
+                f"image rows have width {images.shape[1]}, text rows {texts.shape[1]}",
                 "evaluate images and texts that the same model encoded",
             )
+        self._hold(images, texts, *norms)
 
-    def positives(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """Exact scores of the given pairs."""
+    def _hold(self, images: np.ndarray, texts: np.ndarray, *norms: np.ndarray) -> None:
+        self.images, self.texts = images, texts
+        self.shape = len(images), len(texts)
+        self._norms = dict(zip(("i2t", "t2i"), norms, strict=True))
+
+    def part(self, images: Rows, texts: Rows) -> DenseRows:
+        """Return the scores among some images and some texts."""
+        found = object.__new__(type(self))
+        found._hold(
+            self.images[images], self.texts[texts], self._norms["i2t"][images], self._norms["t2i"][texts]
+        )
+        return found
+
+
+class RowProducts(DenseRows):
+    """Inner products of image rows and text rows."""
+
+    similarity = "dot"
+
+    def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        """Return exact scores of the given pairs."""
         return pair_scores(self.images, self.texts, images, texts)
+
+    def cosines(self) -> ScoreSource | None:
+        """Return the cosines of the same rows."""
+        return CosineRows(self.images, self.texts)
 
     def _band(self, direction: Direction, kind: type[np.floating]) -> np.ndarray:
         other = self._norms["t2i" if direction == "i2t" else "i2t"]
@@ -73,16 +118,16 @@ class RowProducts:
         )
 
     def band(self, direction: Direction) -> np.ndarray | None:
-        """The bound of a float32 product; None where such a product could overflow."""
+        """Return the bound of a float32 product; None where such a product could overflow."""
         band = self._band(direction, np.float32)
         return band if np.all(np.isfinite(band)) else None
 
     def fast(self, images: slice, texts: slice, out: np.ndarray) -> None:
-        """One float32 matrix product."""
+        """Compute one float32 matrix product."""
         np.matmul(self.images[images], self.texts[texts].T, out=out)
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        """A float64 product, and exact scores where even that is too near a threshold to decide.
+        """Compute a float64 product, and exact scores where even that is too near a threshold to decide.
 
         A model that has collapsed has rows that are equal, or equal but for their last digits. Equal
         rows are scored once; for the others the float64 band is 2**29 times narrower than float32's.
@@ -106,21 +151,104 @@ class RowProducts:
         return tile
 
 
-class GivenScores:
-    """A full score matrix, taken as it is.
+class CosineRows(RowProducts):
+    """Cosines: inner products of the rows divided by their length; unit rows are used as they are."""
 
-    Args:
-        scores: (n_images, n_texts) numbers.
+    similarity = "cosine"
+
+    def __init__(
+        self,
+        images: np.ndarray,
+        texts: np.ndarray,
+        image_ids: Sequence[str] | None = None,
+        text_ids: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(images, texts, image_ids, text_ids)
+        unit = cosine_rows(self.images), cosine_rows(self.texts)
+        if unit[0] is not self.images or unit[1] is not self.texts:
+            super().__init__(*unit)
+
+    def cosines(self) -> ScoreSource | None:
+        """Return the scores themselves."""
+        return self
+
+
+_CHUNK_NUMBERS = 1 << 15  # float64 numbers compared at once: 256 KB, which stays in cache
+
+
+class OrderScores(DenseRows):
+    """Order-embedding scores: how little a text's row exceeds its image's.
+
+    An image is thought to lie below the texts that describe it in a partial order; the penalty of a pair
+    is ``‖max(0, text − image)‖²`` and its score is minus that: 0 at best, where no coordinate of the text
+    exceeds the image's. The score is not symmetric, and no matrix product gives it.
+
+    It is computed in float64, coordinate by coordinate, and added in one fixed order (NumPy's pairwise
+    sum along the row). Equal rows therefore tie exactly, and no score depends on block size, thread count
+    or position. There is no fast way: single precision saves only a third of the time.
+
+    Source: Vendrov, Kiros, Fidler and Urtasun, Order-Embeddings of Images and Language, ICLR 2016, Eq. 2;
+    Faghri et al., VSE++, BMVC 2018 (Order0, Order++).
     """
 
-    def __init__(self, scores: np.ndarray, ground_truth: GroundTruth) -> None:
+    similarity = "order"
+
+    @property
+    def no_cosines(self) -> str:
+        """Say why there are none."""
+        return "similarity 'order' gives penalties"
+
+    @property
+    def _step(self) -> int:
+        return max(1, _CHUNK_NUMBERS // max(1, int(self.images.shape[1])))
+
+    def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        """Return scores of the given pairs."""
+        scores = np.empty(len(images), dtype=np.float64)
+        for begin in range(0, len(images), self._step):
+            here = slice(begin, begin + self._step)
+            left, right = self.images[images[here]], self.texts[texts[here]]
+            _minus_penalty(left.astype(np.float64), right.astype(np.float64), scores[here])
+        return scores
+
+    def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
+        """Return the scores of the tile, all of them exact; memory is bounded by one chunk of texts."""
+        rows = self.images[images].astype(np.float64)
+        some = self.texts[texts]
+        scores = np.empty((len(rows), len(some)), dtype=np.float64)
+        for begin in range(0, len(some), self._step):
+            here = slice(begin, begin + self._step)
+            chunk = some[here].astype(np.float64)
+            for row, image in enumerate(rows):
+                _minus_penalty(image, chunk, scores[row, here])
+        return scores
+
+
+def _minus_penalty(image: np.ndarray, text: np.ndarray, out: np.ndarray) -> None:
+    """Write scores of float64 rows, which broadcast, into ``out``."""
+    excess = text - image
+    np.maximum(excess, 0.0, out=excess)
+    excess *= excess
+    np.add.reduce(excess, axis=-1, out=out)
+    np.subtract(0.0, out, out=out)  # not negated: zero stays +0
+
+
+_COSINE = 1 + 1e-3  # the greatest a cosine of rounded rows may be
+
+
+class GivenScores(ScoreSource):
+    """A full score matrix (n_images, n_texts), taken as it is."""
+
+    similarity = "given scores"
+
+    def __init__(self, scores: np.ndarray) -> None:
         self.scores = np.asarray(scores)
-        shape = (ground_truth.n_images, ground_truth.n_texts)
-        if self.scores.shape != shape or self.scores.dtype.kind not in "fiu":
+        if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
             raise DataError(
-                f"scores must be a matrix of numbers of shape {shape} (images, texts), "
+                f"scores must be a matrix of numbers (images, texts), "
                 f"got {self.scores.dtype} with shape {self.scores.shape}"
             )
+        self.shape = self.scores.shape
         for row, values in enumerate(self.scores):
             bad = np.flatnonzero(~np.isfinite(values))
             if len(bad):
@@ -129,20 +257,68 @@ class GivenScores:
                     "give pairs that were not scored a low finite number",
                 )
 
-    def positives(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """The given scores of the given pairs."""
+    def _range(self) -> tuple[float, float]:
+        return float(self.scores.min(initial=0)), float(self.scores.max(initial=0))
+
+    def cosines(self) -> ScoreSource | None:
+        """Return the scores themselves where all of them can be cosines."""
+        low, high = self._range()
+        return self if low >= -_COSINE and high <= _COSINE else None
+
+    @property
+    def no_cosines(self) -> str:
+        """Say why there are none."""
+        low, high = self._range()
+        return f"the given scores lie between {low:g} and {high:g}"
+
+    def part(self, images: Rows, texts: Rows) -> GivenScores:
+        """Return the scores among some images and some texts."""
+        found = object.__new__(GivenScores)
+        found.scores = self.scores[images][:, texts]
+        found.shape = found.scores.shape
+        return found
+
+    def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        """Return the given scores of the given pairs."""
         scores: np.ndarray = self.scores[images, texts].astype(np.float64)
         return scores
 
-    def band(self, direction: Direction) -> np.ndarray | None:
-        """There is nothing to round."""
-        return None
-
-    def fast(self, images: slice, texts: slice, out: np.ndarray) -> None:
-        """Never asked for, as there is no band."""
-        raise NotImplementedError
-
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        """The given scores of the tile."""
+        """Return the given scores of the tile."""
         tile: np.ndarray = self.scores[images, texts].astype(np.float64)
         return tile
+
+
+NearQuery = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From a tile (queries, gallery) and the band of each query to which of its scores have to be exact."""
+
+
+class DirectedScores:
+    """A score source seen from one direction: queries and a gallery instead of images and texts."""
+
+    def __init__(self, source: ScoreSource, direction: Direction) -> None:
+        self.source, self.direction = source, direction
+        self.n_queries, self.gallery = source.shape if direction == "i2t" else source.shape[::-1]
+
+    @property
+    def band(self) -> np.ndarray | None:
+        """Return (n_queries,) how far a fast score may be from the exact one; None if there is no fast way."""
+        return self.source.band(self.direction)
+
+    def exact(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return exact scores of the given pairs, float64."""
+        return self.source.pairs(*((queries, rows) if self.direction == "i2t" else (rows, queries)))
+
+    def fast(self, queries: slice, rows: slice, out: np.ndarray) -> None:
+        """Write the tile's scores into the float32 matrix ``out`` (queries, gallery), within the band."""
+        if self.direction == "i2t":
+            self.source.fast(queries, rows, out)
+        else:
+            self.source.fast(rows, queries, out.T)
+
+    def careful(self, queries: slice, rows: slice, near: NearQuery) -> np.ndarray:
+        """Return (queries, gallery) float64; what ``near`` marks is exact."""
+        if self.direction == "i2t":
+            return self.source.careful(queries, rows, lambda tile, image, text: near(tile, image))
+        tile = self.source.careful(rows, queries, lambda tile, image, text: near(tile.T, text).T)
+        return np.ascontiguousarray(tile.T)

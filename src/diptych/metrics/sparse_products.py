@@ -17,19 +17,17 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from diptych.core.context import track
-from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.metrics.positives import Direction
-from diptych.metrics.sources import NearThreshold
+from diptych.core.errors import DataError, NumericalError
+from diptych.metrics.sources import NearThreshold, Rows, ScoreSource
+from diptych.metrics.topk import BLOCK, best_of
 
 _PAIRS = 1 << 14  # pairs scored at once, where single pairs are asked for
 
 
 def check_sparse_rows(rows: csr_array, side: str, ids: Sequence[str] | None = None) -> csr_array:
-    """Sparse float32 rows with each column once and ascending, all weights finite.
+    """Return sparse float32 rows with each column once and ascending, all weights finite.
 
-    Args:
-        rows: (n, |V|), sparse, float32; copied only where columns are out of order or come twice.
+    They are copied only where columns are out of order or come twice.
     """
     if not issparse(rows) or rows.ndim != 2 or rows.dtype != np.float32:
         kind, shape = getattr(rows, "dtype", type(rows).__name__), getattr(rows, "shape", "no shape")
@@ -54,13 +52,12 @@ def check_sparse_rows(rows: csr_array, side: str, ids: Sequence[str] | None = No
     return matrix
 
 
-class SparseProducts:
-    """Inner products of sparse image rows and sparse text rows; a :class:`.sources.ScoreSource`.
+class SparseProducts(ScoreSource):
+    """Inner products of sparse image rows (n, |V|) and sparse text rows (m, |V|), possibly memory-mapped."""
 
-    Args:
-        images: (n, |V|) sparse float32, possibly memory-mapped.
-        texts: (m, |V|) sparse float32 over the same terms.
-    """
+    similarity = "dot"
+    one_core = True
+    no_cosines = "sparse rows give sums of term weights"
 
     def __init__(
         self,
@@ -68,22 +65,28 @@ class SparseProducts:
         texts: csr_array,
         image_ids: Sequence[str] | None = None,
         text_ids: Sequence[str] | None = None,
+        sides: tuple[str, str] = ("image", "text"),
     ) -> None:
-        self.images = check_sparse_rows(images, "image", image_ids)
-        self.texts = check_sparse_rows(texts, "text", text_ids)
-        _check_widths(self.images, self.texts, "image", "text")
+        self.images = check_sparse_rows(images, sides[0], image_ids)
+        self.texts = check_sparse_rows(texts, sides[1], text_ids)
+        self.shape = self.images.shape[0], self.texts.shape[0]
+        if self.images.shape[1] != self.texts.shape[1]:
+            raise DataError(
+                f"{sides[0]} rows have {self.images.shape[1]} terms, {sides[1]} rows {self.texts.shape[1]}",
+                "score rows that the same head made",
+            )
 
     @property
     def empty(self) -> tuple[int, int]:
         """How many images and how many texts have no term."""
         return _empty(self.images), _empty(self.texts)
 
-    def part(self, images: slice | np.ndarray, texts: slice | np.ndarray) -> SparseProducts:
-        """The scores among some image rows and some text rows."""
+    def part(self, images: Rows, texts: Rows) -> SparseProducts:
+        """Return the scores among some images and some texts."""
         return SparseProducts(self.images[images], self.texts[texts])
 
-    def positives(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """Scores of the given pairs."""
+    def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
+        """Return scores of the given pairs."""
         scores = np.empty(len(images), dtype=np.float64)
         ones = np.ones(self.images.shape[1])
         for begin in range(0, len(images), _PAIRS):
@@ -93,17 +96,11 @@ class SparseProducts:
             scores[here] = left.multiply(right).tocsr() @ ones  # adds in the order of the columns
         return scores
 
-    def band(self, direction: Direction) -> np.ndarray | None:
-        """There is no fast way, so nothing to round."""
-        return None
-
-    def fast(self, images: slice, texts: slice, out: np.ndarray) -> None:
-        """Never asked for, as there is no band."""
-        raise NotImplementedError
-
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        """The scores of the tile, all of them exact."""
-        return _tile(self.images[images], self.texts[texts].astype(np.float64).T)
+        """Return the scores of the tile, all of them exact."""
+        right = self.texts[texts].astype(np.float64).T
+        tile: np.ndarray = (self.images[images].astype(np.float64) @ right).toarray()
+        return tile
 
 
 def sparse_top_k(
@@ -111,70 +108,23 @@ def sparse_top_k(
     gallery: csr_array,
     k: int,
     *,
-    block: int = 2_500_000,
+    block: int = BLOCK,
     query_ids: Sequence[str] | None = None,
     gallery_ids: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best ``min(k, m)`` gallery rows of every query, best first, ties to the lower row.
+    """Find the best ``min(k, m)`` of (m, |V|) gallery rows for each of (n, |V|) queries, best first.
 
-    Only rows that score more than 0 are found, as by an inverted index.
-
-    Args:
-        queries: (n, |V|) sparse float32 rows.
-        gallery: (m, |V|) sparse float32 rows over the same terms; held once more in float64.
-
-    Returns:
-        (n, min(k, m)) int64 gallery rows, -1 where a query finds fewer, and their exact scores, float64, 0 there.
+    Only rows that score more than 0 are found, as by an inverted index. Returns (n, min(k, m)) int64 gallery
+    rows, ties to the lower, -1 where a query finds fewer, and their exact scores, float64, 0 there.
     """
-    for what, value in (("k", k), ("block", block)):
-        if value < 1:
-            raise UsageError(f"{what} is {value}, it must be at least 1")
-    queries = check_sparse_rows(queries, "query", query_ids)
-    gallery = check_sparse_rows(gallery, "gallery", gallery_ids)
-    _check_widths(queries, gallery, "query", "gallery")
-    n, m = queries.shape[0], gallery.shape[0]
-    if not m:
-        raise DataError(f"{n} queries cannot search a gallery of 0 rows")
-    k = min(k, m)
-    across = gallery.astype(np.float64).T.tocsr()
-    rows = np.empty((n, k), dtype=np.int64)
-    scores = np.empty((n, k), dtype=np.float64)
-    step = max(1, block // m)
-    for begin in track(range(0, n, step), "top k", unit="blocks"):
-        here = slice(begin, begin + step)
-        rows[here], scores[here] = _best(_tile(queries[here], across), k)
+    source = SparseProducts(queries, gallery, query_ids, gallery_ids, ("query", "gallery"))
+    rows, scores = best_of(source, "i2t", k, block=block)
     nothing = scores <= 0
     rows[nothing], scores[nothing] = -1, 0.0
     return rows, scores
 
 
-def _best(tile: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k best columns of each row of a tile, ties to the lower column."""
-    least = np.partition(tile, tile.shape[1] - k, axis=1)[:, tile.shape[1] - k, None]
-    above, tied = tile > least, tile == least
-    room = k - np.count_nonzero(above, axis=1)[:, None]
-    chosen = above | (tied & (np.cumsum(tied, axis=1) <= room))
-    columns = np.nonzero(chosen)[1].reshape(len(tile), k)
-    scores = np.take_along_axis(tile, columns, axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")  # columns ascend, so the lower comes first
-    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(scores, order, axis=1)
-
-
-def _tile(left: csr_array, right: csr_array) -> np.ndarray:
-    """(left rows, right columns) float64; the sparse product adds along each row of ``left``."""
-    tile: np.ndarray = (left.astype(np.float64) @ right).toarray()
-    return tile
-
-
 def _empty(rows: csr_array) -> int:
-    """Rows whose weights are all 0."""
+    """Count the rows whose weights are all 0."""
     has = np.concatenate([[0], np.cumsum(rows.data != 0)])[rows.indptr]
     return int(np.sum(np.diff(has) == 0))
-
-
-def _check_widths(left: csr_array, right: csr_array, one: str, other: str) -> None:
-    if left.shape[1] != right.shape[1]:
-        raise DataError(
-            f"{one} rows have {left.shape[1]} terms, {other} rows {right.shape[1]}",
-            "score rows that the same head made",
-        )

@@ -71,6 +71,13 @@ class TieGroups:
         first[1:] = self.query[1:] != self.query[:-1]
         return np.flatnonzero(first)
 
+    def hits(self, cutoff: np.ndarray) -> np.ndarray:
+        """(n_queries,) positives expected among the first ``cutoff[query]`` of each query."""
+        inside = np.clip(cutoff[self.query] - self.before, 0, self.size)
+        hits = self.positives * inside / self.size
+        expected: np.ndarray = np.bincount(self.query, weights=hits, minlength=self.n_queries)
+        return expected
+
 
 def check_rule(rule: str) -> None:
     """Refuse a tie rule that does not exist."""
@@ -79,7 +86,7 @@ def check_rule(rule: str) -> None:
 
 
 def tie_groups(ranks: Ranks, rule: str) -> TieGroups:
-    """The ranking under ``rule``."""
+    """Return the ranking under the tie rule of that name."""
     check_rule(rule)
     query = ranks.queries
     place = np.arange(len(query)) - ranks.start[:-1][query]  # positives of the query listed before this
@@ -108,12 +115,52 @@ def tie_groups(ranks: Ranks, rule: str) -> TieGroups:
 
 
 def tied_throughout(relevant: np.ndarray, gallery: int) -> TieGroups:
-    """The ranking of a model that cannot tell anything apart: what chance level is computed from.
-
-    Args:
-        relevant: (n_queries,) positives of each query.
-    """
+    """Return the ranking of a model that cannot tell anything apart, from (n_queries,) positives of each."""
     query = np.flatnonzero(relevant > 0)
     nothing = np.zeros(len(query), dtype=np.int64)
     positives = relevant[query]
     return TieGroups(query, nothing, nothing, gallery - positives, positives, relevant, gallery, True)
+
+
+# What happens to the first positive of a tie group when every order is equally likely. A group of
+# ``negatives`` and ``positives`` items starts after ``before`` others; the place of its first positive
+# follows the negative hypergeometric distribution.
+
+
+def found_within(
+    before: np.ndarray, negatives: np.ndarray, positives: np.ndarray, cutoff: int | np.ndarray
+) -> np.ndarray:
+    """Return the probability that each group's first positive is among the first ``cutoff`` of the gallery.
+
+    1 - C(negatives, x) / C(negatives + positives, x) for the x = cutoff - before places that are open;
+    exactly 0 or 1 where no order is open.
+    """
+    total = negatives + positives
+    places = np.clip(np.asarray(cutoff) - before, 0, total)
+    missed = np.ones(len(places))
+    # The same product has `places` factors or, read the other way, `positives` factors.
+    other, steps = np.maximum(places, positives), np.minimum(places, positives)
+    for step in range(int(steps.max(initial=0))):
+        factor = (total - other - step) / np.maximum(total - step, 1)
+        missed = np.where(step < steps, missed * np.maximum(factor, 0.0), missed)
+    return 1.0 - missed
+
+
+def expected_reciprocal(
+    before: np.ndarray, negatives: np.ndarray, positives: np.ndarray, cutoff: int | None = None
+) -> np.ndarray:
+    """Return the expected 1/rank of each group's first positive, 0 beyond ``cutoff``.
+
+    Equal groups are computed once; the time is bounded by the largest group or the cut-off.
+    """
+    groups, which = np.unique(np.stack([before, negatives, positives]), axis=1, return_inverse=True)
+    before, negatives, positives = groups
+    total = np.zeros(groups.shape[1])
+    chance = positives / (negatives + positives)  # that the first positive takes the step-th open place
+    most = int(negatives.max(initial=0))
+    for step in range(most + 1 if cutoff is None else min(most + 1, cutoff)):
+        rank = before + 1 + step
+        total += np.where((cutoff is None) | (rank <= (cutoff or 0)), chance / rank, 0.0)
+        chance = chance * (negatives - step) / np.maximum(negatives + positives - step - 1, 1)
+    values: np.ndarray = total[which.reshape(-1)]
+    return values

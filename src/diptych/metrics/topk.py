@@ -1,113 +1,73 @@
-"""The k best of a gallery for each query: exact, in blocks, ties broken by the lower row.
+"""The first places of every query's ranking: exact, in blocks, ties broken by the lower row.
 
-A float32 product proposes a few more than k candidates (:mod:`diptych.metrics.topk`); they are scored
-exactly (see :mod:`diptych.metrics.products`). Where the rounding bound cannot exclude that something better was
-left out, the whole gallery is scored again for that query, first in float64, then exactly whatever
-still lies within that type's bound: rare with real embeddings, the rule with a collapsed model.
+A float32 product proposes a few more candidates than are wanted; they are scored exactly (see
+:mod:`diptych.metrics.products`). Where its rounding bound cannot exclude that something as good was
+left out (long ties, a collapsed model), the whole gallery is scored again for those queries in float64,
+and exactly what lies within that type's bound. Memory is bounded by the block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.metrics.products import check_rows, distinct, pair_scores, rounding_band
+from diptych.metrics.ground_truth import Direction
+from diptych.metrics.products import check_rows
+from diptych.metrics.sources import DirectedScores, RowProducts, ScoreSource
 
-# Which rows may be among the k best: a fast product, a running threshold, and what is left out bounded.
-#
-# A tile of scores is compared with each query's threshold, the least score that it holds so far. Once some tiles are
-# seen hardly anything passes, so that nearly all of the time is the matrix product's own.
+Visit = Callable[[slice, np.ndarray], None]
+"""Is shown some queries and a tile of their scores, fast ones where there are any."""
 
-_MANY = 4  # times as many new candidates as are kept: then a tile's own best are found first
+_SPARE = 16  # candidates beyond the places wanted
+_QUERIES = 500
+_CAREFUL_SCORES = 250_000  # scores computed carefully at once
+_FIRST = 16  # so many times as many columns as candidates are looked at before all others
+_FEW_SHARE = 1 / 8  # up to this share of a tile, picking single scores is quicker than partitioning it
+BLOCK = 2_500_000
+"""Scores held at once."""
 
 
-def propose(
-    queries: np.ndarray, gallery: np.ndarray, count: int, columns: int, allowed: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows whose float32 scores are the largest, in no order.
+@dataclass(frozen=True, eq=False)
+class Firsts:
+    """The beginning of some queries' rankings.
 
-    Args:
-        queries: (n, d) float32.
-        gallery: (m, d) float32, read once, in blocks.
-        allowed: (m,) booleans, the rows that can be found; None: all.
-
-    Returns:
-        (n, count) int64 rows, and (n,) float64 of what none of the rows left out exceeds: infinite where the product
-        overflowed so that fewer were found, whose rows then say nothing.
+    Attributes:
+        queries: (q,) which queries.
+        start: (q + 1,) each query's slice of the arrays below.
+        rows: gallery rows, best first, of equal scores the lower row first; none that ties with the last
+            is left out.
+        scores: their exact scores, float64.
     """
-    can = len(gallery) if allowed is None else int(np.count_nonzero(allowed))
-    if count == can:  # nothing to leave out
-        every = np.arange(len(gallery)) if allowed is None else np.flatnonzero(allowed)
-        return np.tile(every, (len(queries), 1)), np.full(len(queries), -np.inf)
-    kept = _Kept(len(queries), count)
-    buffer = np.empty(len(queries) * columns, dtype=np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for begin in range(0, len(gallery), columns):
-            block = gallery[begin : begin + columns]
-            scores = buffer[: len(queries) * len(block)].reshape(len(queries), len(block))
-            np.matmul(queries, block.T, out=scores)
-            kept.add(begin, scores, None if allowed is None else allowed[begin : begin + columns])
-    return kept.finish()
 
+    queries: np.ndarray
+    start: np.ndarray
+    rows: np.ndarray
+    scores: np.ndarray
 
-class _Kept:
-    """The best so far: flat arrays of pairs, at most ``count`` of each query, and those not yet looked at."""
+    @property
+    def local(self) -> np.ndarray:
+        """Return which of ``queries`` each entry belongs to."""
+        return np.repeat(np.arange(len(self.queries)), np.diff(self.start))
 
-    def __init__(self, n: int, count: int) -> None:
-        self.n, self.count = n, count
-        self.threshold = np.full(n, -np.inf, dtype=np.float32)  # what is not above it is left out
-        self.pairs = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-        self.pending: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self.waiting = 0
+    @property
+    def place(self) -> np.ndarray:
+        """Return where each entry stands in its list, from 0."""
+        place: np.ndarray = np.arange(len(self.rows)) - self.start[:-1][self.local]
+        return place
 
-    def add(self, begin: int, scores: np.ndarray, allowed: np.ndarray | None) -> None:
-        """Take the columns of a tile that pass; ``begin`` is its first row, ``allowed`` says which may."""
-        places = np.flatnonzero(scores > self.threshold[:, None])  # what is no number does not pass
-        if len(places) > _MANY * self.n * self.count and scores.shape[1] > self.count:
-            # the first tile, or rows that get better and better: only a tile's own best can stay
-            if allowed is not None:
-                scores[:, ~allowed] = -np.inf
-            best = np.partition(scores, -self.count, axis=1)[:, -self.count]
-            limit = np.maximum(self.threshold, np.nextafter(best, -np.inf))
-            places = np.flatnonzero(scores > limit[:, None])
-        owner, column = np.divmod(places, scores.shape[1])
-        if allowed is not None:
-            can = allowed[column]
-            places, owner, column = places[can], owner[can], column[can]
-        self.pending.append((owner, column + begin, scores.reshape(-1)[places]))
-        self.waiting += len(owner)
-        if self.waiting > self.n * self.count:
-            self.prune()
-
-    def prune(self) -> None:
-        """Look at what waits, and keep the best ``count`` of each query."""
-        owner, rows, scores = (np.concatenate(parts) for parts in zip(self.pairs, *self.pending, strict=True))
-        self.pending, self.waiting = [], 0
-        order = np.lexsort((-scores, owner))
-        owner, rows, scores = owner[order], rows[order], scores[order]
-        starts = np.searchsorted(owner, np.arange(self.n + 1))
-        stay = np.arange(len(owner)) - starts[owner] < self.count
-        full = np.flatnonzero(np.diff(starts) >= self.count)
-        self.threshold[full] = scores[starts[full] + self.count - 1]
-        self.pairs = (owner[stay], rows[stay], scores[stay])
-
-    def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        """As :func:`propose` returns."""
-        self.prune()
-        owner, rows, _ = self.pairs
-        starts = np.searchsorted(owner, np.arange(self.n + 1))
-        table = np.zeros((self.n, self.count), dtype=np.int64)
-        table[owner, np.arange(len(owner)) - starts[owner]] = rows
-        few = np.diff(starts) < self.count
-        return table, np.where(few, np.inf, self.threshold.astype(np.float64))
-
-
-_SPARE = 16  # candidates beyond k
-_QUERIES = 1000
-_CAREFUL_NUMBERS = 1 << 20  # float64 numbers of the gallery held at once
+    def taken(self, some: np.ndarray) -> Firsts:
+        """Return only some of the queries."""
+        if len(some) == len(self.queries):
+            return self
+        inside = np.zeros(len(self.queries), dtype=bool)
+        inside[some] = True
+        entries, counts = inside[self.local], np.diff(self.start)[some]
+        start = np.concatenate([[0], np.cumsum(counts)])
+        return Firsts(self.queries[some], start, self.rows[entries], self.scores[entries])
 
 
 def top_k(
@@ -115,93 +75,200 @@ def top_k(
     gallery: np.ndarray,
     k: int,
     *,
-    block: int = 2_500_000,
+    block: int = BLOCK,
     allowed: np.ndarray | None = None,
     query_ids: Sequence[str] | None = None,
     gallery_ids: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best ``min(k, m)`` gallery rows of every query, best first.
-
-    Memory: the block, and 8 bytes per gallery row, which is read from its file as often as there are blocks of
-    queries.
+    """Find the ``min(k, m)`` gallery rows of the greatest inner product with every query, best first.
 
     Args:
         queries: (n, d) float32 rows, possibly memory-mapped.
         gallery: (m, d) float32 rows.
+        k: how many are found.
+        block: scores held at once.
         allowed: (m,) booleans, the gallery rows that can be found, which are then the m that count; None: all.
+        query_ids: for messages.
+        gallery_ids: for messages.
 
     Returns:
-        (n, min(k, m)) int64 gallery rows, and their exact scores, float64.
+        (n, min(k, m)) int64 gallery rows, of equal scores the lower first, and their exact scores, float64.
+
+    Raises:
+        UsageError: ``k`` or ``block`` below 1.
+        DataError: rows of different widths, or nothing that can be found.
+        NumericalError: a row that is not finite, named.
     """
+    queries, gallery = np.asarray(queries), np.asarray(gallery)
+    check_rows(queries, "query", query_ids)
+    check_rows(gallery, "gallery", gallery_ids)
+    if queries.shape[1] != gallery.shape[1] or not len(gallery):
+        raise DataError(f"queries of shape {queries.shape} cannot search a gallery of {gallery.shape}")
+    if allowed is None:
+        return best_of(RowProducts(queries, gallery), "i2t", k, block=block)
+    can = np.flatnonzero(allowed)
+    if len(allowed) != len(gallery) or not len(can):
+        raise DataError(f"{len(can)} of {len(allowed)} rows can be found in a gallery of {len(gallery)}")
+    rows, scores = best_of(RowProducts(queries, gallery[can]), "i2t", k, block=block)
+    return can[rows], scores
+
+
+def best_of(
+    source: ScoreSource, direction: Direction, k: int, *, block: int = BLOCK
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (n_queries, min(k, gallery)) gallery rows of the best scores, best first, and the scores."""
     for what, value in (("k", k), ("block", block)):
         if value < 1:
             raise UsageError(f"{what} is {value}, it must be at least 1")
-    queries, gallery = np.asarray(queries), np.asarray(gallery)
-    query_norms = check_rows(queries, "query", query_ids)
-    gallery_norms = check_rows(gallery, "gallery", gallery_ids)
-    if queries.shape[1] != gallery.shape[1] or not len(gallery):
-        raise DataError(f"queries of shape {queries.shape} cannot search a gallery of {gallery.shape}")
-    can = len(gallery) if allowed is None else int(np.count_nonzero(allowed))
-    if allowed is not None and (len(allowed) != len(gallery) or not can):
-        raise DataError(f"{can} of {len(allowed)} rows can be found in a gallery of {len(gallery)}")
-    k = min(k, can)
-    widest = float(gallery_norms.max())
-    rows = np.empty((len(queries), k), dtype=np.int64)
-    scores = np.empty((len(queries), k), dtype=np.float64)
+    scored = DirectedScores(source, direction)
+    if not scored.gallery:
+        raise DataError(f"{scored.n_queries} queries cannot search a gallery of 0 rows")
+    k = min(k, scored.gallery)
+    rows = np.empty((scored.n_queries, k), dtype=np.int64)
+    scores = np.empty((scored.n_queries, k), dtype=np.float64)
+    for firsts in first_places(scored, k, block=block, note="top k"):
+        inside = firsts.place < k
+        rows[firsts.queries] = firsts.rows[inside].reshape(-1, k)
+        scores[firsts.queries] = firsts.scores[inside].reshape(-1, k)
+    return rows, scores
+
+
+def first_places(
+    scored: DirectedScores,
+    depth: int,
+    *,
+    block: int = BLOCK,
+    visit: Visit | None = None,
+    note: str = "first places",
+) -> Iterator[Firsts]:
+    """Yield the first ``min(depth, gallery)`` places of all queries, some queries at a time, in any order."""
+    depth = min(depth, scored.gallery)
+    band = scored.band
     step = min(_QUERIES, block)
-    for begin in track(range(0, len(queries), step), "top k", unit="blocks"):
-        here = slice(begin, begin + step)
-        part, norms = queries[here], query_norms[here]
-        band = rounding_band(queries.shape[1], np.dtype(np.float32), norms, widest)
-        count = min(k + _SPARE, can)
-        candidates, worst = propose(part, gallery, count, max(1, block // step), allowed)
-        rows[here], scores[here] = _best_of(part, gallery, candidates, k)
-        if count == can:
+    for begin in track(range(0, scored.n_queries, step), note, unit="blocks"):
+        here = slice(begin, min(begin + step, scored.n_queries))
+        if band is None:
+            yield from _careful(scored, here, depth, block, visit)
             continue
-        # What was left out scores at most `worst` + band; it must be less than the k-th best.
-        unsure = np.flatnonzero(~(worst < scores[here][:, -1] - band))
-        if not len(unsure):
-            continue
-        close = rounding_band(queries.shape[1], np.dtype(np.float64), norms, widest)
-        parts = -(-len(unsure) * len(gallery) // block)
-        for some in np.array_split(unsure, min(parts, len(unsure))):
-            again = begin + some
-            rows[again], scores[again] = _search_all(queries[again], gallery, k, close[some], allowed)
-    return rows, scores
+        candidates, worst = _propose(scored, here, min(depth + _SPARE, scored.gallery), block // step, visit)
+        found, last = _ordered(scored, here, candidates, depth)
+        unsure = np.zeros(len(last), dtype=bool)
+        if candidates.shape[1] < scored.gallery:
+            # What was left out scores at most `worst` + band; only if that is less is nothing as good.
+            unsure = ~(worst < last - band[here])
+        yield found.taken(np.flatnonzero(~unsure))
+        again = np.flatnonzero(unsure) + begin
+        for run in np.split(again, np.flatnonzero(np.diff(again) > 1) + 1):
+            if len(run):
+                yield from _careful(scored, slice(int(run[0]), int(run[-1]) + 1), depth, block, None)
 
 
-def _best_of(
-    queries: np.ndarray, gallery: np.ndarray, candidates: np.ndarray, k: int
+def _propose(
+    scored: DirectedScores, here: slice, count: int, columns: int, visit: Visit | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best k of each query's candidates by exact score, then by lower row."""
-    which = np.repeat(np.arange(len(queries)), candidates.shape[1])
-    scores = pair_scores(queries, gallery, which, candidates.reshape(-1)).reshape(candidates.shape)
-    order = np.lexsort((candidates, -scores))[:, :k]
-    return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    """Return (q, count) rows whose fast scores are the largest, and (q,) the least of these scores."""
+    size = here.stop - here.start
+    columns = max(1, min(columns, scored.gallery))
+    buffer = np.empty(size * columns, dtype=np.float32)
+    scores = np.full((size, count), -np.inf, dtype=np.float32)
+    rows = np.zeros((size, count), dtype=np.int64)
+    for begin in range(0, scored.gallery, columns):
+        some = slice(begin, min(begin + columns, scored.gallery))
+        tile = buffer[: size * (some.stop - begin)].reshape(size, -1)
+        scored.fast(here, some, tile)
+        if visit is not None:
+            visit(here, tile)
+        first = 0 if begin else min(_FIRST * count, tile.shape[1])  # so that the rest has a bar to reach
+        for piece in (slice(0, first), slice(first, tile.shape[1])):
+            new_scores, columns_of = _worth_a_look(tile[:, piece], scores.min(axis=1))
+            if new_scores.shape[1]:
+                scores = np.concatenate([scores, new_scores], axis=1)
+                rows = np.concatenate([rows, begin + piece.start + columns_of], axis=1)
+                keep = np.argpartition(scores, scores.shape[1] - count, axis=1)[:, -count:]
+                scores = np.take_along_axis(scores, keep, axis=1)
+                rows = np.take_along_axis(rows, keep, axis=1)
+    return rows, scores.min(axis=1).astype(np.float64)
 
 
-def _search_all(
-    queries: np.ndarray, gallery: np.ndarray, k: int, band: np.ndarray, allowed: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Some queries against everything, in float64, then exactly within the float64 bound."""
-    rows = np.empty((len(queries), k), dtype=np.int64)
-    scores = np.empty((len(queries), k), dtype=np.float64)
-    near = np.empty((len(queries), len(gallery)))
-    wide = queries.astype(np.float64)
-    step = max(1, _CAREFUL_NUMBERS // max(1, queries.shape[1]))
-    for begin in range(0, len(gallery), step):
-        near[:, begin : begin + step] = wide @ gallery[begin : begin + step].astype(np.float64).T
-    if allowed is not None:
-        near[:, ~allowed] = -np.inf
-    candidates = first = of = np.empty(0, dtype=np.int64)
-    for query, values in enumerate(near):
-        least = np.partition(values, len(values) - k)[-k] - 2 * band[query]
-        found = np.flatnonzero(values >= least)
-        if not np.array_equal(found, candidates):  # in a collapsed model every query finds the same
-            candidates = found
-            first, of = distinct(gallery[candidates])
-        this = np.full(len(first), query)
-        exact = pair_scores(queries, gallery, this, candidates[first])[of]
-        order = np.argsort(-exact, kind="stable")[:k]  # candidates ascend, so the lower row comes first
-        rows[query], scores[query] = candidates[order], exact[order]
-    return rows, scores
+def _worth_a_look(tile: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores above ``least`` and their columns, padded with -inf; the whole tile where they are many."""
+    above = tile > least[:, None]
+    if np.count_nonzero(above) > _FEW_SHARE * tile.size:
+        return tile, np.broadcast_to(np.arange(tile.shape[1]), tile.shape)
+    query, column = np.divmod(np.flatnonzero(above), max(1, tile.shape[1]))
+    counts = np.bincount(query, minlength=len(tile))
+    place = np.arange(len(query)) - (np.cumsum(counts) - counts)[query]
+    scores = np.full((len(tile), int(counts.max(initial=0))), -np.inf, dtype=tile.dtype)
+    columns = np.zeros(scores.shape, dtype=np.int64)
+    scores[query, place], columns[query, place] = tile[query, column], column
+    return scores, columns
+
+
+def _ordered(
+    scored: DirectedScores, here: slice, candidates: np.ndarray, depth: int
+) -> tuple[Firsts, np.ndarray]:
+    """Return candidates in exact order, as far as they tie with the last place, and the last place's score."""
+    size, count = candidates.shape
+    queries = np.arange(here.start, here.stop)
+    scores = scored.exact(np.repeat(queries, count), candidates.reshape(-1)).reshape(size, count)
+    order = np.lexsort((candidates, -scores))
+    rows, scores = np.take_along_axis(candidates, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    last = scores[:, depth - 1]
+    keep = scores >= last[:, None]
+    start = np.concatenate([[0], np.cumsum(keep.sum(axis=1))])
+    return Firsts(queries, start, rows[keep], scores[keep]), last
+
+
+def _careful(
+    scored: DirectedScores, here: slice, depth: int, block: int, visit: Visit | None
+) -> Iterator[Firsts]:
+    """Score some neighbouring queries against the whole gallery, exactly where it could count."""
+    step = max(1, block // scored.gallery)
+    for begin in range(here.start, here.stop, step):
+        part = slice(begin, min(begin + step, here.stop))
+        scores, band = _whole_rows(scored, part)
+        if visit is not None:
+            visit(part, scores)
+        least = np.partition(scores, scored.gallery - depth, axis=1)[:, scored.gallery - depth, None]
+        near = scores >= (least if band is None else least - 2 * band[:, None])
+        if band is not None:
+            _make_exact(scored, part, scores, near)
+        query, row = np.nonzero(near)  # rows ascend, so that a stable sort leaves the lower one first
+        values = scores[query, row]
+        order = np.argsort(-values, kind="stable")
+        order = order[np.argsort(query[order], kind="stable")]
+        query, row, values = query[order], row[order], values[order]
+        counts = np.bincount(query, minlength=len(scores))
+        first = np.cumsum(counts) - counts
+        keep = values >= values[first + depth - 1][query]
+        start = np.concatenate([[0], np.cumsum(np.bincount(query[keep], minlength=len(scores)))])
+        yield Firsts(np.arange(part.start, part.stop), start, row[keep], values[keep])
+
+
+def _columns(scored: DirectedScores, queries: int) -> Iterator[slice]:
+    step = max(1, _CAREFUL_SCORES // queries)
+    for begin in range(0, scored.gallery, step):
+        yield slice(begin, min(begin + step, scored.gallery))
+
+
+def _whole_rows(scored: DirectedScores, part: slice) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return (q, gallery) float64 scores and how far each query's may be from exact; None: they are exact."""
+    scores = np.empty((part.stop - part.start, scored.gallery))
+    bands: list[np.ndarray] = []
+
+    def none(tile: np.ndarray, band: np.ndarray) -> np.ndarray:
+        bands.append(band)
+        return np.zeros(tile.shape, dtype=bool)
+
+    for some in _columns(scored, len(scores)):
+        scores[:, some] = scored.careful(part, some, none)
+    return scores, bands[0] if bands else None
+
+
+def _make_exact(scored: DirectedScores, part: slice, scores: np.ndarray, near: np.ndarray) -> None:
+    """Replace the marked scores by exact ones."""
+    for some in _columns(scored, len(scores)):
+        mask = near[:, some]
+        if mask.any():
+            tile = scored.careful(part, some, lambda tile, band, mask=mask: mask)  # type: ignore[misc]
+            scores[:, some][mask] = tile[mask]

@@ -20,9 +20,9 @@ import numpy as np
 
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.positives import DIRECTIONS, Positives
-from diptych.metrics.similarities import similarity as similarity_of
+from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth, Positives
+from diptych.metrics.sources import ScoreSource
+from diptych.metrics.topk import best_of
 
 
 def _check_ids(what: str, ids: Sequence[str], size: int) -> None:
@@ -94,36 +94,37 @@ def write_qrels(
 
 def write_trec(
     folder: Path | str,
-    images: np.ndarray,
-    texts: np.ndarray,
+    source: ScoreSource,
     ground_truth: GroundTruth,
     image_ids: Sequence[str],
     text_ids: Sequence[str],
     *,
     k: int = 100,
     tag: str = "diptych",
-    similarity: str = "cosine",
 ) -> dict[str, Path]:
-    """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels``; queries that are not asked are left out.
+    """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels`` of the evaluated queries.
 
     Args:
-        images: (n, d) float32 rows.
-        texts: (m, d) float32 rows.
+        folder: where they go.
+        source: the scores.
+        ground_truth: which texts are relevant to which images.
+        image_ids: one per image, without white space.
+        text_ids: one per text.
+        k: items per query.
+        tag: the name of the run.
     """
     folder = Path(folder)
     paths: dict[str, Path] = {}
-    chosen = similarity_of(similarity)
     _check_ids("image", image_ids, ground_truth.n_images)
     _check_ids("text", text_ids, ground_truth.n_texts)
     for name in DIRECTIONS:
-        sides = [(images, image_ids), (texts, text_ids)]
-        (queries, query_ids), (gallery, gallery_ids) = sides if name == "i2t" else sides[::-1]
-        asked, positives = ground_truth.queries(name), ground_truth.positives(name)
+        query_ids, gallery_ids = (image_ids, text_ids) if name == "i2t" else (text_ids, image_ids)
+        asked, positives, part = ground_truth.queries(name), ground_truth.positives(name), source
         if len(asked) < positives.n_queries:
-            queries, query_ids = queries[asked], [query_ids[row] for row in asked.tolist()]
-            positives = positives.taken(asked)
-        pair = (queries, gallery) if name == "i2t" else (gallery, queries)
-        rows, scores = chosen.best(*pair, name, k)
+            every = slice(0, positives.gallery)
+            part = source.part(*((asked, every) if name == "i2t" else (every, asked)))
+            query_ids, positives = [query_ids[row] for row in asked.tolist()], positives.taken(asked)
+        rows, scores = best_of(part, name, k)
         for kind in ("run", "qrels"):
             paths[f"{name}.{kind}"] = folder / f"{name}.{kind}"
         write_run(paths[f"{name}.run"], query_ids, gallery_ids, rows, scores, tag)

@@ -15,7 +15,7 @@ from diptych.data.collection import Collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
 from diptych.evaluation import Score as Measured
-from diptych.evaluation.testing import ground_truth_of
+from diptych.evaluation.evaluate_encoder import ground_truth_of
 from diptych.metrics import GainMeasure, Measure, measure, similarity
 from diptych.report.pictures import PictureSource
 from diptych.training.run import Run

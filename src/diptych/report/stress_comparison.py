@@ -20,7 +20,7 @@ from diptych.report.page import DARK, LIGHT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from diptych.evaluation.drop_differences import DropDifference
+    from diptych.evaluation.drops import DropDifference
 
 
 FIGURE_WIDTH = 8.8  # inches

@@ -1,6 +1,6 @@
 """Floor 4, sparse: from dense rows to bags of weighted terms, and what that keeps and loses."""
 
-from diptych.sparse.encoder import SparseEncoder
+from diptych.sparse.deviation import SparseMeasures
 from diptych.sparse.evaluate import measure_sparsified
 from diptych.sparse.expansion import expand
 from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
@@ -13,8 +13,7 @@ from diptych.sparse.measures import (
     semantic_at,
 )
 from diptych.sparse.options import SparsifyOptions, sparsify_options
-from diptych.sparse.sparse_measures import SparseMeasures
-from diptych.sparse.sparsified import SparsifiedCollection, sparsify_collection
+from diptych.sparse.sparsified import SparseEncoder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
 from diptych.sparse.validation import ValidationRows

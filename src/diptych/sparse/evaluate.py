@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import Result, compare, evaluate, evaluate_sparse
+from diptych.evaluation import Result, compare, evaluate
 from diptych.metrics import DIRECTIONS, Direction, GroundTruth, similarity
 from diptych.metrics.sparse_products import sparse_top_k
-from diptych.sparse.deviation import measure_deviation
+from diptych.sparse.deviation import SparseMeasures, measure_deviation
 from diptych.sparse.measures import (
     Faithfulness,
     StaticEmbedding,
@@ -23,7 +23,6 @@ from diptych.sparse.measures import (
     nonzeros,
     overlap_at,
 )
-from diptych.sparse.sparse_measures import SparseMeasures
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary
 
@@ -83,7 +82,7 @@ def measure_sparsified(
         "expansion in use": "all terms" if texts.about.get("expansion", expand) else "own terms only",
     }
     rows = (sparsified.images.rows, texts.rows)
-    sparse = evaluate_sparse(*rows, truth, names, about={**said, **head}, **common)
+    sparse = evaluate(*rows, truth, names, about={**said, **head}, **common)
     words = (
         embedding.of_captions(captions, vocabulary)
         if embedding is not None and captions is not None

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array
 
-from diptych.core.errors import MismatchError, UsageError
-from diptych.sparse.cooccurrence import term_vectors
-from diptych.sparse.masked_language_model import read_head
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure
+from diptych.encoders.huggingface_files import quiet, weights_format
 from diptych.sparse.options import HeadOptions
 from diptych.sparse.vocabulary import TermVocabulary
 
@@ -87,3 +89,150 @@ def _from_model(vocabulary: TermVocabulary, head: HeadOptions, source: str | Pat
     if head.bias:
         bias = np.zeros(len(rows), dtype=np.float32) if model.bias is None else model.bias[rows]
     return StartingWeights(model.embeddings[rows], bias, model.norm_weight, model.norm_bias, "mlm")
+
+
+_OVERSAMPLING = 16
+_POWER_STEPS = 4
+_NOTHING = 1e-10
+
+
+def positive_pmi(terms: csr_array) -> csr_array:
+    """(|V|, |V|) float64: max(0, ln(n · n_ij / (n_i · n_j))) of captions that contain both terms.
+
+    The diagonal is that of a term with itself, ln(n / n_i): the rarer, the more it says. Church and Hanks
+    1990; Levy and Goldberg 2014.
+
+    Args:
+        terms: (n, |V|), non-zero where a caption contains a term.
+    """
+    contains = csr_array(terms, copy=True).astype(np.float64)
+    contains.data[:] = 1.0
+    counts = np.asarray(contains.sum(axis=0)).ravel()
+    together = csr_array(contains.T @ contains)
+    inverse = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
+    ratio = csr_array(diags_array(inverse) @ together @ diags_array(inverse))
+    ratio.data = np.maximum(0.0, np.log(ratio.data * contains.shape[0]))
+    ratio.eliminate_zeros()
+    ratio.sort_indices()
+    return ratio
+
+
+def largest_components(matrix: csr_array, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (r,) of largest size and eigenvectors (n, r) of a symmetric matrix; r ≤ ``count``, n.
+
+    By subspace iteration from a random start (Halko et al. 2011, algorithm 4.4), so the same seed gives
+    the same components; the largest entry of each is positive.
+    """
+    size = matrix.shape[0]
+    generator = np.random.default_rng(seed)
+    basis = generator.standard_normal((size, min(size, count + _OVERSAMPLING)))
+    for _ in range(_POWER_STEPS + 1):
+        basis, _ = np.linalg.qr(matrix @ basis)
+    values, inner = np.linalg.eigh(basis.T @ (matrix @ basis))
+    order = np.argsort(-np.abs(values), kind="stable")[:count]
+    vectors = basis @ inner[:, order]
+    if vectors.size:
+        peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
+        vectors = vectors * np.where(peaks < 0, -1.0, 1.0)
+    return values[order], vectors
+
+
+def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) -> np.ndarray:
+    """(|V|, width) float32 rows of one length: eigenvectors of the positive PMI times √|eigenvalue|.
+
+    A term that stands in no caption, or in all, gets a random direction; with fewer than ``width`` components
+    the last columns are 0.
+
+    Args:
+        terms: (n, |V|), which terms each caption contains.
+    """
+    size = terms.shape[1]
+    vectors = np.zeros((size, width))
+    values, components = largest_components(positive_pmi(terms), width, seed)
+    sizes = np.abs(values)
+    sizes[sizes <= _NOTHING * sizes.max(initial=0.0)] = 0.0  # noise, which the square root would raise
+    vectors[:, : len(values)] = components * np.sqrt(sizes)
+    lengths = np.linalg.norm(vectors, axis=1)
+    lost = lengths <= _NOTHING * lengths.max(initial=0.0)
+    vectors[lost] = np.random.default_rng([seed, 1]).standard_normal((int(lost.sum()), width))
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: np.ndarray = (vectors / lengths * (spread * np.sqrt(width))).astype(np.float32)
+    return scaled
+
+
+_NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_layer_norm"}
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLanguageModelHead:
+    """What a masked language model multiplies its last hidden states with.
+
+    Attributes:
+        embeddings: (|V|, ω) float32, of every term of the model's tokenizer.
+        bias: (|V|,) float32, or None where the model was saved without its head.
+        norm_weight, norm_bias: (ω,) float32, likewise.
+        kind: ``bert`` or ``distilbert``.
+    """
+
+    embeddings: np.ndarray
+    bias: np.ndarray | None
+    norm_weight: np.ndarray | None
+    norm_bias: np.ndarray | None
+    kind: str
+
+
+def read_head(source: str | Path) -> MaskedLanguageModelHead:
+    """Load the head from a folder, or by name from the hub or its cache.
+
+    A sentence encoder is a BERT without such a head: it has embeddings only.
+    """
+    import torch
+    import transformers
+
+    given = Path(source).expanduser()
+    folder = given if given.is_dir() else None
+    where = str(folder or source)
+    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
+    try:
+        safetensors = weights_format(folder) if folder else None
+        with quiet(bars=folder is None):
+            config = transformers.AutoConfig.from_pretrained(where, **common)
+            if config.model_type not in _NORM:
+                raise UsageError(
+                    f"{source} is a {config.model_type!r} model, whose vocabulary a head cannot start from",
+                    "give a BERT or DistilBERT, or set head.start to cooccurrence",
+                )
+            model, loading = transformers.AutoModelForMaskedLM.from_pretrained(
+                where,
+                config=config,
+                dtype=torch.float32,
+                use_safetensors=safetensors,
+                weights_only=True,
+                output_loading_info=True,
+                **common,
+            )
+    except LOADING_ERRORS as error:
+        fix = (
+            "download the model again, all files"
+            if folder
+            else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
+        )
+        raise loading_failure(str(source), folder, error, fix) from error
+    missing = loading["missing_keys"]
+    if any(name.endswith("embeddings.word_embeddings.weight") for name in missing):
+        raise StorageError(f"{source} lacks the embeddings of its terms", "download the model again")
+    norm = model.get_submodule(_NORM[config.model_type])
+    made_up = any(name.startswith(_NORM[config.model_type]) for name in missing)
+    output = model.get_output_embeddings()
+    return MaskedLanguageModelHead(
+        embeddings=_array(output.weight),
+        bias=None if made_up else _array(output.bias),
+        norm_weight=None if made_up else _array(norm.weight),
+        norm_bias=None if made_up else _array(norm.bias),
+        kind=config.model_type,
+    )
+
+
+def _array(tensor: Any) -> np.ndarray:
+    array: np.ndarray = tensor.detach().float().numpy().copy()
+    return array

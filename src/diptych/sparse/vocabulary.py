@@ -16,8 +16,15 @@ from diptych.core.errors import CaptionError, DataError, StorageError, UsageErro
 from diptych.core.files import write_json, write_text
 from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import term_fingerprint
-from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer, read_tokenizer, source_tokenizer
-from diptych.sparse.wordpiece import CONTINUATION, learn_pieces, word_counts
+from diptych.sparse.wordpiece import (
+    CONTINUATION,
+    SPECIAL_TERMS,
+    bert_tokenizer,
+    learn_pieces,
+    read_tokenizer,
+    source_tokenizer,
+    word_counts,
+)
 
 _BLOCK = 8192
 _MAX_TOKENS = 512

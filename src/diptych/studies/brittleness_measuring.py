@@ -188,7 +188,7 @@ class Clean:
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Evaluate; embeddings are kept in the row's folder."""
         from diptych.encoders.encode import encode_collection
-        from diptych.evaluation.one_way import measure_queries
+        from diptych.evaluation.evaluate import measure_queries
         from diptych.evaluation.stress.asking import askings
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder

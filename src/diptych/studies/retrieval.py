@@ -73,7 +73,7 @@ class Retrieval:
 
     def _measured(self, subject: Subject, encoded: EncodedCollection, source: str | None) -> Measurement:
         """By the collection's own pairs, or by further judgements ``NAME:PATH``."""
-        from diptych.evaluation.testing import evaluate_encoded, positives_of
+        from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
 
         run, dataset, split = subject.run, subject.collection.name, subject.run.recipe.data.test
         protocol = self.protocols.get(dataset.lower(), "full") if source is None else "full"

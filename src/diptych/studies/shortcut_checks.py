@@ -20,7 +20,7 @@ from diptych.studies.verdict import Measured
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.evaluation import Result
-    from diptych.training.shortcut_testing import BothConditions
+    from diptych.evaluation.shortcuts import BothConditions
 
 
 WITH_RSUM, VALIDATION = "with rsum", "validation rsum"
@@ -75,19 +75,19 @@ class ShortcutRetrieval:
         )
 
     def _both(self, subject: Subject, encoder: DualEncoder, split: str) -> BothConditions:
-        from diptych.training.shortcut_testing import evaluate_both
+        from diptych.evaluation.shortcuts import evaluate_both
+        from diptych.training.evaluations import shortcuts_to_evaluate
 
         run = subject.run
         return evaluate_both(
             encoder,
             subject.collection,
-            run.recipe,
             split,
             run.folder / "embeddings",
             run.folder / "evaluation",
             _MEASURES,
             encoded=encoded_split(subject, split),
-            begun_with=run.begun_with.get("shortcuts"),
+            shortcuts=shortcuts_to_evaluate(run.recipe, subject.collection, run.begun_with.get("shortcuts")),
             samples=0,
             trec=False,
             about={"seed": run.recipe.seed},
@@ -98,7 +98,7 @@ def _zero_shot(subject: Subject, start: Start) -> Result:
     """The test split, without shortcuts, by the encoder that training began with."""
     from diptych.core.fingerprint import fingerprint
     from diptych.encoders.encode import encode_collection
-    from diptych.evaluation.testing import evaluate_encoded
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
     split = subject.run.recipe.data.test
     encoder = start.open()

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from diptych.evaluation import Result
+    from diptych.sparse.deviation import SparseMeasures
     from diptych.sparse.measures import StaticEmbedding
     from diptych.sparse.options import SparsifyOptions
-    from diptych.sparse.sparse_measures import SparseMeasures
     from diptych.sparse.sparsified import SparsifiedCollection
     from diptych.sparse.sparsifier import Sparsifier
 
@@ -179,7 +179,7 @@ class SparseRetrieval:
 
 
 def _of_dense(subject: Subject) -> Measurement:
-    from diptych.evaluation.testing import evaluate_encoded
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
     run = subject.run
     data = run.data if hasattr(run, "data") else run.recipe.data
@@ -283,7 +283,7 @@ def static_embedding(head: Head, named: str | None) -> StaticEmbedding:
     source = named or head.options.vocabulary.source
     if source is not None:
         return StaticEmbedding.open(source)
-    from diptych.sparse.cooccurrence import term_vectors
+    from diptych.sparse.initialise import term_vectors
 
     vocabulary = head.sparsifier.vocabulary
     captions = head.dense.collection.split(head.dense.data.train).captions

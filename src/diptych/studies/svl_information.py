@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from diptych.analysis.information import Audit, ProbeName
     from diptych.data.collection import Collection
     from diptych.encoders.encoded import EncodedCollection
-    from diptych.training.auditing import Encode
+    from diptych.evaluation.auditing import Encode
 
 
 IMAGE_KINDS = ("shared", "partial", "specific", "undescribed", "never described", "task-relevant", "shortcut")
@@ -75,7 +75,7 @@ class Information:
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Audit the run; the result is kept in its ``audit`` folder, with its page."""
         from diptych.report.information import write_audit_page
-        from diptych.training.auditing import audit_run
+        from diptych.training.evaluations import audit_run
 
         run = subject.run
         found = audit_run(

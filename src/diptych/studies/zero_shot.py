@@ -61,7 +61,7 @@ class Chosen:
 
 def chosen_of(values: Mapping[str, Any]) -> Chosen:
     """The choices that were made, checked."""
-    from diptych.metrics.candidate_ranks import check_unranked
+    from diptych.evaluation.reranking import check_unranked
 
     chosen = Chosen(**values)
     if chosen.captions not in _CAPTIONS:
@@ -99,7 +99,7 @@ class ZeroShot:
         Nothing comes of a row that is adapted to each collection where one has nothing to adapt on.
         """
         from diptych.encoders.encode import encode_collection
-        from diptych.evaluation.testing import evaluate_encoded
+        from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
         chosen = chosen_of(subject.measuring)
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
@@ -202,24 +202,11 @@ def _reranked(
     about: dict[str, Any],
 ) -> Result:
     from diptych.encoders.rerank import rerank
-    from diptych.evaluation.evaluate_reranked import evaluate_reranked
-    from diptych.evaluation.testing import ground_truth_of
+    from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
-    said = {
-        "dataset": encoded.about["dataset"],
-        "split": encoded.about["split"],
-        "encoder": encoded.images.encoder,
-        "data": encoded.about["data"],
-    }
-    return evaluate_reranked(
-        rerank(encoder, part, encoded, k, folder=stored),
-        ground_truth_of(encoded),
-        _MEASURES,
-        unranked=unranked,
-        images=encoded.images.rows,
-        texts=encoded.texts.rows,
-        similarity=encoded.similarity,
-        about={**said, **about},
+    candidates = rerank(encoder, part, encoded, k, folder=stored)
+    return evaluate_encoded(
+        encoded, None, _MEASURES, reranked=candidates, unranked=unranked, samples=0, trec=False, about=about
     )
 
 

@@ -1,12 +1,21 @@
-"""Finding evaluations on disk: of a run, of a folder that holds one, of several seeds of a recipe."""
+"""Evaluations of runs: found on disk, of one or of several seeds; what a run is evaluated and audited with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from diptych.core.errors import UsageError
+from diptych.analysis.information import Audit
+from diptych.analysis.shortcuts import Shortcuts
+from diptych.core.errors import MismatchError, UsageError
+from diptych.data.collection import Collection
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation import Result
+from diptych.evaluation.auditing import USUAL, audit_encoder
+from diptych.training.recipe import Recipe
 from diptych.training.run import Run
+from diptych.training.source import collection_of
 
 _MARKER = "evaluation.json"
 
@@ -66,3 +75,73 @@ def evaluations_of(path: Path | str, name: str | None = None) -> list[Result]:
             f"{path} holds no evaluation and no run that was evaluated", "run: diptych evaluate RUN"
         )
     return [Result.open(folder) for folder in found]
+
+
+def shortcuts_to_evaluate(
+    recipe: Recipe, collection: Collection, begun_with: Mapping[str, Any] | None = None
+) -> Shortcuts | None:
+    """Return the shortcuts that a run's encoder is evaluated with; None for none, and for those on one side."""
+    options = recipe.shortcuts
+    if options is None or not (options.on_images and options.on_captions):
+        return None
+    shortcuts = Shortcuts.of(options, collection, recipe.data.train, recipe.seed)
+    check_digits(shortcuts, begun_with)
+    return shortcuts
+
+
+def check_digits(shortcuts: Shortcuts, begun_with: Mapping[str, Any] | None) -> None:
+    """Refuse images of digits other than those that a run was begun with."""
+    if begun_with is None:
+        return
+    trained_on, these = (said.get("digits") for said in (begun_with, shortcuts.describe()))
+    if trained_on != these:
+        raise MismatchError(
+            f"the run was trained on digits {trained_on}, these are {these}",
+            "put the old file of digits back",
+        )
+
+
+def audit_run(
+    run: Run | Path | str,
+    collection: Collection | None = None,
+    folder: Path | str | None = None,
+    **options: Any,
+) -> Audit:
+    """Audit a run's best encoder on the splits it was trained, chosen and tested on, or on other data.
+
+    Other data is audited with and without the run's shortcuts, as its own data is: the numbers are rows of
+    that data. Its splits are those that the run's data has, or train, val and test where it lacks one.
+
+    Args:
+        run: the run or its folder.
+        collection: all splits; the run's own data when not given.
+        folder: where embeddings are kept; the run's own ``embeddings`` when not given.
+        options: as of :func:`audit_encoder`.
+
+    Raises:
+        UsageError: the run has no trained encoder yet, or the data lacks a split.
+        MismatchError: its shortcuts' pictures of digits are others than in training.
+    """
+    if not isinstance(run, Run):
+        run = Run.open(run)
+    if not run.best.is_dir():
+        raise UsageError(
+            f"{run.folder} has no trained encoder yet", f"go on with: diptych train --resume {run.folder}"
+        )
+    data, recipe = run.recipe.data, run.recipe
+    whole = collection_of(data) if collection is None else collection
+    splits = (data.train, data.validation, data.test)
+    if collection is not None and not set(splits) <= set(collection.split_sizes):
+        splits = USUAL
+    shortcuts = None
+    if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
+        shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
+        check_digits(shortcuts, run.begun_with.get("shortcuts"))
+    return audit_encoder(
+        DualEncoder.load(run.best),
+        whole,
+        run.folder / "embeddings" if folder is None else folder,
+        splits=splits,
+        shortcuts=shortcuts,
+        **options,
+    )

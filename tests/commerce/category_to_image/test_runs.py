@@ -61,7 +61,7 @@ def test_what_is_no_run(made: tuple[Catalogue, Path], tmp_path: Path) -> None:
         CategoryRun.open(tmp_path)
     (tmp_path / "category_run.json").write_text(json.dumps({"format": 1}))
     (tmp_path / "tree.json").write_text("[]")
-    with pytest.raises(StorageError, match=r"tree\.json is damaged"):
+    with pytest.raises(StorageError, match=r"tree\.json is corrupt"):
         _ = CategoryRun.open(tmp_path).tree
     (tmp_path / "splits.parquet").write_text("no table")
     with pytest.raises(StorageError, match=r"splits\.parquet cannot be read"):

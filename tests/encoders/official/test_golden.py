@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ranking import evaluate_reranked
 
 from diptych.encoders.official.albef import AlbefEncoder
 from diptych.encoders.rerank_pairs import rerank_prepared
-from diptych.evaluation.evaluate_reranked import evaluate_reranked
 from diptych.metrics.ground_truth import GroundTruth
 
 FOLDER = Path(__file__).parents[4] / "shared" / "golden"

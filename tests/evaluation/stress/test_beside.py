@@ -19,7 +19,7 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.data.language import Language
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation import measure_queries
+from diptych.evaluation.evaluate import measure_queries
 from diptych.evaluation.stress import Condition, StressResult, beside, say_beside, stress
 from diptych.evaluation.stress.beside_sayings import verdict_of
 from diptych.evaluation.stress.clean import Clean

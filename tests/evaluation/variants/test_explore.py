@@ -25,8 +25,7 @@ from diptych.evaluation.variants import (
     explore,
 )
 from diptych.metrics import GroundTruth, top_k
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.reranked import Reranked
+from diptych.metrics.candidates import Candidates, Reranked
 
 N, K = 400, 5
 

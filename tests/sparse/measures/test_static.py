@@ -7,8 +7,8 @@ import pytest
 
 from diptych.core.errors import DataError, StorageError
 from diptych.sparse.measures import StaticEmbedding, semantic_at
-from diptych.sparse.tokenizer_files import SPECIAL_TERMS, bert_tokenizer
 from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
 
 PIECES = [*SPECIAL_TERMS, "dog", "mo", "##ped", "skate", "##board", "red"]
 TABLE = {"dog": [1, 0, 0], "moped": [0, 2, 0], "mo": [0, 0, 3], "red": [1, 1, 0]}
@@ -83,7 +83,8 @@ def test_a_piece_counts_where_the_caption_has_its_word(
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(
-        StorageError, match=r"gone\.npz does not exist \(check the path of the word vectors\)"
+        StorageError,
+        match=r"gone\.npz does not exist \(check the path, or check the path of the word vectors",
     ):
         StaticEmbedding.open(str(tmp_path / "gone.npz"))
     with pytest.raises(DataError, match="must be finite rows"):

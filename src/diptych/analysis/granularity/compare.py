@@ -26,10 +26,16 @@ from diptych.analysis.granularity.result import (
     resampled_sums,
     variances,
 )
-from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, UnknownNameError
 from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.corrections import corrected, correction_named, correction_text
-from diptych.metrics.paired import randomisation_tests, shares_of
+from diptych.metrics.paired import (
+    check_flips,
+    corrected,
+    correction_named,
+    correction_text,
+    shares_of,
+    sign_flip_tests,
+)
 
 Pairing = Literal["auto", "images", "none"]
 
@@ -232,7 +238,7 @@ def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]
         divided(table.sums - mean * table.counts, total) for table, total in zip(tables, totals, strict=True)
     )
     parts = after - before
-    p = randomisation_tests(np.nan_to_num(parts), flips, seed)
+    p = sign_flip_tests(np.nan_to_num(parts), flips, seed)
     return [float(one) if there else None for one, there in zip(p, known, strict=True)]
 
 
@@ -283,8 +289,7 @@ def compare_granularity(
     Args:
         second: the other.
     """
-    if flips < 1:
-        raise UsageError(f"flips are {flips}, at least 1 is needed")
+    check_flips(flips)
     correct, how = correction_named(correction), bootstrap or Bootstrap()
     _check_alike(first, second)
     sides, paired, notes = sides_of(first, second, pairing)

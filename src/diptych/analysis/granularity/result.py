@@ -23,7 +23,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
 from diptych.data.string_table import StringTable, write_strings
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.metrics.corrections import LEVEL
+from diptych.metrics.paired import LEVEL
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from diptych.cli.categories.used import OtherData, used_part
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.progress import progress
 from diptych.cli.queries import looks_like_a_picture
-from diptych.cli.sources import check_still_there
 from diptych.core.errors import DataError, StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ def search_products(
     """
     from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
+    from diptych.encoders.origin import check_still_there
     from diptych.report import write_contact_sheet
 
     if not is_of_products(index):

@@ -281,7 +281,7 @@ class Gallery:
         if self.dense:
             scores = pair_scores(self.categories, self.products, which, members)
         else:
-            scores = SparseProducts(self.categories, self.products[members]).positives(
+            scores = SparseProducts(self.categories, self.products[members]).pairs(
                 which, np.arange(len(members))
             )
         order = np.argsort(-scores, kind="stable")  # members ascend, so the lower row comes first

@@ -9,7 +9,7 @@ from typing import Any
 from diptych.evaluation.printed.signs import Sign, signs
 from diptych.evaluation.printed.sizes import PossibleSizes, Size, possible_sizes
 from diptych.evaluation.printed.target import RULES, Printed, Target
-from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ground_truth import DIRECTIONS, Direction
 
 ALL_CELLS = "all recalls"
 """Recalls of both directions, where one number of queries has to make them all: one caption per image."""

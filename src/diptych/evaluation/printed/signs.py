@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Literal
 
 from diptych.evaluation.printed.target import SUM_PARTS, Printed, Target
-from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ground_truth import DIRECTIONS, Direction
 
 LEAST_GAIN = 0.21
 """Least (R@10 − R@5) / min(R@5, 100 − R@5) of :data:`COMPARED` full rankings in printed tables of image–text

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from diptych.core.errors import UsageError
-from diptych.metrics.gain_measure import GainMeasure
-from diptych.metrics.measuring import Measure, measure
-from diptych.metrics.positives import DIRECTIONS, Direction
+from diptych.metrics.ground_truth import DIRECTIONS, Direction
+from diptych.metrics.measuring import GainMeasure, Measure, measure
 
 RULES = ("round", "truncate")
 """What is done with the digits that are not printed."""

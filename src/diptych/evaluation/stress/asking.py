@@ -11,7 +11,7 @@ from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 from diptych.data.columns import Labels
 from diptych.encoders.encoded import EncodedCollection
-from diptych.evaluation.one_way import measure_queries
+from diptych.evaluation.evaluate import measure_queries
 from diptych.metrics import Direction, GroundTruth, Positives, similarity
 
 GALLERIES = ("split", "all")
@@ -142,7 +142,7 @@ class Asking:
         """(q,) float64: how captions with these rows score the picture that each was written for."""
         images = self.gallery[self.positives.rows[self.positives.start[places]]]
         source = similarity(self.similarity).source(images, rows, None, None)
-        return source.positives(np.arange(len(rows)), np.arange(len(rows)))
+        return source.pairs(np.arange(len(rows)), np.arange(len(rows)))
 
 
 def askings(

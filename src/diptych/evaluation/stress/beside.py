@@ -2,7 +2,7 @@
 
 Finished stress runs of one test set are read from their folders; no encoder is needed. Every perturbation that
 all runs have is compared with the baseline's, query by query
-(:mod:`diptych.evaluation.drop_differences`), provided that it made the very same queries for each.
+(:mod:`diptych.evaluation.drops`), provided that it made the very same queries for each.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.evaluation.drop_differences import DropDifference, OwnDrop, drop_differences
-from diptych.evaluation.drops import Paired, drops_line
+from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
 from diptych.evaluation.stress.asking import RSUM
 from diptych.evaluation.stress.clean import Clean
 from diptych.evaluation.stress.condition import Condition

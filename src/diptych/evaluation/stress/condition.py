@@ -115,4 +115,5 @@ class Condition:
                 raise StorageError(f"{path} is of format {header['format']}", "give the same command again")
             values = dict(zip(header["measures"], arrays.pop("values"), strict=True))
             said = ("perturbation", "seed", "key", "content", "options", "reasons", "worst_texts")
-            return cls(values=values, **arrays, **{name: header[name] for name in said})
+            fields: dict[str, Any] = {**arrays, **{name: header[name] for name in said}}
+            return cls(values=values, **fields)

@@ -13,7 +13,7 @@ from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.explore import TOLERANCE, explore
 from diptych.evaluation.variants.given import already_cut, as_ground_truth, as_matching
 from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
-from diptych.metrics.reranked import Reranked
+from diptych.metrics.candidates import Reranked
 
 GIVEN = "given"
 """What the test set is called."""

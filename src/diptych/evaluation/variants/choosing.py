@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from diptych.evaluation.variants.settings import NotPossible
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.positives import Direction
-from diptych.metrics.reranked import Reranked
-
-Rows = slice | np.ndarray
-"""Some rows: a slice where they are neighbours, which copies nothing."""
+from diptych.metrics.candidates import Candidates, Reranked
+from diptych.metrics.ground_truth import Direction
+from diptych.metrics.sources import Rows
 
 _NUMBERS = 1 << 22  # scores looked at at once
 

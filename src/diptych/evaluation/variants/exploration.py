@@ -11,7 +11,7 @@ from diptych.evaluation.printed.digits import DigitReport, read_digits
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.variant import Change, Refusal, SingleChange, Variant
 from diptych.evaluation.variants.wording import explain
-from diptych.metrics.positives import Direction
+from diptych.metrics.ground_truth import Direction
 
 _FORMAT = 1
 _LUCKY = 0.05  # what more made-up targets than these meet as nearly is not put before what is simpler

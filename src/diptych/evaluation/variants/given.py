@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.positives import DIRECTIONS
-from diptych.metrics.reranked import UNSCORED, Reranked
+from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
+from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 
 _FORMS = (
     "a GroundTruth, the image row of each text, a boolean matrix (images, texts), a mapping from image rows to "

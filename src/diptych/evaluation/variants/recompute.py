@@ -15,16 +15,14 @@ import numpy as np
 
 from diptych.evaluation.partitioning import partition
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
-from diptych.evaluation.variants.choosing import Rows
+from diptych.evaluation.reranking import CandidateRanks, FirstStage, first_stages
 from diptych.evaluation.variants.scored import Scored
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
-from diptych.metrics.candidate_ranks import CandidateRanks
 from diptych.metrics.candidates import Candidates
-from diptych.metrics.first_stage import FirstStage, first_stages
-from diptych.metrics.ground_truth import GroundTruth
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import Measure, measure
-from diptych.metrics.positives import DIRECTIONS, Direction
-from diptych.metrics.ranks import Ranks, ranks_from_source
+from diptych.metrics.ranks import Ranks, ranks_of
+from diptych.metrics.sources import Rows
 from diptych.metrics.ties import tie_groups
 
 _RECALL = "R@"
@@ -177,7 +175,7 @@ class Recompute:
                 return self._ranks[view, matched, complete]
         source = self._sources[view[0]]
         self._ranks[view, matched, every] = [
-            ranks_from_source(
+            ranks_of(
                 source.part(part.images, part.texts, matched), part.truth, every=every, threads=self._threads
             )
             for part in self._view(view)

@@ -13,15 +13,14 @@ import numpy as np
 
 from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.variants.choosing import Rows, best, in_order, kept, listed
+from diptych.evaluation.variants.choosing import best, in_order, kept
 from diptych.evaluation.variants.settings import NotPossible
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.positives import Direction
+from diptych.metrics.candidates import Candidates, Reranked
+from diptych.metrics.ground_truth import Direction, GroundTruth
 from diptych.metrics.ranks import check_sizes
-from diptych.metrics.reranked import Reranked
 from diptych.metrics.similarities import similarity as similarity_of
-from diptych.metrics.sources import GivenScores, ScoreSource
+from diptych.metrics.sources import GivenScores, Rows, ScoreSource
+from diptych.metrics.topk import best_of
 
 
 class Scored(Protocol):
@@ -72,12 +71,11 @@ class RowScores:
         about: Mapping[str, Any] | None = None,
         image_ids: Sequence[str] | None = None,
     ) -> None:
-        check_sizes(images, texts, truth)
+        self._source = similarity_of(similarity).source(images, texts)
+        check_sizes(self._source, truth)
         self.truth = truth
         self.about: Mapping[str, Any] = dict(about or {})
         self.image_keys = _keys(image_ids, truth)
-        self._images, self._texts = images, texts
-        self._similarity = similarity_of(similarity)
         self._reranked = _checked(reranked, truth)
         self.most_matched: int | None = 0 if reranked is None else reranked.k
 
@@ -85,7 +83,7 @@ class RowScores:
         """Scores of some images and texts."""
         if matched:
             raise NotPossible("only some candidates have matching scores", "choose how many are ranked")
-        return self._similarity.source(self._images[images], self._texts[texts], None, None)
+        return self._source.part(images, texts)
 
     def candidates(
         self, direction: Direction, images: Rows, texts: Rows, k: int, matched: bool
@@ -93,7 +91,7 @@ class RowScores:
         """The ``k`` best of each query."""
         if matched:
             return kept(self._reranked, direction, images, texts, k)
-        items, scores = self._similarity.best(self._images[images], self._texts[texts], direction, k)
+        items, scores = best_of(self._source.part(images, texts), direction, k)
         return in_order(items, scores), False
 
 
@@ -121,8 +119,8 @@ class MatrixScores:
         self.truth = truth
         self.about: Mapping[str, Any] = dict(about or {})
         self.image_keys = _keys(image_ids, truth)
-        self._scores = GivenScores(scores, truth).scores
-        self._matching = None if matching is None else GivenScores(matching, truth).scores
+        self._scores = _matrix(scores, truth)
+        self._matching = None if matching is None else _matrix(matching, truth)
         self._adds = adds_contrastive
         self._reranked = _checked(reranked, truth)
         self.most_matched: int | None = 0
@@ -133,13 +131,12 @@ class MatrixScores:
 
     def part(self, images: Rows, texts: Rows, matched: bool) -> ScoreSource:
         """Scores of some images and texts."""
-        truth = self.truth.subset(listed(images), listed(texts))
         if not matched:
-            return GivenScores(self._scores[images][:, texts], truth)
+            return GivenScores(self._scores[images][:, texts])
         if self._matching is None:
             raise NotPossible("only some candidates have matching scores", "choose how many are ranked")
         final = self._matching[images][:, texts]
-        return GivenScores(final + self._scores[images][:, texts] if self._adds else final, truth)
+        return GivenScores(final + self._scores[images][:, texts] if self._adds else final)
 
     def candidates(
         self, direction: Direction, images: Rows, texts: Rows, k: int, matched: bool
@@ -154,6 +151,12 @@ class MatrixScores:
         matching = _asked(self._matching[images][:, texts], direction)
         final = np.take_along_axis(matching, items, axis=1)
         return Candidates(items, contrastive.astype(np.float32), final.astype(np.float32)), self._adds
+
+
+def _matrix(scores: np.ndarray, truth: GroundTruth) -> np.ndarray:
+    source = GivenScores(scores)
+    check_sizes(source, truth)
+    return source.scores
 
 
 def _keys(image_ids: Sequence[str] | None, truth: GroundTruth) -> np.ndarray:

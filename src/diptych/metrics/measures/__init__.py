@@ -1,6 +1,4 @@
-"""The measures, one file each; importing a file declares its measures."""
-
-from __future__ import annotations
+"""The measures; importing a file declares its measures."""
 
 from diptych.metrics.measuring import MEASURES
 

@@ -1,30 +1,31 @@
-"""Median and mean rank of the best positive, from 1."""
+"""Median and mean rank of the best positive, from 1, and the mean of one over it."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from diptych.metrics.aggregates import FLOOR_MEDIAN, MEDIAN
-from diptych.metrics.chances import expected_first_place, found_within
 from diptych.metrics.measuring import MEASURES, Measure
-from diptych.metrics.ties import TieGroups
+from diptych.metrics.ties import TieGroups, expected_reciprocal, found_within
+
+_VOORHEES = "Voorhees, TREC-8 question answering track report, 1999"
 
 
 def best_ranks(groups: TieGroups) -> np.ndarray:
-    """(n_queries,) the rank of the best positive, expected where ties leave it open.
+    """Return (n_queries,) the rank of the best positive, expected where ties leave it open.
 
     A query without a positive has the rank after the gallery's last.
     """
     values = np.full(groups.n_queries, groups.gallery + 1.0)
     best = groups.best
-    values[groups.query[best]] = expected_first_place(
-        groups.before[best], groups.negatives[best], groups.positives[best]
-    )
+    # Negatives fall evenly into the gaps before, between and behind the group's positives.
+    first = groups.before[best] + 1 + groups.negatives[best] / (groups.positives[best] + 1)
+    values[groups.query[best]] = first
     return values
 
 
 def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
-    """The median of the distribution of ranks over queries and orders, found by bisection."""
+    """Return the median of the distribution of ranks over queries and orders, found by bisection."""
     kinds, counts = np.unique(relevant, return_counts=True)
     low, high = 1, ranked + 1  # what is not ranked, or not there, ranks after the last
     while low < high:
@@ -40,6 +41,15 @@ def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
 
 def _ranks(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     return best_ranks(groups)
+
+
+def _reciprocal(groups: TieGroups, cutoff: int | None) -> np.ndarray:
+    values = np.zeros(groups.n_queries)
+    best = groups.best
+    values[groups.query[best]] = expected_reciprocal(
+        groups.before[best], groups.negatives[best], groups.positives[best], cutoff
+    )
+    return values
 
 
 MEDIAN_RANK = MEASURES.add(
@@ -78,5 +88,25 @@ MEAN_RANK = MEASURES.add(
         positives="best",
         per_query=_ranks,
         kind="rank",
+    )
+)
+
+RECIPROCAL_RANK = MEASURES.add(
+    Measure(
+        name="MRR",
+        description="mean of 1 / rank of the best positive (any-of-k)",
+        citation=_VOORHEES,
+        positives="best",
+        per_query=_reciprocal,
+    )
+)
+
+RECIPROCAL_RANK_AT = MEASURES.add(
+    Measure(
+        name="MRR@k",
+        description="mean of 1 / rank of the best positive (any-of-k), 0 when it is not among the first k",
+        citation=_VOORHEES,
+        positives="best",
+        per_query=_reciprocal,
     )
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.sparse.measures.coactivation import empty_share, flops, nonzeros
+from diptych.sparse.measures.coactivation import PairedTest, empty_share, flops, nonzeros, paired_tests
 from diptych.sparse.measures.deviation import contained, exact_at, leading_terms, semantic_at
 from diptych.sparse.measures.faithfulness import (
     Faithfulness,
@@ -11,7 +11,6 @@ from diptych.sparse.measures.faithfulness import (
     pearson,
     rank_agreement,
 )
-from diptych.sparse.measures.significance import PairedTest, paired_tests
 from diptych.sparse.measures.static import CaptionWords, StaticEmbedding
 
 __all__ = [

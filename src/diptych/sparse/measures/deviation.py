@@ -24,7 +24,8 @@ from scipy.sparse import csr_array
 from diptych.core.context import track
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows
-from diptych.sparse.measures.static import CaptionWords, unit_rows
+from diptych.metrics.products import unit_rows
+from diptych.sparse.measures.static import CaptionWords
 
 
 def leading_terms(
@@ -122,8 +123,10 @@ def semantic_at(
     caption_terms = canonical_rows(caption_terms)
     leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
     said_so = contained(leading, caption_terms)
-    units = unit_rows(vectors)
-    said, said_units = (caption_terms, units) if words is None else (words.rows, unit_rows(words.vectors))
+    units = unit_rows(vectors, np.float64)
+    said, said_units = (
+        (caption_terms, units) if words is None else (words.rows, unit_rows(words.vectors, np.float64))
+    )
     if said.shape != (rows.shape[0], len(said_units)) or said_units.shape[1] != units.shape[1]:
         raise MismatchError(
             f"words of shape {said.shape} with vectors of {said_units.shape} for {rows.shape[0]} captions and "

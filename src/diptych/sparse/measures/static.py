@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from diptych.sparse.vocabulary import TermVocabulary
 
 
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of length 1 in float64; rows of zeros stay as they are."""
-    wide = np.asarray(vectors, dtype=np.float64)
-    length = np.linalg.norm(wide, axis=1, keepdims=True)
-    units: np.ndarray = np.divide(wide, length, out=np.zeros_like(wide), where=length > 0)
-    return units
-
-
 @dataclass(frozen=True, eq=False)
 class CaptionWords:
     """Which words captions say, and the vectors of these.
@@ -95,8 +87,8 @@ class StaticEmbedding:
     @classmethod
     def from_model(cls, source: str) -> StaticEmbedding:
         """The input embeddings of a BERT-like masked language model: a folder, or a hub name."""
-        from diptych.sparse.masked_language_model import read_head
-        from diptych.sparse.tokenizer_files import source_tokenizer
+        from diptych.sparse.initialise import read_head
+        from diptych.sparse.wordpiece import source_tokenizer
 
         vectors = read_head(source).embeddings  # BERT's output and input embeddings are one matrix
         rows = source_tokenizer(source).get_vocab(with_added_tokens=True)

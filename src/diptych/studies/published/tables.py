@@ -60,7 +60,7 @@ class EvaluatedOn:
         chosen: which captions of each image: ``all``, the ``first``, or one at ``random``.
         reranked: how many candidates per query a matching head scored again; several where a paper leaves
             open which, empty for none.
-        unranked: what became of the others, as :mod:`diptych.metrics.candidate_ranks` calls it; empty
+        unranked: what became of the others, as :mod:`diptych.evaluation.reranking` calls it; empty
             where so many were scored again that it makes no difference.
         centric: what the pictures show, as the paper says: ``scene``, ``object``, or nothing.
         sessions: of a log, how many; several where a paper leaves open which, empty of a collection.

@@ -12,14 +12,12 @@ from diptych.commerce.catalogue.judging import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
-from diptych.evaluation.evaluate import evaluate, evaluate_sparse
-from diptych.evaluation.galleries import measure_galleries
-from diptych.evaluation.partitioning import Fold, partition
+from diptych.evaluation.evaluate import evaluate, evaluate_scores
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.positives import Direction
-from diptych.metrics.ranks import Ranks, available_threads, ranks_from_rows, ranks_from_source
+from diptych.metrics.ground_truth import Direction, GroundTruth
+from diptych.metrics.ranks import Ranks, ranks_of
+from diptych.metrics.sources import RowProducts
 from diptych.metrics.topk import top_k
 
 CATEGORY_MEASURES = ("P@1", "P@5", "P@10", "mAP@5", "mAP@10", "R-precision", "mAP-hits@5", "mAP-hits@10")
@@ -148,22 +146,21 @@ def ranks_of_retrieved(scored: Scored, truth: GroundTruth, every: bool) -> dict[
     if scored.sparse:
         from diptych.metrics.sparse_products import SparseProducts
 
-        source = SparseProducts(scored.products, scored.categories, scored.product_ids, scored.texts)
-        found = ranks_from_source(source, truth, every=every, threads=available_threads())
+        sparse = SparseProducts(scored.products, scored.categories, scored.product_ids, scored.texts)
+        found = ranks_of(sparse, truth, every=every)
         return {way: retrieved(ranks) for way, ranks in found.items()}
     products, categories = scored.dense
     images, texts = (np.flatnonzero(np.any(rows, axis=1)) for rows in (products, categories))
     if not len(images) or not len(texts):
         return {way: _nothing(truth, way) for way in ("i2t", "t2i")}
     part = replace(truth, asked={}).subset(images, texts)
-    ranks = ranks_from_rows(
+    source = RowProducts(
         np.ascontiguousarray(products[images]),
         np.ascontiguousarray(categories[texts]),
-        part,
-        every=every,
-        image_ids=[scored.product_ids[row] for row in images.tolist()],
-        text_ids=[scored.texts[row] for row in texts.tolist()],
+        [scored.product_ids[row] for row in images.tolist()],
+        [scored.texts[row] for row in texts.tolist()],
     )
+    ranks = ranks_of(source, part, every=every)
     return {
         "i2t": _whole(retrieved(ranks["i2t"]), images, truth, "i2t"),
         "t2i": _whole(retrieved(ranks["t2i"]), texts, truth, "t2i"),
@@ -185,6 +182,21 @@ def _nothing(truth: GroundTruth, way: Direction) -> Ranks:
     return Ranks(
         positives.gallery, positives.counts, start, none, none, none, none, np.zeros(0), complete=True
     )
+
+
+class Retrieved:
+    """What a ranker retrieves, in place of the scores of all pairs."""
+
+    similarity = "dot"
+    usual_ties = "expected"
+    protocol = None
+
+    def __init__(self, scored: Scored, truth: GroundTruth) -> None:
+        self._scored, self._truth = scored, truth
+
+    def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
+        """Ranks of both directions among what is retrieved."""
+        return ranks_of_retrieved(self._scored, self._truth, every)
 
 
 _NOT_FOUND = "pairs of score 0 are not retrieved"
@@ -215,25 +227,19 @@ def measure_ranker(
         **(about or {}),
     }
     if rows.unranked:
-
-        def rank(fold: Fold, every: bool) -> dict[Direction, Ranks]:
-            return ranks_of_retrieved(rows, fold.ground_truth, every)
-
-        return measure_galleries(
-            rank,
+        return evaluate_scores(
+            Retrieved(rows, judged.truth),
             judged.truth,
             measures,
-            partition("full"),
-            "expected",
-            bootstrap,
-            {**said, "retrieved": _NOT_FOUND},
+            bootstrap=bootstrap,
+            about={**said, "retrieved": _NOT_FOUND},
         )
-    way = evaluate_sparse if rows.sparse else evaluate
-    return way(
+    return evaluate(
         rows.products,
         rows.categories,
         judged.truth,
         measures,
+        similarity="dot",
         bootstrap=bootstrap,
         image_ids=rows.product_ids,
         text_ids=rows.texts,

@@ -41,9 +41,8 @@ from diptych.commerce.category_to_image.evaluation.work import Cell, CellName, m
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.reading import opening, read_json
 from diptych.data.taxonomy import CategoryTree
-from diptych.evaluation.comparison import Difference
+from diptych.evaluation.comparison import Difference, Spread
 from diptych.evaluation.result import Result
-from diptych.evaluation.seeds import Spread
 from diptych.metrics.bootstrap import Bootstrap
 
 # What lies in the folder of an evaluation: protocol, cells, judgements; opened, not yet computed with.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
-from diptych.evaluation.comparison import Difference
-from diptych.evaluation.seeds import Spread
+from diptych.evaluation.comparison import Difference, Spread
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
-from diptych.metrics.corrections import corrected, correction_named, correction_text
-from diptych.metrics.paired import randomisation_tests, shares_of, t_test
+from diptych.metrics.paired import correction_named, correction_text, paired
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def compare_models(
         raise UnknownNameError("baseline", baseline, values)
     if len(values) < 2:
         raise UsageError(f"{len(values)} model: at least two are needed", "evaluate another model beside it")
-    way, how = correction_named(correction), bootstrap or Bootstrap()
+    how = bootstrap or Bootstrap()
     mean = {
         (model, name): np.mean(list(of[name]), axis=0) for model, of in values.items() for name in measures
     }
@@ -151,35 +149,27 @@ def compare_models(
             f"numbers of categories differ: {', '.join(f'{name} {n}' for name, n in sizes.items())}",
             "measure all models on the same judged products",
         )
-    q = sizes[baseline]
     pairs = [(model, name) for model in values if model != baseline for name in measures]
-    gaps = {pair: mean[pair] - mean[baseline, pair[1]] for pair in pairs}
-    each = np.stack([gaps[pair] for pair in pairs], axis=1) / q
-    p = randomisation_tests(each, flips, how.seed)
-    samples = [
-        weights @ each * (q / weights.sum(axis=1, keepdims=True)) for weights in drawn_clusters(how, 0, q, q)
-    ]
-    drawn = np.concatenate(samples) if samples else np.empty((0, len(pairs)))
-    found = []
-    for place, (model, name) in enumerate(pairs):
-        gap = float(gaps[model, name].mean())
-        ends = interval(drawn[:, place], how.confidence) if how.samples else None
-        found.append(
-            Difference(
-                run=model,
-                direction="t2i",
-                measure=name,
-                difference=gap,
-                low=None if ends is None else ends[0],
-                high=None if ends is None else ends[1],
-                p_randomisation=float(p[place]),
-                p_t=t_test([shares_of(gaps[model, name], np.arange(q), q)]),
-                p=None,
-                better=None if gap == 0 else gap > 0,
-            )
+    gaps = [mean[pair] - mean[baseline, pair[1]] for pair in pairs]
+    categories = np.arange(sizes[baseline])
+    tests = paired(
+        [[gap] for gap in gaps], [categories] * len(gaps), how=how, flips=flips, correction=correction
+    )
+    return [
+        Difference(
+            run=model,
+            direction="t2i",
+            measure=name,
+            difference=test.difference,
+            low=test.low,
+            high=test.high,
+            p_randomisation=test.p,
+            p_t=test.p_t,
+            p=test.corrected,
+            better=None if test.difference == 0 else test.difference > 0,
         )
-    judged = corrected([one.p_randomisation for one in found], way)
-    return [replace(one, p=value) for one, value in zip(found, judged, strict=True)]
+        for (model, name), test in zip(pairs, tests, strict=True)
+    ]
 
 
 def comparison_line(

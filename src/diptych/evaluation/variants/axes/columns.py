@@ -10,7 +10,7 @@ from itertools import product
 from diptych.evaluation.printed.target import SUM_PARTS
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.settings import Settings, Step
-from diptych.metrics.positives import DIRECTIONS
+from diptych.metrics.ground_truth import DIRECTIONS
 
 _OTHER = {"i2t": "t2i", "t2i": "i2t"}
 

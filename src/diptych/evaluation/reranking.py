@@ -1,4 +1,4 @@
-"""Where positives stand when only some candidates of each query were scored by the final score.
+"""Ranks when only some candidates of each query were scored by the final score.
 
 A positive among the candidates is ranked by its final score among them. What becomes of the others is a
 rule, and the rule is part of the number:
@@ -18,17 +18,19 @@ Source: Li et al., ALBEF, NeurIPS 2021 (``Retrieval.evaluation`` and ``itm_eval`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.core.errors import UnknownNameError
-from diptych.metrics.candidates import Candidates
-from diptych.metrics.first_stage import FirstStage
-from diptych.metrics.positives import Positives
-from diptych.metrics.ranks import Ranks
-from diptych.metrics.reranked import UNSCORED
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.evaluation.protocol import Reranking
+from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
+from diptych.metrics.ranks import Ranks, check_sizes, ranks_of
+from diptych.metrics.sources import DirectedScores, ScoreSource
+from diptych.metrics.tiles import Counter
+from diptych.metrics.topk import BLOCK
 
 UNRANKED_RULES = ("miss", "contrastive", "published")
 
@@ -39,6 +41,111 @@ def check_unranked(rule: str) -> None:
     """Refuse a rule that does not exist."""
     if rule not in UNRANKED_RULES:
         raise UnknownNameError("rule for unranked candidates", rule, UNRANKED_RULES)
+
+
+class RerankedScores:
+    """The second stage in an evaluation: candidates held against a ground truth, under a rule for the rest.
+
+    With ``unranked="miss"`` a positive that is no candidate has no rank: no R@K finds it whatever K is, it
+    has no reciprocal rank and adds nothing to an average precision, and a query whose positives are all
+    unranked has the rank after the gallery's last in ``medr`` and ``meanr``. Chance is then that of a ranker
+    which draws k items at random, orders them at random and ranks no others; under the other two rules
+    every item has a place and chance is that of the whole gallery.
+
+    Args:
+        reranked: the candidates.
+        truth: which texts are relevant to which images.
+        k: as if so many candidates of each query had been re-ranked; all by default.
+        unranked: what becomes of positives that are no candidates.
+        first: scores of the first stage; ``"contrastive"`` needs them.
+    """
+
+    def __init__(
+        self,
+        reranked: Reranked,
+        truth: GroundTruth,
+        *,
+        k: int | None = None,
+        unranked: str = "miss",
+        first: ScoreSource | None = None,
+    ) -> None:
+        check_unranked(unranked)
+        have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
+        if have != want:
+            raise DataError(
+                f"candidates of {have[0]:,} images and {have[1]:,} texts for a ground truth of {want[0]:,} images "
+                f"and {want[1]:,} texts",
+                "evaluate the split that was re-ranked",
+            )
+        if unranked == "contrastive" and first is None:
+            raise UsageError(
+                "unranked 'contrastive' continues with the first stage's order, and its rows were not given",
+                "give the first stage's scores, or choose unranked='miss'",
+            )
+        if first is not None:
+            check_sizes(first, truth)
+        cut = reranked if k is None else reranked.first(k)
+        cut.check()
+        self._truth, self._unranked, self._first = truth, unranked, first
+        self._held = {
+            name: CandidateRanks(cut.candidates(name), cut.adds_contrastive, truth.positives(name))
+            for name in DIRECTIONS
+        }
+        self.similarity = "" if first is None else first.similarity
+        self.usual_ties = "compat" if unranked == "published" else "expected"
+        self.protocol = self._protocol(cut)
+
+    def ranks(self, every: bool, block: int = BLOCK, threads: int | None = None) -> dict[Direction, Ranks]:
+        """Return the ranks of both directions."""
+        first: Mapping[Direction, FirstStage] = {}
+        if self._unranked == "contrastive":
+            assert self._first is not None
+            ranks = ranks_of(self._first, self._truth, every=True, block=block, threads=threads)
+            first = first_stages(self._first, self._truth, ranks)
+        return {name: one.ranks(self._unranked, every, first.get(name)) for name, one in self._held.items()}
+
+    def _protocol(self, cut: Reranked) -> Reranking:
+        truth = self._truth
+        missed = {}
+        for name in DIRECTIONS:
+            asked = truth.queries(name)
+            has = truth.positives(name).counts > 0
+            missed[str(name)] = int(np.sum(has[asked] & ~self._held[name].has_ranked[asked]))
+        return Reranking(
+            k_test={name: cut.candidates(name).k for name in DIRECTIONS},
+            gallery={name: truth.positives(name).gallery for name in DIRECTIONS},
+            score="matching + contrastive" if cut.adds_contrastive else "matching",
+            unranked=self._unranked,
+            queries={name: len(truth.queries(name)) for name in DIRECTIONS},
+            without_ranked_positive=missed,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStage:
+    """One direction of the first stage: what follows the candidates under the rule ``contrastive``.
+
+    Attributes:
+        ranks: of every positive in the whole gallery.
+        rows: the gallery row of every entry of ``ranks``.
+        scores: exact scores of queries and gallery.
+    """
+
+    ranks: Ranks
+    rows: np.ndarray
+    scores: DirectedScores
+
+
+def first_stages(
+    source: ScoreSource, truth: GroundTruth, ranks: Mapping[Direction, Ranks]
+) -> dict[Direction, FirstStage]:
+    """Return both directions of a first stage, from its ranks of every positive."""
+    found: dict[Direction, FirstStage] = {}
+    for name in DIRECTIONS:
+        positives, scores = truth.positives(name), DirectedScores(source, name)
+        counter = Counter(positives, scores.exact(positives.queries, positives.rows), every=True)
+        found[name] = FirstStage(ranks[name], counter.rows, scores)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,57 +166,42 @@ class CandidateRanks:
     def __init__(self, candidates: Candidates, adds_contrastive: bool, positives: Positives) -> None:
         self._candidates, self._adds, self._positives = candidates, adds_contrastive, positives
         self._items = candidates.items
-        self._keys = positives.queries * max(positives.gallery, 1) + positives.rows  # ascending
         n, step = len(self._items), max(1, _NUMBERS // candidates.k)
         parts = [self._inside(begin, min(begin + step, n)) for begin in range(0, n, step)]
         self._query, self._row, self._score = (np.concatenate(part) for part in zip(*parts, strict=True))
-        inside = self._query * max(positives.gallery, 1) + self._row
-        self._outside = np.setdiff1d(np.arange(len(self._keys)), np.searchsorted(self._keys, inside))
+        inside = np.searchsorted(positives.keys, positives.keys_of(self._query, self._row))
+        self._outside = np.setdiff1d(np.arange(len(positives.keys)), inside)
 
     @property
     def has_ranked(self) -> np.ndarray:
-        """(n_queries,) booleans: a positive is among the candidates."""
+        """Return (n_queries,) booleans: a positive is among the candidates."""
         found: np.ndarray = np.bincount(self._query, minlength=len(self._items)) > 0
         return found
 
     def ranks(self, unranked: str, every: bool, first: FirstStage | None = None) -> Ranks:
-        """The direction's ranks under a rule.
+        """Return the direction's ranks under a rule.
 
-        ``scores`` of the result only says which positives tie, for scores of two stages do not compare.
+        Their ``scores`` only say which positives tie, for scores of two stages do not compare.
         """
+        positives = self._positives
         inside = self._counted(self._query, self._row, self._score, self._final)
         outside = None
         if unranked == "contrastive":
             assert first is not None
             outside = self._after_candidates(first)
         elif unranked == "published":
-            rest = self._positives.gallery - self._positives.counts - self._items.shape[1]
+            rest = positives.gallery - positives.counts - self._items.shape[1]
             rest += np.bincount(self._query, minlength=len(rest))  # negatives that are no candidates
             inside = self._with_unscored(inside, rest)
-            rows = self._outside
-            outside = self._with_unscored(
-                self._counted(
-                    self._positives.queries[rows],
-                    self._positives.rows[rows],
-                    np.full(len(rows), UNSCORED, dtype=np.float32),
-                    self._final,
-                ),
-                rest,
-            )
+            query, row = positives.queries[self._outside], positives.rows[self._outside]
+            score = np.full(len(query), UNSCORED, dtype=np.float32)
+            outside = self._with_unscored(self._counted(query, row, score, self._final), rest)
         return self._assembled(inside, outside, unranked, every)
 
-    def _is_positive(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
-        keys = queries[:, None] * self._positives.gallery + items
-        if not len(self._keys):
-            return np.zeros(keys.shape, dtype=bool)
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        found: np.ndarray = self._keys[place] == keys
-        return found
-
     def _inside(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Query, gallery row and final score of the positives among the candidates of some queries."""
+        """Return query, gallery row and final score of the positives among the candidates of some queries."""
         items = np.asarray(self._items[begin:end])
-        local, column = np.nonzero(self._is_positive(np.arange(begin, end), items))
+        local, column = np.nonzero(self._positives.holds(np.arange(begin, end)[:, None], items))
         return begin + local, items[local, column], self._final(slice(begin, end), items)[local, column]
 
     def _final(self, queries: np.ndarray | slice, items: np.ndarray) -> np.ndarray:
@@ -126,13 +218,13 @@ class CandidateRanks:
         score: np.ndarray,
         scores_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
     ) -> _Entries:
-        """Entries with the candidates that are negatives and score more, the same, the same and later."""
+        """Return entries with the candidates that are negatives and score more, the same, the same and later."""
         counts = np.zeros((3, len(query)), dtype=np.int64)
         step = max(1, _NUMBERS // self._items.shape[1])
         for begin in range(0, len(query), step):
             here = slice(begin, begin + step)
             items = np.asarray(self._items[query[here]])
-            negative = ~self._is_positive(query[here], items)
+            negative = ~self._positives.holds(query[here, None], items)
             scores, own = scores_of(query[here], items), score[here, None]
             tied = negative & (scores == own)
             masks = (negative & (scores > own), tied, tied & (items > row[here, None]))
@@ -140,7 +232,7 @@ class CandidateRanks:
         return _Entries(query, row, score, *counts)
 
     def _with_unscored(self, entries: _Entries, rest: np.ndarray) -> _Entries:
-        """The same with -100 in every cell that was not scored; ``rest`` is how many negatives that are."""
+        """Put -100 into every cell that was not scored; ``rest`` is how many negatives that are."""
         others = rest[entries.query]
         above = entries.above + others * (entries.score < UNSCORED)
         same = entries.score == UNSCORED
@@ -149,24 +241,23 @@ class CandidateRanks:
         return _Entries(entries.query, entries.row, entries.score, above, entries.tied + others * same, later)
 
     def _unscored_after(self, query: np.ndarray, row: np.ndarray) -> np.ndarray:
-        """Negatives after ``row`` in the gallery that are no candidates of ``query``."""
-        everything = self._positives.gallery - 1 - row
-        place = np.searchsorted(self._keys, query * self._positives.gallery + row, side="right")
-        positives = self._positives.start[query + 1] - place
+        """Count the negatives after ``row`` in the gallery that are no candidates of ``query``."""
+        positives = self._positives
+        place = np.searchsorted(positives.keys, positives.keys_of(query, row), side="right")
         # Candidates all tie here, so "the same and later" counts those after the row.
         flat = self._counted(query, row, np.zeros(len(query)), lambda _, items: np.zeros(items.shape))
-        left: np.ndarray = everything - positives - flat.later
+        left: np.ndarray = positives.gallery - 1 - row - (positives.start[query + 1] - place) - flat.later
         return left
 
     def _after_candidates(self, first: FirstStage) -> _Entries:
-        """Positives that are no candidates, in the order of the first stage after all candidates."""
-        ranks = first.ranks
-        key = ranks.queries * max(self._positives.gallery, 1) + first.rows
-        keep = np.flatnonzero(np.isin(key, self._keys[self._outside]))
+        """Return positives that are no candidates, in the order of the first stage after all candidates."""
+        ranks, positives = first.ranks, self._positives
+        keys = positives.keys_of(ranks.queries, first.rows)
+        keep = np.flatnonzero(np.isin(keys, positives.keys[self._outside]))
         query, row = ranks.queries[keep], first.rows[keep]
 
         def contrastive(queries: np.ndarray, items: np.ndarray) -> np.ndarray:
-            pairs = first.score(np.repeat(queries, items.shape[1]), items.reshape(-1))
+            pairs = first.scores.exact(np.repeat(queries, items.shape[1]), items.reshape(-1))
             return pairs.reshape(items.shape)
 
         candidates = self._counted(query, row, ranks.scores[keep], contrastive)

@@ -14,14 +14,10 @@ from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
+from diptych.evaluation.shortcuts import BothConditions, encode_with_shortcuts, evaluate_both
+from diptych.training.evaluations import shortcuts_to_evaluate
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
-from diptych.training.shortcut_testing import (
-    BothConditions,
-    encode_with_shortcuts,
-    evaluate_both,
-    shortcuts_to_evaluate,
-)
 
 MEASURES = ("R@1", "R@5", "R@10", "rsum")
 
@@ -48,11 +44,11 @@ def both(
     return evaluate_both(
         encoder,
         scenes,
-        recipe,
         "test",
         folder / "embeddings",
         folder / "evaluation",
         MEASURES,
+        shortcuts=shortcuts_to_evaluate(recipe, scenes),
         samples=0,
         trec=False,
         **options,  # type: ignore[arg-type]

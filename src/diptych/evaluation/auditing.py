@@ -1,8 +1,8 @@
-"""Auditing a run or an encoder: its rows of three splits, with and without shortcuts, and what they hold.
+"""Audit an encoder: its embeddings of three splits, with and without shortcuts, and what they hold.
 
-A run that was trained with shortcuts is audited twice: on pictures and captions with them, as it was
+An encoder that was trained with shortcuts is audited twice: on images and captions with them, as it was
 trained, and without them, which shows what is left when they are taken away. Each condition's probes
-are trained on rows of that condition.
+are trained on embeddings of that condition.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
+from diptych.evaluation.shortcuts import WITH
 from diptych.metrics import Bootstrap
-from diptych.training.run import Run
-from diptych.training.shortcut_testing import WITH, check_digits
-from diptych.training.source import collection_of
 
 Encode = Callable[[Collection, str, Path], EncodedCollection]
 """A part of a collection, its split and a folder to keep rows in, to rows."""
@@ -34,52 +32,6 @@ USUAL = ("train", "val", "test")
 """Names of splits, unless others are given."""
 
 _IMAGES = int.from_bytes(b"images")
-
-
-def audit_run(
-    run: Run | Path | str,
-    collection: Collection | None = None,
-    folder: Path | str | None = None,
-    **options: Any,
-) -> Audit:
-    """Audit a run's best encoder on the splits it was trained, chosen and tested on, or on other data.
-
-    Other data is audited with and without the run's shortcuts, as its own data is: the numbers are rows of
-    that data. Its splits are those that the run's data has, or train, val and test where it lacks one.
-
-    Args:
-        run: the run or its folder.
-        collection: all splits; the run's own data when not given.
-        folder: where embeddings are kept; the run's own ``embeddings`` when not given.
-        options: as of :func:`audit_encoder`.
-
-    Raises:
-        UsageError: the run has no trained encoder yet, or the data lacks a split.
-        MismatchError: its shortcuts' pictures of digits are others than in training.
-    """
-    if not isinstance(run, Run):
-        run = Run.open(run)
-    if not run.best.is_dir():
-        raise UsageError(
-            f"{run.folder} has no trained encoder yet", f"go on with: diptych train --resume {run.folder}"
-        )
-    data, recipe = run.recipe.data, run.recipe
-    whole = collection_of(data) if collection is None else collection
-    splits = (data.train, data.validation, data.test)
-    if collection is not None and not set(splits) <= set(collection.split_sizes):
-        splits = USUAL
-    shortcuts = None
-    if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
-        shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
-        check_digits(shortcuts, run.begun_with.get("shortcuts"))
-    return audit_encoder(
-        DualEncoder.load(run.best),
-        whole,
-        run.folder / "embeddings" if folder is None else folder,
-        splits=splits,
-        shortcuts=shortcuts,
-        **options,
-    )
 
 
 def audit_encoder(
@@ -158,7 +110,7 @@ def audit_encoder(
 
 
 def _drawn(part: Collection, most: int, seed: int) -> np.ndarray | None:
-    """Rows of ``most`` images in their order; None for all of them."""
+    """Return the rows of ``most`` images in their order; None for all of them."""
     if part.n_images <= most:
         return None
     return np.sort(np.argsort(draw_uniform(seed, _IMAGES, np.arange(part.n_images)), kind="stable")[:most])

@@ -14,7 +14,8 @@ from diptych.core.errors import UsageError
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
-from diptych.training.auditing import audit_encoder, audit_run
+from diptych.evaluation.auditing import audit_encoder
+from diptych.training.evaluations import audit_run
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 
@@ -70,7 +71,7 @@ def test_a_runs_shortcuts_are_its_recipes(
     def remember(*_: Any, shortcuts: Shortcuts | None, **__: Any) -> None:
         given.append(shortcuts)
 
-    monkeypatch.setattr("diptych.training.auditing.audit_encoder", remember)
+    monkeypatch.setattr("diptych.training.evaluations.audit_encoder", remember)
     run = Run.open(run_folder)
     small = {"digits": "drawn", "digit_size": 5}
     bits, images = {"setup": "bits", "bits": 3, **small}, {"setup": "images", **small}

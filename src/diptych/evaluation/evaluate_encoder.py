@@ -1,0 +1,254 @@
+"""An encoder, or its stored embeddings, on a collection, with everything written that a number depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import MismatchError, UsageError
+from diptych.core.fingerprint import fingerprint_lists
+from diptych.data.collection import Collection
+from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.given_rows import GivenRows
+from diptych.evaluation.evaluate import evaluate_scores
+from diptych.evaluation.reranking import RerankedScores
+from diptych.evaluation.result import Result
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.candidates import Reranked
+from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
+from diptych.metrics.measuring import DEFAULT_MEASURES
+from diptych.metrics.relevance import Grades, Relevance
+from diptych.metrics.similarities import similarity
+from diptych.metrics.sources import ScoreSource
+from diptych.metrics.trec import write_qrels, write_run, write_trec
+
+TREC_DEPTH = 100
+"""How many items per query a TREC run file holds."""
+
+
+def evaluate_encoder(
+    encoder: DualEncoder,
+    collection: Collection,
+    folder: Path | str,
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    **options: Any,
+) -> Result:
+    """Embed a collection and measure it.
+
+    Embeddings go to ``folder/embeddings`` and are used again when nothing has changed.
+
+    Args:
+        encoder: what is evaluated.
+        collection: images and captions.
+        folder: where embeddings and the evaluation go.
+        measures: names such as ``"R@5"``.
+        options: as of :func:`evaluate_encoded`.
+
+    Raises:
+        MismatchError: the encoder takes another kind of input than the collection holds.
+        DataError, NumericalError, UsageError: as of :func:`~diptych.evaluation.evaluate.evaluate`.
+    """
+    encoded = encode_collection(encoder, collection, Path(folder) / "embeddings")
+    return evaluate_encoded(encoded, Path(folder) / "evaluation", measures, **options)
+
+
+def evaluate_encoded(
+    encoded: EncodedCollection,
+    folder: Path | str | None = None,
+    measures: Sequence[str] = DEFAULT_MEASURES,
+    *,
+    reranked: Reranked | None = None,
+    k: int | None = None,
+    unranked: str = "miss",
+    positives: ExtendedPositives | None = None,
+    ground_truth: GroundTruth | None = None,
+    protocol: str = "full",
+    ties: str | None = None,
+    relevance: Relevance | None = None,
+    samples: int = 1000,
+    trec: bool = True,
+    about: dict[str, Any] | None = None,
+) -> Result:
+    """Measure retrieval in both directions on stored embeddings.
+
+    Args:
+        encoded: the embeddings.
+        folder: where the result goes, with values per query and TREC files; nothing is written without it.
+        measures: names such as ``"R@5"``.
+        reranked: candidates that a matching head scored, made of these embeddings: the second stage is
+            measured instead of the first.
+        k: as if so many candidates of each query had been re-ranked.
+        unranked: what becomes of positives that are no candidates; see :mod:`diptych.evaluation.reranking`.
+        positives: extended positives of what was embedded.
+        ground_truth: which captions are relevant to which images, instead of the collection's pairs.
+        protocol: how the test set is cut into galleries.
+        ties: the tie rule.
+        relevance: the model that says how relevant an item without a label is.
+        samples: resamples for 95 % intervals; 0 for none.
+        trec: write TREC runs and qrels too.
+        about: what else the numbers depend on.
+    """
+    truth = _truth_of(encoded, positives, ground_truth)
+    images, texts = encoded.images, encoded.texts
+    source: ScoreSource = similarity(encoded.similarity).source(
+        images.rows, texts.rows, images.ids, texts.ids
+    )
+    if reranked is not None:
+        _check_same(encoded, reranked)
+    result = evaluate_scores(
+        source if reranked is None else RerankedScores(reranked, truth, k=k, unranked=unranked, first=source),
+        truth,
+        measures,
+        protocol=protocol,
+        ties=ties,
+        relevance=relevance,
+        grades=grades_of(positives),
+        bootstrap=Bootstrap(samples),
+        about={**_about(encoded, positives), **(about or {})},
+    )
+    items = fingerprint_lists(images.ids, texts.ids)
+    result = replace(result, protocol=replace(result.protocol, items=items, data_kind=kind_of_data(encoded)))
+    if folder is not None:
+        folder = result.save(folder)
+        names = [["_".join(name.split()) for name in side.ids] for side in (images, texts)]
+        if trec and reranked is None:
+            write_trec(folder, source, truth, *names, k=TREC_DEPTH)
+        elif trec and reranked is not None:
+            _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
+    return result
+
+
+def positives_of(encoded: EncodedCollection, source: str, **options: Any) -> ExtendedPositives:
+    """Read extended positives of what was embedded; ``source`` is ``FORMAT:PATH``.
+
+    Options and errors as of :func:`~diptych.data.extended_positives.read_extended_positives`.
+    """
+    return read_extended_positives(
+        source, encoded.images.ids, encoded.texts.ids, encoded.caption_image, **options
+    )
+
+
+def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | None = None) -> GroundTruth:
+    """Return which caption describes which image: the collection's pairs, or extended ones."""
+    if positives is None:
+        return GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
+    return GroundTruth.from_directions(
+        positives.i2t,
+        positives.t2i,
+        len(encoded.images),
+        len(encoded.texts),
+        text_image=encoded.caption_image,
+        asked={name: positives.asked[name] for name in DIRECTIONS if name in positives.asked},
+    )
+
+
+def grades_of(positives: ExtendedPositives | None) -> Grades | None:
+    """Return the grades of pairs, where the extended positives have any."""
+    if positives is None or positives.grades is None:
+        return None
+    return Grades(*positives.grades, what=positives.what.split(",")[0])
+
+
+def _truth_of(
+    encoded: EncodedCollection, positives: ExtendedPositives | None, ground_truth: GroundTruth | None
+) -> GroundTruth:
+    if positives is not None and ground_truth is not None:
+        raise UsageError("both extended positives and a ground truth are given", "give one of them")
+    return ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
+
+
+def _about(encoded: EncodedCollection, positives: ExtendedPositives | None) -> dict[str, Any]:
+    """Return what every number made of ``encoded`` carries, also that a checkpoint is one of pre-training."""
+    said = {
+        "dataset": encoded.about["dataset"],
+        "split": encoded.about["split"] or "all",
+        "encoder": encoded.images.encoder,
+        "data": encoded.about["data"],
+    }
+    if encoded.about.get("encoder", {}).get("stage") == "pre-training":  # rows made by hand say nothing
+        said["stage"] = "pre-training"
+    return said if positives is None else said | {"positives": positives.line()}
+
+
+def _check_same(encoded: EncodedCollection, reranked: Reranked) -> None:
+    for what, made, have in (
+        ("encoder", reranked.about.get("encoder"), encoded.images.encoder),
+        ("data", reranked.about.get("data"), encoded.about["data"]),
+    ):
+        if made != have:
+            raise MismatchError(
+                f"the candidates are of {what} {made}, the embeddings of {have}",
+                "re-rank these embeddings: diptych evaluate --rerank",
+            )
+
+
+def _write_candidates(
+    folder: Path, reranked: Reranked, truth: GroundTruth, images: list[str], texts: list[str]
+) -> None:
+    """Write the candidates of the evaluated queries in their final order as TREC files."""
+    for name in DIRECTIONS:
+        asked, positives = truth.queries(name), truth.positives(name)
+        query_ids, gallery_ids = (images, texts) if name == "i2t" else (texts, images)
+        final = reranked.final(name)[asked].astype(np.float64)
+        order = np.argsort(-final, axis=1, kind="stable")[:, :TREC_DEPTH]
+        rows = np.take_along_axis(reranked.candidates(name).items[asked], order, axis=1)
+        names = [query_ids[row] for row in asked.tolist()]
+        scores = np.take_along_axis(final, order, axis=1)
+        write_run(folder / f"{name}.run", names, gallery_ids, rows, scores)
+        write_qrels(folder / f"{name}.qrels", names, gallery_ids, positives.taken(asked))
+
+
+def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:
+    """Return how relevant an item is by another model's embeddings of the same images and captions."""
+    if by.similarity != "cosine":
+        raise MismatchError(
+            f"the relevance model compares by similarity {by.similarity!r}, which gives penalties and no gains",
+            "name a model of cosines, for example hf:openai/clip-vit-base-patch32",
+        )
+    encoder = by.about.get("encoder", {})
+    name = f"{encoder.get('name', encoder.get('family', 'relevance model'))} {by.images.encoder}"
+    images = _rows_of(encoded.images, by.images, name)
+    texts = _rows_of(encoded.texts, by.texts, name)
+    mine, theirs = encoded.about["data"], by.about["data"]
+    if mine == theirs:
+        return Relevance(images, texts, name)
+    kind = kind_of_data(encoded)
+    if images is by.images.rows and texts is by.texts.rows and kind == kind_of_data(by) != GivenRows.family:
+        raise MismatchError(
+            f"relevance model {name} has rows of other images or captions of the same ids: of data {theirs}, "
+            f"and {mine} is evaluated",
+            "embed the same data and split with it",
+        )
+    return Relevance(images, texts, f"{name} (rows of data {theirs})")
+
+
+def kind_of_data(encoded: EncodedCollection) -> str:
+    """Return what the fingerprint of the data is of: ``"pictures"``, ``"regions"``, or ``"rows"`` of others."""
+    encoder = encoded.about.get("encoder", {})
+    image = encoder.get("image")
+    if encoder.get("family") == GivenRows.family:
+        return GivenRows.family
+    return str(image.get("takes", "pictures")) if isinstance(image, dict) else "pictures"
+
+
+def _rows_of(wanted: Embeddings, there: Embeddings, name: str) -> np.ndarray:
+    if list(wanted.ids) == list(there.ids):
+        return there.rows
+    place = {one: row for row, one in enumerate(there.ids)}
+    missing = [one for one in wanted.ids if one not in place]
+    if missing:
+        raise MismatchError(
+            f"relevance model {name} has no row for {wanted.kind} {missing[0]!r} ({len(missing):,} of "
+            f"{len(wanted):,} are missing)",
+            "embed the same data and split with it",
+        )
+    rows: np.ndarray = there.rows[[place[one] for one in wanted.ids]]
+    return rows
