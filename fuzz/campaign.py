@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz.mutations import copied, mutate
+from fuzz.mutations import mutate
 from fuzz.targets import TARGETS, Target, prepare
 
 MEMORY_BYTES = 1 << 30
@@ -48,80 +48,64 @@ class Outcome:
     detail: str = ""
 
 
-def chosen(case: int, only: str | None = None) -> Target:
-    """Return the target of a case: they take turns."""
-    targets = [one for one in TARGETS if only in (None, one.name)]
-    return targets[case % len(targets)]
-
-
 def run(inputs: range, seed: int, processes: int = 2, only: str | None = None) -> Iterator[Outcome]:
-    """Run the inputs of these numbers; outcomes come as they end."""
+    """Run the inputs of these numbers, targets in turns; outcomes come as they end."""
     prepare()
+    targets = [one for one in TARGETS if only in (None, one.name)]
     root = Path(tempfile.mkdtemp(prefix="fuzz-")).resolve()
     try:
-        _in_process(lambda: _make_seeds(root / "valid"))
+        _make_valid(root / "valid")
         running: dict[int, tuple[int, int, float]] = {}
         left = iter(inputs)
         while True:
             while len(running) < processes and (case := next(left, None)) is not None:
-                pid, pipe = _start(root, case, seed, only)
+                pid, pipe = _start(root, case, seed, targets[case % len(targets)])
                 running[pipe] = pid, case, time.monotonic()
             if not running:
                 return
             ready, _, _ = select.select(list(running), [], [], 1.0)
             for pipe, (pid, case, begun) in list(running.items()):
-                if pipe in ready:
-                    yield _ended(pipe, pid, case, chosen(case, only).name)
-                elif time.monotonic() - begun > WALL_SECONDS:
+                if pipe not in ready:
+                    if time.monotonic() - begun < WALL_SECONDS:
+                        continue
                     os.kill(pid, signal.SIGKILL)
-                    yield _ended(pipe, pid, case, chosen(case, only).name)
-                else:
-                    continue
                 del running[pipe]
+                yield _ended(pipe, pid, case, targets[case % len(targets)].name)
                 shutil.rmtree(root / str(case), ignore_errors=True)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _in_process(work: object) -> None:
-    """Run a function in a process of its own: what it starts, threads above all, is not forked again."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()  # type: ignore[operator]
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
-        raise RuntimeError("the valid inputs could not be made")
+def _make_valid(folder: Path) -> None:
+    """Write valid inputs, in a process of its own: threads that it starts must not be forked again."""
+    if pid := os.fork():
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+            raise RuntimeError("the valid inputs could not be made")
+        return
+    code = 1
+    try:
+        for one in TARGETS:
+            (folder / one.name).mkdir(parents=True)
+            one.make(folder / one.name)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
-def _make_seeds(folder: Path) -> None:
-    for one in TARGETS:
-        (folder / one.name).mkdir(parents=True)
-        one.make(folder / one.name)
-
-
-def _start(root: Path, case: int, seed: int, only: str | None) -> tuple[int, int]:
+def _start(root: Path, case: int, seed: int, one: Target) -> tuple[int, int]:
     reading, writing = os.pipe()
-    pid = os.fork()
-    if pid:
+    if pid := os.fork():
         os.close(writing)
         return pid, reading
     os.close(reading)
-    said: dict[str, str] = {}
+    said = {"outcome": "TRACEBACK", "detail": "of the campaign itself"}
     try:
-        said = _case(root, case, seed, chosen(case, only))
-    except BaseException as error:  # of the campaign itself
-        said = {"outcome": "TRACEBACK", "detail": f"fuzz: {error!r}"}
+        said = _case(root, case, seed, one)
     finally:
-        try:
-            os.write(writing, json.dumps(said).encode()[:60_000])
-        finally:
-            os._exit(0)
+        os.write(writing, json.dumps(said).encode()[:60_000])
+        os._exit(0)
 
 
 def _ended(pipe: int, pid: int, case: int, name: str) -> Outcome:
@@ -143,9 +127,8 @@ def _case(root: Path, case: int, seed: int, one: Target) -> dict[str, str]:
     sandbox = root / str(case)
     out = sandbox / "deep" / "out"
     out.mkdir(parents=True)
-    rng = random.Random(f"{seed}-{case}-{one.name}")
-    folder = copied(root / "valid" / one.name, sandbox / "in")
-    change = mutate(folder, rng, sandbox)
+    shutil.copytree(root / "valid" / one.name, sandbox / "in")
+    change = mutate(sandbox / "in", random.Random(f"{seed}-{case}-{one.name}"), sandbox)
     before = _tree(sandbox, out)
     os.chdir(sandbox / "deep")
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -153,21 +136,18 @@ def _case(root: Path, case: int, seed: int, one: Target) -> dict[str, str]:
         os.dup2(nowhere, stream)
     logging.disable()
     warnings.simplefilter("ignore")
-    begun = _status("VmRSS")
-    resource.setrlimit(resource.RLIMIT_DATA, (_status("VmData") + MEMORY_BYTES,) * 2)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    limit = round(used.ru_utime + used.ru_stime) + CPU_SECONDS
+    begun = _size("VmRSS")
+    resource.setrlimit(resource.RLIMIT_DATA, (_size("VmData") + MEMORY_BYTES,) * 2)
+    limit = round(time.process_time()) + CPU_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     outcome, detail = "OK", ""
     try:
-        one.use(folder, out)
+        one.use(sandbox / "in", out)
     except DiptychError as error:
         detail = str(error)[:200]
-    except MemoryError as error:
-        outcome, detail = "MEMORY", _told(error)
     except BaseException as error:
-        outcome, detail = "TRACEBACK", _told(error)
-    if outcome == "OK" and (grown := _status("VmHWM") - begun) > MEMORY_BYTES:
+        outcome, detail = "MEMORY" if isinstance(error, MemoryError) else "TRACEBACK", _told(error)
+    if outcome == "OK" and (grown := _size("VmHWM") - begun) > MEMORY_BYTES:
         outcome, detail = "MEMORY", f"{grown >> 20:,} MB"
     if escaped := _tree(sandbox, out) - before:
         outcome, detail = "ESCAPE", ", ".join(sorted(escaped))
@@ -175,18 +155,12 @@ def _case(root: Path, case: int, seed: int, one: Target) -> dict[str, str]:
 
 
 def _tree(sandbox: Path, out: Path) -> set[str]:
-    return {
-        os.path.join(place, name)
-        for place, folders, files in os.walk(sandbox)
-        if not Path(place).is_relative_to(out)
-        for name in (*folders, *files)
-    }
+    return {str(path) for path in sandbox.rglob("*") if not path.is_relative_to(out)}
 
 
-def _status(name: str) -> int:
+def _size(name: str) -> int:
     """Return a size of this process in bytes."""
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(text.split(f"{name}:")[1].split()[0])
+    return 1024 * int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0])
 
 
 def _told(error: BaseException) -> str:
@@ -198,21 +172,20 @@ def _told(error: BaseException) -> str:
 
 def report(outcomes: Iterator[Outcome], seed: int) -> int:
     """Print falls as they come and the counts at the end; return how many fell."""
-    counts: Counter[str] = Counter()
-    per_target: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for one in outcomes:
-        counts[one.outcome] += 1
-        per_target[one.target, one.outcome] += 1
+        counts[one.target, one.outcome] += 1
         if one.outcome != "OK":
             print(f"{one.outcome} {one.target}: {one.detail}\n    {ascii(one.change)[:300]}")
             print(f"    python -m fuzz --seed {seed} --case {one.case}", flush=True)
-    for name in (one.name for one in TARGETS):
-        found = {outcome: per_target[name, outcome] for outcome in OUTCOMES if per_target[name, outcome]}
-        if found:
-            print(f"{name}: {', '.join(f'{count} {outcome}' for outcome, count in found.items())}")
-    total = sum(counts.values())
-    print(f"{total:,} inputs: {', '.join(f'{counts[name]:,} {name}' for name in OUTCOMES)}")
-    return total - counts["OK"]
+    for name in sorted({name for name, _ in counts}):
+        found = (f"{counts[name, outcome]} {outcome}" for outcome in OUTCOMES if counts[name, outcome])
+        print(f"{name}: {', '.join(found)}")
+    totals = {outcome: sum(n for (_, o), n in counts.items() if o == outcome) for outcome in OUTCOMES}
+    print(
+        f"{sum(totals.values()):,} inputs: {', '.join(f'{n:,} {outcome}' for outcome, n in totals.items())}"
+    )
+    return sum(totals.values()) - totals["OK"]
 
 
 def check_system() -> None:

@@ -1,115 +1,149 @@
-"""What is fuzzed: for each target, a valid small input and what is done with it."""
+"""What is fuzzed: for each target, the files of a valid small input and what is done with them."""
 
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import json
 import tarfile
+import warnings
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+Make = Callable[[Path], None]
+Use = Callable[[Path, Path], object]
 
-@dataclass(frozen=True)
-class Target:
-    """A kind of input.
 
-    Attributes:
-        name: of the target.
-        make: writes a valid input into an empty folder.
-        use: opens it as a user would, and may write below its second argument.
+class Target(NamedTuple):
+    """A kind of input: its name, what writes a valid one into a folder, and what opens it as a user would.
+
+    What opens it may write below its second argument.
     """
 
     name: str
-    make: Callable[[Path], None]
-    use: Callable[[Path, Path], None]
+    make: Make
+    use: Use
 
 
-TARGETS: list[Target] = []
+def files(content: Callable[[], Mapping[str, Any]]) -> Make:
+    """Return what writes files: arrays, JSON, JSON lines, texts and bytes, by their names."""
+
+    def make(folder: Path) -> None:
+        for name, value in content().items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".npy":
+                np.save(path, value)
+            elif path.suffix == ".npz":
+                np.savez_compressed(path, **value)
+            elif path.suffix == ".jsonl":
+                path.write_text("".join(json.dumps(line) + "\n" for line in value))
+            elif path.suffix == ".json":
+                path.write_text(json.dumps(value))
+            else:
+                path.write_bytes(value if isinstance(value, bytes) else value.encode())
+
+    return make
 
 
-def target(make: Callable[[Path], None]) -> Callable[[Callable[[Path, Path], None]], None]:
-    """Declare a target, named as the function that uses the input."""
+def opens(
+    function: str, name: str = "", *more: Any, then: Callable[[Any], object] = id, **options: Any
+) -> Use:
+    """Return what calls a function of the package (``module:name``) with an input's file, and looks at the result."""
 
-    def declare(use: Callable[[Path, Path], None]) -> None:
-        TARGETS.append(Target(use.__name__, make, use))
+    def use(folder: Path, out: Path) -> None:
+        module, _, attribute = function.partition(":")
+        found: Any = importlib.import_module(f"diptych.{module}")
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        then(found(folder / name, *more, **options))
 
-    return declare
+    return use
+
+
+def each(*uses: Use) -> Use:
+    """Return what does several things, whether others are refused or not."""
+
+    def use(folder: Path, out: Path) -> None:
+        from diptych.core.errors import DiptychError
+
+        for one in uses:
+            try:
+                one(folder, out)
+            except DiptychError:
+                continue
+
+    return use
 
 
 def prepare() -> None:
     """Import what inputs are opened with, once, before processes are forked."""
-    import timm
     import torch
 
-    import diptych.cli.app
-    import diptych.cli.sources
-    import diptych.data.readers
-    import diptych.data.taxonomy
-    import diptych.encoders.two_tower
-    import diptych.evaluation.result
-    import diptych.index
-    import diptych.training.checkpoint
-    import diptych.training.run
-
     torch.set_num_threads(1)
-    _ = timm, diptych
+    for name in (
+        "cli.app",
+        "data.taxonomy",
+        "encoders.two_tower",
+        "evaluation.result",
+        "index",
+        "training.run",
+    ):
+        importlib.import_module(f"diptych.{name}")
+    importlib.import_module("timm")
 
 
-def _picture(kind: str = "PNG", mode: str = "RGB", **options: Any) -> bytes:
+def picture(kind: str = "PNG", mode: str = "RGB") -> bytes:
+    """Return an image file."""
     from PIL import Image
 
     held = io.BytesIO()
     noise = np.random.default_rng(0).integers(0, 256, (16, 12, 4), dtype=np.uint8)
-    Image.fromarray(noise).convert(mode).save(held, kind, **options)
+    Image.fromarray(noise).convert(mode).save(held, kind)
     return held.getvalue()
 
 
-def _read(path: Path, out: Path, reader: str | None = None, **options: Any) -> None:
-    """Read a collection and look at everything in it."""
-    from diptych.core.errors import DiptychError
-    from diptych.data.readers import read_collection
-
-    found = read_collection(str(path), reader, **options)
-    for row in range(min(4, found.n_images)):
-        found.captions_of(row)
-        try:
-            found.item(row)
-        except DiptychError:
-            continue
+def _look(found: Any) -> None:
+    """Look at everything in a collection."""
+    each(*(lambda folder, out, row=row: found.item(row) for row in range(min(4, found.n_images))))(
+        Path(), Path()
+    )
     _ = found.split_sizes, found.text_fingerprint, list(found.captions[:9]), list(found.image_ids[:9])
-    _ = found.records[:3] if found.records is not None else None
 
 
-def _make_karpathy(folder: Path) -> None:
-    entries = []
-    (folder / "images").mkdir()
-    for row, split in enumerate(("train", "val", "test", "restval")):
-        (folder / "images" / f"{row}.png").write_bytes(_picture())
-        sentences = [{"raw": f"a thing {row} {n}", "sentid": 5 * row + n, "tokens": ["a"]} for n in range(2)]
-        entry = {
+_read = partial(opens, "data.readers:read_collection", then=_look)
+
+
+def _pictures() -> dict[str, Any]:
+    return {f"images/{row}.png": picture() for row in range(4)}
+
+
+def _karpathy() -> dict[str, Any]:
+    splits = ("train", "val", "test", "restval")
+    entries = [
+        {
             "filename": f"{row}.png",
             "split": split,
-            "sentences": sentences,
             "imgid": row,
-            "cocoid": row,
+            "sentences": [{"raw": f"a thing {row} {n}", "sentid": 5 * row + n} for n in range(2)],
         }
-        entries.append(entry)
-    (folder / "dataset.json").write_text(json.dumps({"dataset": "things", "images": entries}))
+        for row, split in enumerate(splits)
+    ]
+    return {**_pictures(), "dataset.json": {"dataset": "things", "images": entries}}
 
 
-@target(_make_karpathy)
-def karpathy(folder: Path, out: Path) -> None:
+def _embed(folder: Path, out: Path) -> None:
     """Read it, and embed it with given rows: folders of results have the names of its splits and its own."""
     from diptych.cli.sources import DataChoice, encoded_of
     from diptych.data.readers import read_collection
 
-    _read(folder, out)
+    _read()(folder, out)
     found = read_collection(str(folder))
     rows = out / "rows"
     rows.mkdir()
@@ -120,118 +154,61 @@ def karpathy(folder: Path, out: Path) -> None:
         encoded_of(str(rows), DataChoice(data=folder), split)
 
 
-def _make_pairs(folder: Path) -> None:
-    _make_karpathy(folder)
-    (folder / "dataset.json").unlink()
+def _pairs() -> dict[str, Any]:
     lines = [{"image": f"{row}.png", "caption": f"thing {row}", "split": "test"} for row in range(4)]
-    (folder / "pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return {**_pictures(), "pairs.jsonl": lines}
 
 
-@target(_make_pairs)
-def pairs_lines(folder: Path, out: Path) -> None:
-    _read(folder / "pairs.jsonl", out, "pairs")
-
-
-def _make_table(folder: Path) -> None:
-    _make_pairs(folder)
-    (folder / "pairs.jsonl").unlink()
+def _table() -> dict[str, Any]:
     rows = "".join(f'{row}.png,"thing, {row}",test\n' for row in range(4))
-    (folder / "pairs.csv").write_text("image,caption,split\n" + rows)
+    return {**_pictures(), "pairs.csv": "image,caption,split\n" + rows}
 
 
-@target(_make_table)
-def pairs_table(folder: Path, out: Path) -> None:
-    _read(folder / "pairs.csv", out, "pairs")
-
-
-def _make_shards(folder: Path) -> None:
-    with tarfile.open(folder / "train-0000.tar", "w") as archive:
+def _shards() -> dict[str, Any]:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
         for row in range(3):
             record = json.dumps({"key": row, "caption": f"thing {row}"}).encode()
-            for ending, content in (("png", _picture()), ("txt", b"thing"), ("json", record)):
+            for ending, content in (("png", picture()), ("txt", b"thing"), ("json", record)):
                 info = tarfile.TarInfo(f"{row:05d}.{ending}")
                 info.size = len(content)
                 archive.addfile(info, io.BytesIO(content))
+    return {"train-0000.tar": held.getvalue()}
 
 
-@target(_make_shards)
-def shards(folder: Path, out: Path) -> None:
-    _read(folder, out, "webdataset")
-
-
-def _make_precomp(folder: Path) -> None:
+def _regions() -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for split in ("train", "dev", "test"):
-        np.save(folder / f"{split}_ims.npy", np.ones((10, 3, 4), dtype=np.float32))
-        (folder / f"{split}_caps.txt").write_text("".join(f"thing {row}\n" for row in range(10)))
+        found[f"{split}_ims.npy"] = np.ones((10, 3, 4), dtype=np.float32)
+        found[f"{split}_caps.txt"] = "".join(f"thing {row}\n" for row in range(10))
+    return found
 
 
-@target(_make_precomp)
-def regions(folder: Path, out: Path) -> None:
-    _read(folder, out, "precomp")
+def _feed() -> dict[str, Any]:
+    item = "<item><g:id>{0}</g:id><title>Thing {0}</title><g:image_link>x/{0}.png</g:image_link></item>\n"
+    head = '<?xml version="1.0" encoding="utf-8"?><rss xmlns:g="http://base.google.com/ns/1.0"><channel>\n'
+    return {"feed.xml": head + "".join(item.format(row) for row in range(4)) + "</channel></rss>"}
 
 
-_FEED = """<?xml version="1.0" encoding="utf-8"?><rss xmlns:g="http://base.google.com/ns/1.0"><channel>
-{}</channel></rss>"""
-_ITEM = "<item><g:id>{0}</g:id><title>Thing {0}</title><g:image_link>x/{0}.png</g:image_link></item>\n"
+def _images() -> dict[str, Any]:
+    modes = "PNG RGBA, PNG LA, PNG P, JPEG CMYK, JPEG RGB, GIF P, WEBP RGB, BMP RGB, PPM L, TIFF RGB, TIFF F"
+    kinds = [one.split() for one in modes.split(", ")]
+    return {f"{mode}.{kind.lower()}": picture(kind, mode) for kind, mode in kinds}
 
 
-def _make_feed(folder: Path) -> None:
-    (folder / "feed.xml").write_text(_FEED.format("".join(_ITEM.format(row) for row in range(4))))
-
-
-@target(_make_feed)
-def feed(folder: Path, out: Path) -> None:
-    _read(folder / "feed.xml", out, "feed")
-
-
-def _make_pictures(folder: Path) -> None:
-    for kind, mode in (
-        *(("PNG", "RGBA"), ("PNG", "I;16"), ("PNG", "P"), ("JPEG", "CMYK"), ("JPEG", "RGB")),
-        *(("GIF", "P"), ("WEBP", "RGB"), ("BMP", "RGB"), ("TIFF", "RGB"), ("PPM", "L")),
-    ):
-        content = _picture(kind, "L" if mode == "I;16" else mode)
-        (folder / f"{mode.replace(';', '')}.{kind.lower()}").write_bytes(content)
-
-
-@target(_make_pictures)
-def pictures(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
+def _decode(folder: Path, out: Path) -> None:
     from diptych.data.images import FolderSource
 
-    names = sorted(path.name for path in folder.iterdir())
-    for row in range(len(names)):
-        for action in ("read", "content"):
-            try:
-                getattr(FolderSource(folder, names), action)(row)
-            except DiptychError:
-                continue
+    source = FolderSource(folder, sorted(path.name for path in folder.iterdir()))
+    for row in range(len(source.names)):
+        each(lambda *_, row=row: source.read(row), lambda *_, row=row: source.content(row))(folder, out)
 
 
-def _make_packed(folder: Path) -> None:
+def _packed() -> dict[str, Any]:
     content = json.dumps([{"caption": "a thing", "image": "a.png", "image_id": "coco_1"}] * 5).encode()
-    (folder / "a.json.gz").write_bytes(gzip.compress(content, mtime=0))
-    np.savez_compressed(folder / "words.npz", words=np.array(["a", "b"]), vectors=np.eye(2))
-    pictures, labels = np.zeros((20, 4, 4), np.uint8), np.arange(20) % 10
-    np.savez_compressed(folder / "digits.npz", x_train=pictures, y_train=labels.astype(np.uint8))
-
-
-@target(_make_packed)
-def archives(folder: Path, out: Path) -> None:
-    from diptych.analysis.shortcuts.digit_files import read_npz
-    from diptych.core.errors import DataError, DiptychError
-    from diptych.core.reading import read_json, read_jsonl
-    from diptych.data.word_vectors import read_word_vectors
-
-    for action in (
-        lambda: read_json(folder / "a.json.gz", DataError),
-        lambda: list(read_jsonl(folder / "a.json.gz")),
-        lambda: read_word_vectors(folder / "words.npz", "--static"),
-        lambda: read_npz(folder / "digits.npz"),
-    ):
-        try:
-            action()
-        except DiptychError:
-            continue
+    digits = {"x_train": np.zeros((20, 4, 4), np.uint8), "y_train": (np.arange(20) % 10).astype(np.uint8)}
+    words = {"words": np.array(["a", "b"]), "vectors": np.eye(2)}
+    return {"a.json.gz": gzip.compress(content, mtime=0), "words.npz": words, "digits.npz": digits}
 
 
 def _rows(count: int) -> np.ndarray:
@@ -247,19 +224,13 @@ def _embeddings(kind: str, count: int) -> Any:
 
 
 def _make_embeddings(folder: Path) -> None:
-    from diptych.core.files import write_json
-
     _embeddings("image", 6).save(folder / "images")
     _embeddings("text", 12).save(folder / "texts")
-    np.save(folder / "caption_image.npy", np.repeat(np.arange(6), 2))
-    write_json(folder / "about.json", {"dataset": "things", "split": "test", "data": "d", "notes": []})
+    about = {"dataset": "things", "split": "test", "data": "d", "notes": []}
+    files(lambda: {"caption_image.npy": np.repeat(np.arange(6), 2), "about.json": about})(folder)
 
 
-@target(_make_embeddings)
-def embeddings(folder: Path, out: Path) -> None:
-    from diptych.encoders.encoded import EncodedCollection
-
-    found = EncodedCollection.open(folder)
+def _look_at_rows(found: Any) -> None:
     for side in (found.images, found.texts):
         side.check_finite()
         _ = list(side.ids), side.width, len(side)
@@ -273,14 +244,6 @@ def _make_result(folder: Path) -> None:
     evaluate(_rows(6), _rows(12), truth).save(folder / "result")
 
 
-@target(_make_result)
-def evaluation(folder: Path, out: Path) -> None:
-    from diptych.evaluation.result import Result
-
-    found = Result.open(folder / "result")
-    _ = found.protocol_line(), found.value("R@1", "i2t"), found.per_query["t2i"]["R@5"]
-
-
 def _make_index(folder: Path) -> None:
     from diptych.index import build_index
 
@@ -288,86 +251,45 @@ def _make_index(folder: Path) -> None:
         build_index(_embeddings("image", 20), engine).save(folder / engine)
 
 
-@target(_make_index)
-def index(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
-    from diptych.index import open_index
-
-    for engine in ("exact", "hnsw"):
-        try:
-            opened = open_index(folder / engine)
-            list(opened.search(_rows(2), 3))
-        except DiptychError:
-            continue
+def _search(found: Any) -> None:
+    list(found.search(_rows(2), 3))
 
 
-def _make_log(folder: Path) -> None:
-    from diptych.data.logs.log import Log
-
-    lines = [{"time": 1000 + n, "client": "c", "action": "view", "price": 1.5} for n in range(9)]
-    (folder / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "a.csv").write_text("time;client;action\n" + "".join(f"{n};c;view\n" for n in range(9)))
-    (folder / "b.csv.gz").write_bytes(gzip.compress(b"time,client,action\n1,c,view\n", mtime=0))
-    (folder / "map.toml").write_text('[columns]\ntime = "time"\nclient = "client"\naction = "action"\n')
-    Log({"name": "l", "events": 3}).save(folder / "log")
-
-
-@target(_make_log)
-def logs(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
-    from diptych.data.logs.log import Log
-    from diptych.data.logs.mapping import read_mapping
-    from diptych.data.logs.source_files import check_whole, look_at
-
-    for action in (
-        *(lambda name=name: check_whole(look_at(folder / name)) for name in ("a.jsonl", "a.csv", "b.csv.gz")),
-        lambda: read_mapping(folder / "map.toml"),
-        lambda: Log.open(folder / "log"),
-    ):
-        try:
-            action()
-        except DiptychError:
-            continue
+def _logs() -> dict[str, Any]:
+    return {
+        "a.jsonl": [{"time": 1000 + n, "client": "c", "action": "view", "price": 1.5} for n in range(9)],
+        "a.csv": "time;client;action\n" + "".join(f"{n};c;view\n" for n in range(9)),
+        "b.csv.gz": gzip.compress(b"time,client,action\n1,c,view\n", mtime=0),
+        "map.toml": '[columns]\ntime = "time"\nclient = "client"\naction = "action"\n',
+        "log/log.json": {"format": 1, "name": "l", "events": 3},
+    }
 
 
-def _make_taxonomy(folder: Path) -> None:
-    (folder / "paths.txt").write_text("1 - Things\n2 - Things > Red\n3 - Things > Red > Small\n")
-    (folder / "table.csv").write_text("id,name,parent\n1,Things,\n2,Red,1\n3,Small,2\n")
+def _check(found: Any) -> None:
+    from diptych.data.logs.source_files import check_whole
+
+    check_whole(found)
+
+
+def _taxonomies() -> dict[str, Any]:
     tree = {"categories": [{"id": 1, "name": "Things", "children": [{"id": 2, "name": "Red"}]}]}
-    (folder / "tree.json").write_text(json.dumps(tree))
-
-
-@target(_make_taxonomy)
-def taxonomies(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
-    from diptych.data.taxonomy import read_taxonomy
-
-    for path in sorted(folder.iterdir()):
-        try:
-            read_taxonomy(path)
-        except DiptychError:
-            continue
+    paths = "1 - Things\n2 - Things > Red\n3 - Things > Red > Small\n"
+    return {"paths.txt": paths, "table.csv": "id,name,parent\n1,Things,\n2,Red,1\n", "tree.json": tree}
 
 
 RECIPE = """name = "fuzz"
-[data]
-path = "nowhere"
+data.path = "nowhere"
+objective = {name = "triplet", margin = 0.2}
+batches.size = 4
 [model]
 width = 8
 [model.image]
 backbone = "test_efficientnet"
 backbone_options = {drop_rate = 0.1}
-[model.image.preprocessing]
-size = 32
-resize = 32
+preprocessing = {size = 32, resize = 32}
 [model.text]
 word_width = 8
 min_count = 1
-[objective]
-name = "triplet"
-margin = 0.2
-[batches]
-size = 4
 [[stages]]
 epochs = 1
 learning_rate = 1e-3
@@ -381,58 +303,109 @@ def _make_run(folder: Path) -> None:
 
     (folder / "recipe.toml").write_text(RECIPE)
     run = Run.prepare(folder / "run", parse_recipe(RECIPE, "fuzz"))
-    run.begin()
+    run.begin({})
     run.log(step=1, loss=0.5)
     run.log(step=2, loss=0.25)
 
 
-@target(_make_run)
-def recipes(folder: Path, out: Path) -> None:
-    from diptych.core.errors import DiptychError
-    from diptych.encoders.image_tower import ImageTower
-    from diptych.training.recipe import load_recipe
-    from diptych.training.run import Run
-
-    try:
-        recipe = load_recipe(folder / "recipe.toml")
-        ImageTower(recipe.model.image, recipe.model.width)
-    except DiptychError:
-        pass
-    run = Run.open(folder / "run")
+def _look_at_run(run: Any) -> None:
     _ = run.finished, list(run.metrics())
     run.rewind_metrics(1)
+
+
+def _build(recipe: Any) -> None:
+    from diptych.encoders.image_tower import ImageTower
+
+    ImageTower(recipe.model.image, recipe.model.width)
+
+
+def _linear() -> Any:
+    import torch
+
+    model = torch.nn.Linear(4, 3)
+    return model, torch.optim.Adam(model.parameters())
 
 
 def _make_checkpoint(folder: Path) -> None:
     import torch
 
-    from diptych.core.files import write_json
-    from diptych.encoders.tensors import save_tensors
+    from diptych.training.checkpoint import Place, save_checkpoint
 
-    model = torch.nn.Linear(4, 3)
-    save_tensors(model.state_dict(), folder / "weights.safetensors")
-    moments = {f"{name}|exp_avg": value for name, value in model.state_dict().items()}
-    save_tensors(moments, folder / "optimizer.safetensors")
-    write_json(folder / "place.json", {"epoch": 1, "step": 3})
+    model, optimizer = _linear()
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    state = {"seen": torch.ones(2)}
+    save_checkpoint(folder / "checkpoint", Place(), model, optimizer, state, lambda name: True)
 
 
-@target(_make_checkpoint)
-def checkpoints(folder: Path, out: Path) -> None:
-    import torch
-
-    from diptych.training.checkpoint import load_moments, load_weights, read_place
-
-    model: Any = torch.nn.Linear(4, 3)
-    optimizer = torch.optim.Adam(model.parameters())
-    read_place(folder)
-    load_weights(folder, model, False)
-    load_moments(folder, model, optimizer)
+def _load(folder: Path, out: Path) -> None:
+    model, optimizer = _linear()
+    each(
+        opens("training.checkpoint:read_place", "checkpoint"),
+        opens("training.checkpoint:load_weights", "checkpoint", model, lambda name: True),
+        opens("training.checkpoint:load_moments", "checkpoint", model, optimizer),
+    )(folder, out)
 
 
 def pack(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive of members."""
     held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", method) as archive:
+    with warnings.catch_warnings(), zipfile.ZipFile(held, "w", method) as archive:
+        warnings.simplefilter("ignore")  # of a name that is there twice
         for name, content in members:
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return held.getvalue()
+
+
+_look_at_file = partial(opens, "data.logs.source_files:look_at", then=_check)
+_taxonomy = partial(opens, "data.taxonomy:read_taxonomy")
+
+TARGETS = [
+    Target("karpathy", files(_karpathy), _embed),
+    Target("pairs_lines", files(_pairs), _read("pairs.jsonl", "pairs")),
+    Target("pairs_table", files(_table), _read("pairs.csv", "pairs")),
+    Target("shards", files(_shards), _read("", "webdataset")),
+    Target("regions", files(_regions), _read("", "precomp")),
+    Target("feed", files(_feed), _read("feed.xml", "feed")),
+    Target("pictures", files(_images), _decode),
+    Target(
+        "archives",
+        files(_packed),
+        each(
+            opens("core.reading:read_json", "a.json.gz"),
+            opens("core.reading:read_jsonl", "a.json.gz", then=list),
+            opens("data.word_vectors:read_word_vectors", "words.npz", "--static"),
+            opens("analysis.shortcuts.digit_files:read_npz", "digits.npz"),
+        ),
+    ),
+    Target(
+        "embeddings", _make_embeddings, opens("encoders.encoded:EncodedCollection.open", then=_look_at_rows)
+    ),
+    Target(
+        "evaluation",
+        _make_result,
+        opens("evaluation.result:Result.open", "result", then=lambda found: found.protocol_line()),
+    ),
+    Target(
+        "index", _make_index, each(*(opens("index:open_index", e, then=_search) for e in ("exact", "hnsw")))
+    ),
+    Target(
+        "logs",
+        files(_logs),
+        each(
+            *(_look_at_file(name) for name in ("a.jsonl", "a.csv", "b.csv.gz")),
+            opens("data.logs.mapping:read_mapping", "map.toml"),
+            opens("data.logs.log:Log.open", "log"),
+        ),
+    ),
+    Target("taxonomies", files(_taxonomies), each(*map(_taxonomy, ("paths.txt", "table.csv", "tree.json")))),
+    Target(
+        "recipes",
+        _make_run,
+        each(
+            opens("training.recipe:load_recipe", "recipe.toml", then=_build),
+            opens("training.run:Run.open", "run", then=_look_at_run),
+        ),
+    ),
+    Target("checkpoints", _make_checkpoint, _load),
+]

@@ -175,7 +175,7 @@ def test_names_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no sits_\*\.csv"):
         read(f"cxc:{tmp_path}")
     (tmp_path / "x.txt.gz").write_bytes(b"no gzip")
-    with pytest.raises(DataError, match="damaged"):
+    with pytest.raises(DataError, match="is corrupt"):
         read_flickr8k_crowd(tmp_path / "x.txt.gz")
     (tmp_path / "x.csv").write_bytes(b"image,caption,rating\n\xff\xfe,1,2\n")
     with pytest.raises(DataError, match="line 2 is not utf-8"):

@@ -36,7 +36,7 @@ def test_other_files(tmp_path: Path, content: dict[str, np.ndarray], message: st
 
 
 def test_no_file_names_the_setting(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"gone\.npz does not exist \(check the setting\)"):
+    with pytest.raises(StorageError, match=r"gone\.npz does not exist \(check the setting: "):
         read_word_vectors(tmp_path / "gone.npz", "the setting")
     (tmp_path / "text.npz").write_text("dog 1 2")
     with pytest.raises(StorageError, match="is not a file of word vectors"):

@@ -28,7 +28,7 @@ def test_a_template_surrounds_each_name_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "is empty"), (b"dog\n\ncat\n", "nothing in line 2"), (b"\xff\xfe", "cannot be read")],
+    [(b"", "is empty"), (b"dog\n\ncat\n", "nothing in line 2"), (b"\xff\xfe", "is not UTF-8")],
 )
 def test_a_file_that_is_no_list_of_names_is_told(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_bytes(content)

@@ -104,7 +104,7 @@ def test_damaged_rows_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="int64"):
         GivenRows.open(tmp_path)
     (tmp_path / "texts.npy").write_bytes(b"no")
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(StorageError, match="is corrupt"):
         GivenRows.open(tmp_path)
 
 

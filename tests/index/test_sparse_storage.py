@@ -118,5 +118,5 @@ def test_damaged_columns_are_not_copied_into_another_index(make_bags, tmp_path):
 @pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00\x08\x00{'descr'\n", b"PK\x05\x06" + bytes(18)])
 def test_files_that_are_no_arrays(content, tmp_path):
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(StorageError, match=r"a\.npy (cannot be opened|is no array)"):
+    with pytest.raises(StorageError, match=r"a\.npy is corrupt"):
         load_array(tmp_path / "a.npy", (None,), np.int64, mapped=False)

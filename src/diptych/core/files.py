@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
 
 from diptych.core.errors import StorageError, UsageError
@@ -247,10 +247,15 @@ def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequenc
         atomic_path(target) as temporary,
         open(temporary, "w", encoding="utf-8", errors="replace", newline="") as handle,
     ):
-        table = csv.writer(handle, lineterminator="\n")
-        table.writerow([_inert(name) for name in columns])
-        for row in rows:
-            table.writerow([_inert(cell) for cell in row])
+        write_rows(handle, columns, rows)
+
+
+def write_rows(handle: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table as :func:`write_csv` does, into an open file."""
+    table = csv.writer(handle, lineterminator="\n")
+    table.writerow([_inert(name) for name in columns])
+    for row in rows:
+        table.writerow([_inert(cell) for cell in row])
 
 
 def _inert(cell: object) -> object:
@@ -262,7 +267,7 @@ def _inert(cell: object) -> object:
     if not cell.startswith(("=", "+", "-", "@", "\t", "\n")):
         return cell
     try:
-        float(cell)
+        float(cell.replace(",", "").replace("%", ""))
     except ValueError:
         return f"'{cell}"
     return cell

@@ -122,7 +122,7 @@ def _refusal(wrong: OSError, path: Path | str, fix: str) -> tuple[str, str]:
     if wrong.errno is None:  # of a library that reads the content
         return f"{path} is corrupt: {_reason(wrong)}", fix
     if wrong.errno in (errno.ENOENT, errno.ENOTDIR):
-        return f"{path} does not exist", f"check the path, or {fix}"
+        return f"{path} does not exist", fix if fix.startswith("check ") else f"check the path, or {fix}"
     if wrong.errno == errno.EISDIR:
         return f"{path} is a folder, a file is expected", "check the path"
     if wrong.errno == errno.ENAMETOOLONG:
@@ -142,7 +142,7 @@ def _malformed() -> tuple[type[Exception], ...]:
 
     return (
         *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError),
-        *(RecursionError, NotImplementedError, RuntimeError, SyntaxError),
+        *(AssertionError, RecursionError, NotImplementedError, RuntimeError, SyntaxError),
         *(csv.Error, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
     )
 
@@ -363,6 +363,7 @@ def read_arrays(
     names: Sequence[str] | None = None,
     error: type[DiptychError] = StorageError,
     fix: str = "",
+    noun: str = "",
 ) -> dict[str, np.ndarray]:
     """Read arrays of an ``.npz`` file, all or those named, in the order of ``names``; never pickled."""
     import zipfile
@@ -370,7 +371,11 @@ def read_arrays(
     from numpy.lib import format as npy
 
     arrays: dict[str, np.ndarray] = {}
-    with file_errors(path, error, fix), open_regular(path) as handle, zipfile.ZipFile(handle) as archive:
+    with (
+        file_errors(path, error, fix, noun),
+        open_regular(path) as handle,
+        zipfile.ZipFile(handle) as archive,
+    ):
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
         wanted = {name: members[name] for name in (members if names is None else names)}
         limit = max(MIN_ARRAY_BYTES, MAX_RATIO * os.fstat(handle.fileno()).st_size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
@@ -11,11 +10,12 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from diptych.core.files import write_rows
+
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 _NARROW = 3  # columns at most of a table that would be lost in the width of a page
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute a cell that begins so
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,8 @@ class Table:
     def csv(self) -> str:
         """Return comma-separated values; text that a spreadsheet would compute begins with an apostrophe."""
         file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([_plain(name) for name in self.columns])
-        for row in self.rows:
-            writer.writerow([_plain(cell.line) if cell.value is None else cell.value for cell in row])
+        rows = ([cell.line if cell.value is None else cell.value for cell in row] for row in self.rows)
+        write_rows(file, self.columns, rows)
         return file.getvalue()
 
     def json(self) -> str:
@@ -179,12 +177,3 @@ def _ground(cell: Cell) -> str:
         return ""
     share = round(40 * cell.shade, 1)
     return f' style="background: color-mix(in srgb, var(--{escape(cell.colour)}) {share}%, transparent)"'
-
-
-def _plain(text: str) -> str:
-    number = text.replace(",", "").replace("%", "").strip()
-    try:
-        float(number)
-    except ValueError:
-        return f"'{text}" if text.startswith(_FORMULA) else text
-    return text

@@ -16,9 +16,9 @@ def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], n
     Returns:
         Word → row, and (n, width) float32.
     """
-    fix = f"check {setting}: an .npz with 'words' and 'vectors'"
-    with file_errors(path, fix=fix, noun="a file of word vectors"):
-        names, numbers = read_arrays(path, ("words", "vectors"), fix=fix).values()
+    noun, fix = "a file of word vectors", f"check {setting}: an .npz with 'words' and 'vectors'"
+    with file_errors(path, fix=fix, noun=noun):
+        names, numbers = read_arrays(path, ("words", "vectors"), fix=fix, noun=noun).values()
         rows = {str(word): row for row, word in enumerate(names)}
         words, vectors = len(names), np.asarray(numbers, dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != words:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
+from diptych.core.reading import file_errors
 from diptych.data.overlay import split_overlay
 from diptych.encoders.heads import make_head, unit_rows
 from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
@@ -167,21 +168,22 @@ def _make_backbone(config: ImageTowerConfig, pretrained: bool) -> Any:
     """The backbone without its classifier, with timm's weights from the hub where they are asked for."""
     import timm
 
-    if not pretrained:
-        return timm.create_model(config.backbone, num_classes=0, **config.backbone_options)
-    try:
-        with hub_within_reach():
-            return timm.create_model(
-                config.backbone, pretrained=True, num_classes=0, **config.backbone_options
-            )
-    except LOADING_ERRORS as error:
-        raise loading_failure(
-            f"the backbone {config.backbone}",
-            None,
-            error,
-            "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
-            "run this once where there is network",
-        ) from error
+    options = config.backbone_options
+    given = f"model.image.backbone_options {options}"
+    with file_errors(given, RecipeError, f"give options that timm's {config.backbone} has", noun="possible"):
+        if not pretrained:
+            return timm.create_model(config.backbone, num_classes=0, **options)
+        try:
+            with hub_within_reach():
+                return timm.create_model(config.backbone, pretrained=True, num_classes=0, **options)
+        except LOADING_ERRORS as error:
+            raise loading_failure(
+                f"the backbone {config.backbone}",
+                None,
+                error,
+                "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
+                "run this once where there is network",
+            ) from error
 
 
 def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:

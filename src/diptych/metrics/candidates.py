@@ -18,7 +18,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
 from diptych.core.files import atomic_folder, recover_folder, write_json
-from diptych.core.reading import read_json
+from diptych.core.reading import map_array, read_json
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 
 MARKER = "reranked.json"
@@ -222,12 +222,7 @@ def _mapped(folder: Path, name: str, shape: tuple[int, ...]) -> dict[str, np.nda
     arrays = {}
     for part, kind in _PARTS.items():
         file = folder / f"{name}_{part}.npy"
-        try:
-            arrays[part] = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise StorageError(
-                f"{file} cannot be opened: {error}", f"remove {folder} and re-rank again"
-            ) from None
+        arrays[part] = map_array(file, fix=f"remove {folder} and re-rank again")
         if arrays[part].shape != shape or arrays[part].dtype != kind:
             raise StorageError(
                 f"{file} holds {arrays[part].dtype} numbers of shape {arrays[part].shape}, "

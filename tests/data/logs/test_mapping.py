@@ -146,7 +146,7 @@ def test_columns_are_named_by_target_and_column() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("[columns", "is no TOML"),
+        ("[columns", "is not TOML"),
         ("[column]\n", "'column', which is no part of a mapping.*columns, values"),
         ("columns = 3", "columns of the mapping is not a table"),
         ("[columns]\ntime = [1]", "columns.time of the mapping is not a text"),
@@ -164,5 +164,5 @@ def test_files_that_are_no_mapping(content: str, says: str, tmp_path: Path) -> N
 def test_a_mapping_is_not_for_a_known_format(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'rees46' takes no columns"):
         import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping({}), format="rees46")
-    with pytest.raises(UsageError, match=r"none\.toml cannot be read"):
+    with pytest.raises(UsageError, match=r"none\.toml does not exist"):
         read_mapping(tmp_path / "none.toml")
