@@ -117,11 +117,11 @@ def test_python_and_the_command_line_agree_over_all_similarities(
     images, texts = (random.normal(size=(n, 6)).astype(np.float32) * 3 for n in (10, 20))
     home, folder = np.repeat(np.arange(10), 2), tmp_path / "embedded"
     about = {"dataset": "made", "split": "test", "data": "d", "encoder": {"name": "made"}}
-    for kind, rows in (("image", images), ("text", texts)):
-        ids = [f"{kind}{n}" for n in range(len(rows))]
-        Embeddings(ids, rows, "e", "d", kind, about, similarity).save(folder / f"{kind}s")
-    np.save(folder / "caption_image.npy", home)
-    write_json(folder / "about.json", about)
+    sides = [
+        Embeddings([f"{kind}{n}" for n in range(len(rows))], rows, "e", "d", kind, about, similarity)
+        for kind, rows in (("image", images), ("text", texts))
+    ]
+    EncodedCollection(*sides, home, about).save(folder)
     write_json(folder / "origin.json", {"model": "made", "data": {}, "split": "test"})
     done = diptych("evaluate", folder, *QUICK, "--out", tmp_path / "out")
     assert done.code == 0, done.err
