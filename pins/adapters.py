@@ -249,6 +249,11 @@ def steps_of(run: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in line.items() if "second" not in key} for line in lines]
 
 
+def epochs_of(run: Path) -> list[dict[str, Any]]:
+    """The numbers of a category run's epochs; steps were not counted in the first edition."""
+    return [{key: value for key, value in line.items() if key != "step"} for line in steps_of(run)]
+
+
 def encoded(model: Path, data: Path, split: str = "test") -> tuple[np.ndarray, np.ndarray]:
     """Image and caption embeddings of a split by a run's best encoder."""
     from diptych import DualEncoder, read_collection
@@ -292,7 +297,10 @@ def objective_values(
 
 def sparse_measures_of(head: Path) -> dict[str, Any]:
     """What a head's measurement says, dense and sparse."""
-    given = json.loads((head / "measures" / "test.json").read_text())
+    from diptych.core.artifact import encode
+    from diptych.sparse.deviation import SparseMeasures
+
+    given = encode(SparseMeasures.open(head / "measures" / "test.npz"), {})
     found = {name: _scores_in(given[name]) for name in ("dense", "sparse")}
     rest = ("flops", "nonzeros", "empty", "deviation", "faithful", "p")
     return {**found, **{name: _numbers(given[name]) for name in rest}}
@@ -362,7 +370,7 @@ def stress_of(folder: Path) -> dict[str, Any]:
 
 def audit_of(folder: Path) -> dict[str, Any]:
     """Per condition and side: what each group of facts holds by each probe, and all questions' values."""
-    given = json.loads(_only(folder, "audit.json").read_text())
+    given = json.loads(_only(folder, "audit.json").read_text())["content"]
     return {
         f"{condition} {side}": {
             "groups": {
@@ -386,7 +394,7 @@ def audit_of(folder: Path) -> dict[str, Any]:
 
 def cocos_of(folder: Path) -> dict[str, Any]:
     """Per direction and count: mean and standard deviation over batches."""
-    given = json.loads(_only(folder, "cocos.json").read_text())
+    given = json.loads(_only(folder, "cocos.json").read_text())["content"]
     return {
         f"{direction} {name}": [value["mean"], value["sd"], value["batches"]]
         for direction, counts in given["counts"].items()
@@ -398,10 +406,10 @@ def granularity_of(folder: Path, names: Sequence[str]) -> dict[str, Any]:
     """Features of collections, their extremes, and the differences of two."""
     found: dict[str, Any] = {}
     for name in names:
-        given = json.loads((folder / name / "granularity.json").read_text())
+        given = json.loads((folder / name / "granularity.json").read_text())["content"]
         found[name] = {one["name"]: _columns(one) for one in given["features"]}
         found[f"{name} extremes"] = [[one["id"], one["score"]] for one in (*given["most"], *given["least"])]
-    comparison = json.loads((folder / "comparison.json").read_text())
+    comparison = json.loads((folder / "comparison.json").read_text())["content"]
     found["differences"] = {
         one["name"]: _numbers({key: value for key, value in one.items() if key != "name"})
         for one in comparison["differences"]

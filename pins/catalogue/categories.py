@@ -19,8 +19,8 @@ def train(world: World) -> Any:
     more = ("--set=tree_distance=0.1", "--set=attributes=attention", "--split-by=product")
     diptych("categories", "train", str(world.shop), *CATEGORIES, *choices, *more, f"--out={other}")
     return {
-        "default": adapters.steps_of(world.category_run),
-        "other": adapters.steps_of(other),
+        "default": adapters.epochs_of(world.category_run),
+        "other": adapters.epochs_of(other),
     }
 
 

@@ -19,7 +19,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_from_a_log_to_features(diptych: Command, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "my features"
     done = diptych("intent", "features", log, "--out", out, "--export", "--feature", "previous-device")
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0, done.err
     table = open_features(out)
     counts = table.about["counts"]
     assert f"shop: {len(table)} sessions, 11 steps, {table.labels.mean():.1%} with a purchase" in done.out

@@ -14,6 +14,7 @@ from commands import Command, Done
 from diptych.core.files import write_json
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 _WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs")
 _QUICK = ("--set", "training.epochs=2", "--set", "head.width=8", "--set", "training.batch_size=16")
@@ -102,7 +103,7 @@ def test_another_process_in_the_folder_is_refused(diptych: Command, made: Path, 
 def test_without_an_encoder_its_own_captions_and_pictures_are_asked_with(
     diptych: Command, made: Path
 ) -> None:
-    name = read_json(made / "rows" / "test" / "texts" / "ids.json")[2]
+    name = SparseEmbeddings.open(made / "rows" / "test" / "texts").ids[2]
     done = diptych("explain", made, name, "-k", "1")
     assert done.code == 0, done.err
     assert "of the score" in done.out

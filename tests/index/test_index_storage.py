@@ -73,7 +73,7 @@ def test_only_the_engine_that_wrote_it_opens_it(saved):
 
 
 def test_what_is_no_index(tmp_path):
-    with pytest.raises(StorageError, match="does not exist"):
+    with pytest.raises(StorageError, match="holds no index"):
         open_index(tmp_path / "nowhere")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")

@@ -52,7 +52,7 @@ def test_contributions_add_up_to_the_score(seed: int) -> None:
     rows = csr_array((random.exponential(size=(2, 40)) * (random.random((2, 40)) < 0.6)).astype(np.float32))
     terms = [str(column) for column in range(40)]
     found = explain_match(rows[[0]], rows[[1]], terms)
-    score = SparseProducts(rows[[0]], rows[[1]]).positives(np.array([0]), np.array([0]))[0]
+    score = SparseProducts(rows[[0]], rows[[1]]).pairs(np.array([0]), np.array([0]))[0]
     in_order = sorted(found, key=lambda one: int(one.term))
     total = 0.0
     for one in in_order:

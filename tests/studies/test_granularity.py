@@ -67,8 +67,8 @@ def test_scenes_with_finer_captions(folder: Path) -> None:
     compared, definitions = found.tables
     assert compared.caption == "scenes-fg less scenes"
     assert "paired: 24 images" in compared.after
-    assert [row[0] for row in compared.rows] == list(published_table("brittleness", "table-5.1").columns)
-    assert definitions.rows[0][2] == "not known"
+    assert [row[0].text for row in compared.rows] == list(published_table("brittleness", "table-5.1").columns)
+    assert definitions.rows[0][2].text == "not known"
     page = render_study(found)
     assert "scenes-fg less scenes" in page
     assert "1.56" in page  # the printed table stands beside

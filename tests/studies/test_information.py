@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from diptych.analysis.information import Audit
+from diptych.core.artifact import decode, encode
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
@@ -44,13 +45,18 @@ def test_columns(subject: Subject) -> None:
     assert "image shared (mlp)" not in measured.values
 
 
+def _audit(given: dict[str, Any]) -> Audit:
+    found: Audit = decode(Audit, given, {})
+    return found
+
+
 def test_shortcuts_are_of_the_condition_with_them(subject: Subject) -> None:
     """Named without "with": there are none in the other condition."""
     found = Audit.open(_audited(subject))
-    sides: dict[str, Any] = found.to_dict()["conditions"]["without"]
+    sides: dict[str, Any] = encode(found, {})["conditions"]["without"]
     group = {**sides["image"]["groups"][0], "name": "shortcut"}
     carrying = {**sides, "image": {**sides["image"], "groups": [*sides["image"]["groups"], group]}}
-    both = Audit.from_dict({**found.to_dict(), "conditions": {"without": sides, "with": carrying}})
+    both = _audit({**encode(found, {}), "conditions": {"without": sides, "with": carrying}})
     values = columns_of_audit(both)
     assert values["image shortcut"] == values["image shared"] == values["with image shared"]
     assert "with image shortcut" not in values
@@ -58,10 +64,10 @@ def test_shortcuts_are_of_the_condition_with_them(subject: Subject) -> None:
 
 
 def test_words_of_captions_have_a_column(subject: Subject) -> None:
-    given = Audit.open(_audited(subject)).to_dict()
+    given = encode(Audit.open(_audited(subject)), {})
     sides = given["conditions"]["without"]
     of_words = {**sides["caption"], "groups": [{**sides["caption"]["groups"][0], "name": "words"}]}
-    found = Audit.from_dict({**given, "conditions": {"without": {**sides, "caption": of_words}}})
+    found = _audit({**given, "conditions": {"without": {**sides, "caption": of_words}}})
     held = found.held("without", "caption", "words", "linear")
     assert held is not None
     assert columns_of_audit(found)["caption words"] == held.percent

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from study_runs import run_study
 
+from diptych.core.artifact import decode, encode
 from diptych.core.errors import DiptychError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper
 from diptych.studies.evidence import Evidence, Figure
@@ -140,8 +141,8 @@ def test_the_relative_table_says_who_and_whether_as_originally() -> None:
     assert rows["flickr30k", "original"]["i2t R@1"] == "CLIP ~2.70"
     assert rows["cub", "thesis"]["t2i R@1"] == "CLIP ~0.01"
     assert ("cub", "original") not in rows
-    assert [row[0] for row in upwards.rows] == [str(n) for n in (*range(7, 17), 3, 4, 5, 6, 1, 2, 0)]
-    assert upwards.rows[-1][3:] == ("–", "◐ 18 of 36")
+    assert [row[0].text for row in upwards.rows] == [str(n) for n in (*range(7, 17), 3, 4, 5, 6, 1, 2, 0)]
+    assert [cell.text for cell in upwards.rows[-1][3:]] == ["–", "◐ 18 of 36"]
 
 
 # What is measured -------------------------------------------------------------------------------
@@ -343,7 +344,7 @@ def test_entries_of_one_collection_are_alike_and_of_several_side_by_side() -> No
     with pytest.raises(UsageError, match="differ"):
         Results(TABLE_2_1.name, results.entries)
     for entry in results.entries:
-        assert Entry.from_dict(json.loads(json.dumps(entry.to_dict()))) == entry
+        assert decode(Entry, json.loads(json.dumps(encode(entry, {}))), {}) == entry
 
 
 # Running it -------------------------------------------------------------------------------------

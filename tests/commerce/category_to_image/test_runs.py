@@ -64,5 +64,5 @@ def test_what_is_no_run(made: tuple[Catalogue, Path], tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"tree\.json is corrupt"):
         _ = CategoryRun.open(tmp_path).tree
     (tmp_path / "splits.parquet").write_text("no table")
-    with pytest.raises(StorageError, match=r"splits\.parquet cannot be read"):
+    with pytest.raises(StorageError, match=r"splits\.parquet is corrupt"):
         _ = CategoryRun.open(tmp_path).splits

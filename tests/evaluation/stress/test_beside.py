@@ -299,7 +299,7 @@ def test_bad_input(folders: dict[str, Path], tmp_path: Path) -> None:
     changed = copied(folders, "words", tmp_path / "w")
     condition = tmp_path / "w" / "conditions" / "reversed-1.npz"
     condition.write_bytes(condition.read_bytes()[:100])
-    with pytest.raises(StorageError, match=r"reversed-1.npz is damaged"):
+    with pytest.raises(StorageError, match=r"reversed-1.npz is corrupt"):
         beside(changed)
     shutil.copy(folders["letters"] / "clean.npz", tmp_path / "w" / "clean.npz")
     with pytest.raises(StorageError, match="belongs to result"):
