@@ -305,5 +305,5 @@ def test_bad_input(folders: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="belongs to result"):
         beside(changed)
     (tmp_path / "w" / "clean.npz").write_bytes(b"PK")
-    with pytest.raises(StorageError, match=r"clean.npz is damaged"):
+    with pytest.raises(StorageError, match=r"clean.npz is corrupt"):
         beside(changed)
