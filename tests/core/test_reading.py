@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -321,3 +322,15 @@ def test_other_encodings(tmp_path: Path) -> None:
     assert list(read_lines(tmp_path / "a.txt", "latin-1")) == [(1, "café")]
     with pytest.raises(StorageError, match="line 1 is not klingon"):
         list(read_lines(tmp_path / "a.txt", "klingon"))
+
+
+def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
+    with open(tmp_path / "a.csv", "wb") as handle:
+        handle.write(b"a,b\n1,2\n")
+        handle.truncate(1 << 42)
+    for read in (list, csv.reader):
+        with (
+            pytest.raises(StorageError, match="has a line of more than 4,194,304 bytes"),
+            open_text(tmp_path / "a.csv") as text,
+        ):
+            list(read(text))

@@ -191,6 +191,29 @@ def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
     return io.BufferedReader(_Bounded(gzip.GzipFile(fileobj=packed), packed, limit), 1 << 17)
 
 
+class _Lines(io.RawIOBase):
+    """A stream that ends in an error where a line is too long, before it fills the memory."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._since = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        end = piece.rfind(b"\n")
+        self._since = self._since + len(piece) if end < 0 else len(piece) - end - 1
+        if self._since > MAX_LINE_BYTES:
+            raise _TooLargeError(f"has a line of more than {MAX_LINE_BYTES:,} bytes")
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
 @contextmanager
 def open_text(
     path: Path | str,
@@ -200,10 +223,13 @@ def open_text(
     error: type[DiptychError] = StorageError,
     fix: str = "",
 ) -> Iterator[IO[str]]:
-    """Open a text file, ``.gz`` unpacked as it is read; faults of the file in the block are one ``error``."""
+    """Open a text file, ``.gz`` unpacked as it is read; faults of the file in the block are one ``error``.
+
+    Lines are bounded as in :func:`read_lines`.
+    """
     with (
         file_errors(path, error, fix),
-        open_bytes(path) as handle,
+        io.BufferedReader(_Lines(open_bytes(path))) as handle,
         io.TextIOWrapper(handle, encoding, errors, newline) as text,
     ):
         yield text
