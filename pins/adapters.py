@@ -454,7 +454,7 @@ def tables_of(description: Path) -> dict[str, list[list[str]]]:
 
 def ingested(log: Path) -> dict[str, Any]:
     """How many events an imported log has, and how many rows each rule dropped."""
-    given = json.loads((log / "log.json").read_text())
+    given = json.loads((log / "log.json").read_text())["content"]["about"]
     return {
         "events": given["events"],
         "rows": given["rows_read"],
@@ -471,7 +471,10 @@ def feature_columns(features: Path) -> dict[str, list[Any]]:
 
 def intent_cells(evaluation: Path) -> dict[str, Any]:
     """The measures of every cell of an evaluation, the gains of the extended features, and importances."""
-    given = json.loads((evaluation / "results.json").read_text())
+    import numpy
+
+    with numpy.load(evaluation / "results.npz") as stored:
+        given = json.loads(stored["header"].tobytes())["content"]
     cell = ("setting", "set", "step", "model")
     cells = {
         " ".join(str(one[key]) for key in cell): {
@@ -494,7 +497,7 @@ def intent_cells(evaluation: Path) -> dict[str, Any]:
 
 def scorer_cells(scores: Path) -> dict[str, Any]:
     """What a scorer is worth on a table of sessions."""
-    given = json.loads((scores / "scores.json").read_text())
+    given = json.loads((scores / "scores.json").read_text())["content"]["about"]
     return {f"{one['setting']} {one['step']}": _numbers(one["measures"]) for one in given["cells"]}
 
 

@@ -32,7 +32,7 @@ def test_no_ceiling_was_raised() -> None:
             pytest.skip("no history here")
         return done.stdout
 
-    file = "tools/ceilings.json"
+    file = "tools/room_ceilings.json"
     versions = [
         json.loads(git("show", f"{commit}:{file}"))
         for commit in git("log", "--format=%H", "--", file).split()

@@ -4,7 +4,7 @@
     python tools/size.py            the table; exit 1 where a room is above its ceiling
     python tools/size.py --lower    lower the ceilings to today's sizes
 
-A ceiling (``tools/ceilings.json``) only falls: each step lowers it to today's size, until it is the budget.
+A ceiling (``tools/room_ceilings.json``) only falls: each step lowers it to today's size, until it is the budget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-CEILINGS = Path(__file__).with_name("ceilings.json")
+CEILINGS = Path(__file__).with_name("room_ceilings.json")
 BUDGETS = {
     "cli": (3_800, 3_000),
     "studies": (6_000, 5_000),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 from commands import Command
 from events import write_log
 
+from diptych.commerce.purchase_intent.statistics import Description
 from diptych.data.logs import Log
 
 
@@ -40,7 +40,7 @@ def test_tables_lines_and_what_to_do_next(log: Log, tmp_path: Path, diptych: Com
     (protocol,) = [line for line in lines if line.startswith("log (")]
     assert "12 sessions by client, ended by more than 30 minutes" in protocol
     assert lines[-1].startswith(f"next: diptych intent features {log.folder} --out ")
-    assert json.loads((out / "description.json").read_text())["about"]["options"]["ddof"] == 0
+    assert Description.open(out).about["options"]["ddof"] == 0
     assert (out / "tables" / "channels.csv").read_text().splitlines()[0].startswith("channel,sessions,")
     assert "[bold]&lt;b&gt;x" in (out / "report.html").read_text()
 
@@ -61,7 +61,8 @@ def test_some_statistics_and_other_sessions(log: Log, tmp_path: Path, diptych: C
     wanted = ("--statistic", "devices", "--statistic", "device-transitions")
     done = diptych("intent", "describe", log.folder, "--out", tmp_path / "d", *options, *wanted)
     assert done.code == 0, done.err
-    said = json.loads((tmp_path / "d" / "description.json").read_text())
+    found = Description.open(tmp_path / "d")
+    said = {"about": found.about, "tables": found.tables}
     assert sorted(said["tables"]) == ["device-transitions", "devices"]
     assert said["about"]["session_options"]["gap_minutes"] == 0.05
     assert said["about"]["options"] == said["about"]["options"] | {"ddof": 1, "journey": "journey"}
@@ -95,7 +96,7 @@ def test_what_cannot_be(
 
 def test_no_log_and_no_room(log: Log, tmp_path: Path, diptych: Command) -> None:
     done = diptych("intent", "describe", tmp_path, "--out", tmp_path / "d")
-    assert (done.code, "holds no events" in done.err) == (1, True)
+    assert (done.code, "holds no log" in done.err) == (1, True)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
     done = diptych("intent", "describe", log.folder, "--out", tmp_path / "mine")

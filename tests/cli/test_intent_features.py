@@ -91,7 +91,7 @@ def test_whole_sessions(diptych: Command, tmp_path: Path) -> None:
 def test_what_cannot_be_asked_for(diptych: Command, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for arguments, code, said in (
-        ((tmp_path / "nowhere",), 1, "holds no events"),
+        ((tmp_path / "nowhere",), 1, "holds no log"),
         ((log, "--keep-leaking"), 2, "is for tables of whole sessions"),
         ((log, "--compat", "thesis"), 2, "unknown compat 'thesis'"),
         ((log, "--feature", "colour"), 2, "unknown feature 'colour'"),

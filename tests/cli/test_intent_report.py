@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import Command
 from events import write_log
 from intent_rows import cells_of
 
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.core.files import write_json
+from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Results
 
 
 def evaluated(folder: Path) -> Path:
     """The folder of an evaluation of one cell."""
     (cell,) = cells_of(("anonymous",), ("extended",), (5,), {"random-forest": "RF"})
-    protocol = Protocol(
-        "f00", ("random-forest",), ("anonymous",), ("extended",), (5,), "random", 2, True, True, False, 0, "1"
-    )
     about = {
-        "format": 1,
-        "key": protocol.key,
-        "protocol": protocol.to_dict(),
         "features": {
             "name": "shop",
             "line": "a line",
@@ -35,14 +30,13 @@ def evaluated(folder: Path) -> Path:
         "models": {"random-forest": {"label": "RF", "description": "trees"}},
         "notes": [],
     }
-    results = {
-        "key": protocol.key,
-        "intervals": {"samples": 0, "confidence": 0.95, "seed": 0},
-        "cells": [cell],
-        **{name: [] for name in ("gains", "importance", "left_out", "notes")},
-    }
-    write_json(folder / "evaluation.json", about)
-    write_json(folder / "results.json", results)
+    names = (("random-forest",), ("anonymous",), ("extended",), (5,))
+    protocol = Protocol("f00", *names, "random", 2, True, True, False, 0, "1", about=about)
+    none = np.zeros(0, dtype=np.int64)
+    how = {"samples": 0, "confidence": 0.95, "seed": 0}
+    folder.mkdir()
+    protocol.save(folder / Protocol.marker())
+    Results(how, [cell], [], [], [], [], none, none).save(folder / RESULTS, of=protocol.key)
     return folder
 
 
@@ -60,7 +54,7 @@ def test_an_evaluation_is_known_by_its_marker(diptych: Command, tmp_path: Path) 
 def test_an_evaluation_has_nothing_to_hide(diptych: Command, tmp_path: Path, option: tuple[str, ...]) -> None:
     done = diptych("intent", "report", evaluated(tmp_path / "evaluation"), *option)
     assert done.code == 2
-    assert "has evaluation.json" in done.err
+    assert "has intent_evaluation.json" in done.err
     assert not (tmp_path / "evaluation" / "report.html").exists()
 
 
@@ -93,7 +87,8 @@ def test_other_folders_are_refused(diptych: Command, tmp_path: Path) -> None:
     done = diptych("intent", "report", tmp_path)
     assert done.code == 1
     assert (
-        "is no description, evaluation or scorer (description.json, evaluation.json, scorer.json)" in done.err
+        "is no description, evaluation or scorer (description.json, intent_evaluation.json, scorer.json)"
+        in done.err
     )
     assert "diptych intent describe LOG" in done.err
     assert diptych("intent", "report", tmp_path, "--least-count", "0").code == 2

@@ -15,6 +15,7 @@ from uci_sessions import made_up_table
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer
+from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
 
 FAST = ("--model", "logistic-regression", "--samples", 0, "--step", 0, "--step", 3)
 PAGE = {"t": 1_728_000, "page_type": "home", "device": "pc", "channel": "paid"}
@@ -105,7 +106,7 @@ def test_a_table(diptych: Command, scorer: Scorer, tmp_path: Path) -> None:
     later = small_features(tmp_path / "later", n=200, seed=9)
     done = diptych("intent", "score", scorer.folder, later.folder, "--out", tmp_path / "scores")
     assert done.code == 0, done.err
-    about = json.loads((tmp_path / "scores" / "scores.json").read_text(encoding="utf-8"))
+    about = ScoredTable.open(tmp_path / "scores").about
     for cell in about["cells"]:
         assert f"{cell['measures']['roc_auc']:.3f}" in done.out
     lines = (tmp_path / "scores" / "scores.csv").read_text(encoding="utf-8").splitlines()
@@ -150,7 +151,7 @@ def test_whole_sessions_and_a_column_that_knows_the_outcome(diptych: Command, tm
     [
         (("train", "{features}", "--out", "{out}", "--model", "hist-gradient"), 2, "hist-gradient-boosting"),
         (("train", "{features}", "--out", "{out}", "--step", "11"), 2, "unknown step"),
-        (("train", "{features}", "--out", "{out}", "--audit", "{out}"), 1, "holds no audit"),
+        (("train", "{features}", "--out", "{out}", "--audit", "{out}"), 1, "holds no leak_audit"),
         (("train", "{out}", "--out", "{out}"), 1, "holds no features"),
         (("audit", "{features}", "--check", "drfit"), 2, "did you mean 'drift'"),
         (("score", "{out}", "-"), 1, "holds no scorer"),

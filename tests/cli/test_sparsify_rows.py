@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def test_a_next_step_is_printed_as_it_is_typed(diptych: Command, made: Path) -> 
     odd = made.rename(made.with_name("[bold]"))
     done = diptych("terms", odd, "-n", "1")
     assert done.code == 0, done.err
-    assert f"diptych explain {odd}" in done.out
+    assert f"diptych explain {shlex.quote(str(odd))}" in done.out
 
 
 def test_rows_of_another_split_are_asked_for_with_a_way_to_make_them(diptych: Command, made: Path) -> None:

@@ -146,7 +146,11 @@ SAMPLE = samples(1)
             r"sample '1' at byte 512: its \.json is not JSON",
         ),
         (bad(("1.png", png(1)), ("1.json", b"[1]")), DataError, r"is no JSON object but \[1\]"),
-        (bad(("1.png", png(1)), ("1.json", b"[" * 100_000)), DataError, "is not JSON: it is nested too deeply"),
+        (
+            bad(("1.png", png(1)), ("1.json", b"[" * 100_000)),
+            DataError,
+            "is not JSON: it is nested too deeply",
+        ),
         (bad(("1.png", png(1)), ("1.json", b"9" * 5000)), DataError, "is not JSON: Exceeds the limit"),
         (
             bad(("1.png", png(1)), ("1.txt", b"x" * (1 << 21))),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,7 +77,7 @@ def test_it_is_written_once_and_again_when_damaged(caplog: pytest.LogCaptureFixt
     (cache_root() / "collections" / "once" / "places.i8").write_bytes(bytes(8))
     again = stored("once", counted, 1, ["more"])
     assert len(calls) == 2
-    assert "is damaged and written again" in caplog.text
+    assert "is corrupt and recreated" in caplog.text
     assert list(again.places) == [(7,), (-8,), (9,)]
     assert list(first.places) == list(again.places)
 
@@ -109,14 +108,6 @@ def test_more_than_256_splits_are_refused() -> None:
 
     with pytest.raises(DataError, match="more than 256 splits, the last: '256'"):
         stored("many", many, 1)
-
-
-def test_columns_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="does not exist"):
-        Stored(tmp_path)
-    (tmp_path / "columns.json").write_text('{"format": 99}')
-    with pytest.raises(StorageError, match="no columns of format 1"):
-        Stored(tmp_path)
 
 
 def test_those_that_ask_together_write_once() -> None:
@@ -154,7 +145,7 @@ def test_whatever_is_damaged_is_written_again(
         path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
     same(of(stored(key, write, 1, ["more"])), in_lists())
     # Without its header a folder is not there; a header that lacks its last line end is whole.
-    assert file == "columns.json" or "is damaged and written again" in caplog.text
+    assert file == "columns.json" or "is corrupt and recreated" in caplog.text
 
 
 def test_a_split_that_is_none_is_damage(caplog: pytest.LogCaptureFixture) -> None:

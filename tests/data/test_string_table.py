@@ -34,7 +34,8 @@ def test_rows_far_apart_and_long_strings_are_read_one_by_one(
     sizes: list[int] = []
 
     def counted(path: Path, start: int, size: int) -> bytes:
-        sizes.append(size)
+        if path.suffix == ".utf8":  # numbers say where a text begins
+            sizes.append(size)
         return read_at(path, start, size)
 
     monkeypatch.setattr(string_table, "read_at", counted)

@@ -14,7 +14,6 @@ from intent_rows import LENGTHS, described, groups, lengths, times, transitions
 
 from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description
 from diptych.core.errors import MismatchError
-from diptych.core.files import write_json
 from diptych.data.logs.log import Log
 from diptych.report.intent_content import Discretion, Page, render_page
 from diptych.report.intent_description import (
@@ -293,7 +292,6 @@ def test_options_are_in_the_sections() -> None:
 def log_of(folder: Path, days: dict[str, int]) -> Log:
     """A log of which only the report of its import is there."""
     about = {
-        "format": 1,
         "name": "shop",
         "importer": "csv",
         "events": 900,
@@ -308,7 +306,8 @@ def log_of(folder: Path, days: dict[str, int]) -> Log:
         "events_by_day": days,
         "fingerprint": "f00",
     }
-    write_json(folder / "log.json", about)
+    folder.mkdir()
+    Log(about).save(folder / Log.marker())
     return Log.open(folder)
 
 
@@ -326,7 +325,7 @@ def test_what_the_import_dropped(tmp_path: Path, parse: Callable[[str], Any]) ->
     assert "from 2019-10-01 to 2019-10-09" in page.text
     (figure,) = page.all("svg", class_="figure")
     assert "least on 2019-10-04 (0), most on 2019-10-01 (100)" in figure["aria-label"]
-    other = Log(log.folder, {**log.about, "fingerprint": "another"})
+    other = Log({**log.about, "fingerprint": "another"})
     with pytest.raises(MismatchError, match="the log f00"):
         description_page(description({}), log=other)
 

@@ -14,6 +14,7 @@ from intent_rows import cells_of, gains_of, importance_of
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
+from diptych.commerce.purchase_intent.evaluation.result import Results
 from diptych.report.intent_content import Page, render_page
 from diptych.report.intent_evaluation import (
     best_findings,
@@ -46,31 +47,14 @@ GRID = Grid(CELLS)
 def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -> Evaluation:
     """An evaluation as its folder would hold it."""
     grid = Grid(cells)
-    protocol = Protocol(
-        features="f00",
-        models=tuple(grid.models),
-        settings=tuple(grid.settings),
-        sets=tuple(grid.sets),
-        steps=tuple(grid.steps),
-        split="random",
-        folds=2,
-        balanced=True,
-        inner=True,
-        importance=False,
-        seed=3,
-        scikit_learn="1.9",
-        scorer=more.pop("scorer", ""),
-    )
+    scorer, compat = more.pop("scorer", ""), more.pop("compat", "none")
     fold = {"train": 900, "test": 100, "test_of_persons_in_training": 30}
     about = {
-        "format": 1,
-        "key": protocol.key,
-        "protocol": protocol.to_dict(),
         "features": {
             "name": name,
             "line": "2,000 sessions, 2 steps",
             "kind": "whole" if grid.steps == [-1] else "steps",
-            "compat": more.pop("compat", "none"),
+            "compat": compat,
             "fingerprint": "f00",
         },
         "diptych": "0.0",
@@ -84,17 +68,34 @@ def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -
         },
         "notes": ["split random: sessions at random", "no weights for classes in KNN"],
     }
-    results = {
-        "key": protocol.key,
+    protocol = Protocol(
+        features="f00",
+        models=tuple(grid.models),
+        settings=tuple(grid.settings),
+        sets=tuple(grid.sets),
+        steps=tuple(grid.steps),
+        split="random",
+        folds=2,
+        balanced=True,
+        inner=True,
+        importance=False,
+        seed=3,
+        scikit_learn="1.9",
+        scorer=scorer,
+        about=about,
+    )
+    values = {
         "intervals": {"samples": 200, "confidence": 0.95, "seed": 3},
         "cells": cells,
         "gains": [],
         "importance": [],
         "left_out": [],
         "notes": [],
+        "labels": np.zeros(0, dtype=bool),
+        "persons": np.zeros(0, dtype=np.int64),
         **more,
     }
-    return Evaluation(Path(), about, results)
+    return Evaluation(Path(), protocol, Results(**values))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score
 from diptych.commerce.purchase_intent.scoring.training import train
-from diptych.core.errors import DataError
+from diptych.core.errors import StorageError
 from diptych.report.intent_scorer import (
     odds_factor,
     path_figure,
@@ -77,14 +77,15 @@ def test_a_folder_without_an_example_or_with_a_wrong_one(
     (folder / "example.json").write_text('{"events": [{"t": "noon <b>"}]}', encoding="utf-8")
     (folder / "model_card.md").unlink()
     unmeasured = [{**cell, "holdout": None} for cell in scorer.about["cells"]]
-    broken = Scorer(folder, {**scorer.about, "cells": unmeasured})
+    broken = Scorer({**scorer.about, "cells": unmeasured})
+    object.__setattr__(broken, "folder", folder)
     page = scorer_page(broken)
     (section,) = [one for one in page.sections if one.name == "example"]
     assert section.notes[0].startswith("example.json cannot be scored: event 1 has the time 'noon <b>'")
     assert [one.name for one in page.sections] == ["verdict", "example"]
     (folder / "example.json").unlink()
     assert "example" not in [one.name for one in scorer_page(broken).sections]
-    with pytest.raises(DataError, match="holds no scorer"):
+    with pytest.raises(StorageError, match="holds no scorer"):
         write_scorer_page(tmp_path / "page.html", tmp_path)
 
 
@@ -102,7 +103,9 @@ def test_nothing_measured_audits_and_histories_are_said(scorer: Scorer) -> None:
         },
         "history": 1234,
     }
-    page = scorer_page(Scorer(scorer.folder / "nowhere", about))
+    described = Scorer(about)
+    object.__setattr__(described, "folder", scorer.folder / "nowhere")
+    page = scorer_page(described)
     assert [one.name for one in page.sections] == ["verdict"]
     assert page.sections[0].findings == ["Nothing was measured: the last part lacks one of the classes."]
     assert page.headlines == []

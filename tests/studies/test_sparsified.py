@@ -15,7 +15,7 @@ from study_runs import run_study
 from diptych.core.errors import Interrupted, MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.page import render_study
-from diptych.studies.results import per_query_of
+from diptych.studies.results import Kept, per_query_of
 
 BASE, MEANING, EXAMPLES = (STUDIES.get(f"d2s.table-3.{number}") for number in (1, 3, 4))
 FIGURE = STUDIES.get("d2s.figure-3.2")
@@ -139,14 +139,14 @@ def test_studies_that_have_moved_keep_their_values_per_query(studies: Path, tmp_
 
 def test_terms_are_shown_with_their_pictures(studies: Path, tiny: Choices) -> None:
     results = run_study(EXAMPLES, studies / EXAMPLES.name, tiny, accelerator="cpu")
-    (shown,) = {len(json.loads(file.read_text())) for file in studies.rglob("examples.json")}
+    (shown,) = {len(found) for file in studies.rglob("per_query.npz") if (found := Kept.open(file).examples)}
     assert shown == 6
     page = render_study(compare(EXAMPLES, results))
     assert page.count('<img src="data:image/jpeg;base64,') == 6
     assert '<b class="own">' in page
     assert "its picture" in page
-    file = studies / BASE.name / "rows" / "d2s-1e-3-c" / "seed-0" / "measured" / "examples.json"
-    first = json.loads(file.read_text())[0]
+    file = studies / BASE.name / "rows" / "d2s-1e-3-c" / "seed-0" / "measured" / "per_query.npz"
+    first = Kept.open(file).examples[0]
     said = [term for term, contained in first["caption terms"] if contained]
     assert all(term.strip("-") in first["caption"].lower() for term in said)
     assert 0 < len(first["caption terms"]) <= 10

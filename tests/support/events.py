@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.data.logs.log import EVENTS, FORMAT, MARKER, Log
+from diptych.data.logs.log import EVENTS, Log
 from diptych.data.logs.schema import COLUMNS, SECOND
 
 __all__ = ["canonical", "write_log"]
@@ -68,10 +67,8 @@ def write_log(folder: Path, events: Iterable[Mapping[str, Any]], buckets: int = 
             target = folder / EVENTS / f"bucket={number:02d}"
             target.mkdir(parents=True)
             pq.write_table(pa.Table.from_pylist(inside, schema), target / "part.parquet")
-    write_json(
-        folder / MARKER,
+    log = Log(
         {
-            "format": FORMAT,
             "name": folder.name,
             "importer": "test",
             "sources": [],
@@ -85,6 +82,7 @@ def write_log(folder: Path, events: Iterable[Mapping[str, Any]], buckets: int = 
             "last": "",
             "buckets": buckets,
             "fingerprint": fingerprint(rows),
-        },
+        }
     )
+    log.save(folder / Log.marker())
     return Log.open(folder)

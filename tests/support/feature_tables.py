@@ -9,7 +9,7 @@ import numpy as np
 from diptych.commerce.purchase_intent.features.storage import (
     PAGE_TIMES,
     PAGE_TYPES,
-    write_marker,
+    FeatureHeader,
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
@@ -83,8 +83,7 @@ def small_features(folder: Path, n: int = 400, seed: int = 0) -> FeatureTable:
     write_sessions(folder, [block], kinds)
     np.save(folder / PAGE_TYPES, types.astype(np.int32))
     np.save(folder / PAGE_TIMES, times)
-    write_marker(
-        folder,
+    header = FeatureHeader(
         {
             "kind": "steps",
             "name": folder.name,
@@ -99,6 +98,7 @@ def small_features(folder: Path, n: int = 400, seed: int = 0) -> FeatureTable:
             "vocabulary": list(_VOCABULARY),
             "counts": {"sessions": n, "too_short": 0, "population": n},
             "fingerprint": fingerprint(n, seed),
-        },
+        }
     )
+    header.save(folder / FeatureHeader.marker())
     return open_features(folder)

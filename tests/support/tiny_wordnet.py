@@ -76,9 +76,8 @@ def write_json_lines(folder: Path) -> Path:
 
 
 def _lines(path: Path, values: Iterable[object]) -> None:
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        for value in values:
-            file.write(json.dumps(value) + "\n")
+    lines = "".join(json.dumps(value) + "\n" for value in values)
+    path.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
 def write_json(folder: Path) -> Path:
@@ -142,7 +141,7 @@ def write_lmf(path: Path, *, members: bool = True) -> Path:
         f'<Lexicon id="t" label="Tiny WordNet" version="1.2">{"".join(parts)}</Lexicon></LexicalResource>'
     )
     content = text.encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     return path
 
 

@@ -13,6 +13,8 @@
     counts.save("out.json")   # one file; for artifacts without arrays
     Counts.open("out")
 
+A field ``folder`` that is not among the arguments (``init=False``) is where the artifact was opened.
+
 The fields' types are the format: a value of another type, a missing field, another version, another kind
 or other bytes are refused by :meth:`Artifact.open` with what to do. Saving is atomic in all three layouts.
 """
@@ -25,7 +27,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
@@ -93,12 +95,13 @@ class Artifact:
         """Return the fields that :meth:`write_files` wrote; ``content`` is the header's."""
         return {}
 
-    def save(self, path: Path | str, of: str = "") -> Path:
+    def save(self, path: Path | str, of: str = "", also: Callable[[Path], object] | None = None) -> Path:
         """Write a ``.json`` file, an ``.npz`` file or a folder; all or nothing.
 
         Args:
             path: its ending chooses the layout.
             of: fingerprint of what it was made from, checked by :meth:`open`.
+            also: writes further files into a folder, such as a page, before it gets its name.
 
         Raises:
             UsageError: the folder holds other things.
@@ -121,6 +124,8 @@ class Artifact:
             self.write_header(path, of)
         else:
             with atomic_folder(path, self.marker()) as temporary:
+                if also is not None:
+                    also(temporary)
                 self._write_into(temporary, header, arrays)
         return path
 
@@ -165,7 +170,7 @@ class Artifact:
             header = _header_of(arrays, path)
         else:
             recover_folder(path)
-            if path.is_dir() and not (path / cls.marker()).exists():
+            if not (path / cls.marker()).exists():
                 raise StorageError(f"{path} holds no {cls.KIND} (no {cls.marker()})", fix)
             header = read_json(_inside(path, cls.marker()), fix=fix)
         content = cls._checked(header, path, of, fix)
@@ -175,6 +180,9 @@ class Artifact:
             kept = {name: _hints(cls)[name].open(path / name) for name in sorted(cls.PARTS)}  # type: ignore[arg-type]
             kept |= cls.read_files(path, content)
             found: Self = _decode_record(cls, content, arrays, kept)
+        own = getattr(cls, "__dataclass_fields__", {}).get("folder")
+        if own is not None and not own.init:
+            object.__setattr__(found, "folder", path if path.is_dir() else path.parent)
         return found
 
     @classmethod

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from diptych.core.errors import StorageError
 from diptych.core.files import check_replaceable, remove_leftovers, storage_error
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def try_lock(path: Path) -> int | None:
@@ -98,3 +104,31 @@ def taking_turns(target: Path | str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def cached(target: Path, read: Callable[[Path], T], make: Callable[[Path], object]) -> T:
+    """Return ``read(target)``; where it is missing or corrupt, one process creates it first.
+
+    Args:
+        target: a file or folder of the cache, named by all that it depends on.
+        make: writes it, all or nothing (:func:`~diptych.core.files.atomic_folder`, an artifact's ``save``).
+    """
+
+    def there() -> T | None:
+        if not target.exists():
+            return None
+        try:
+            return read(target)
+        except (StorageError, OSError) as error:
+            logger.warning("%s is corrupt and recreated: %s", target, error)
+            return None
+
+    found = there()
+    if found is not None:  # also from a cache that this process may not write to
+        return found
+    with taking_turns(target):
+        found = there()  # another process may have been quicker
+        if found is None:
+            make(target)
+            found = read(target)
+    return found

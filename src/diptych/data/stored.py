@@ -6,29 +6,36 @@ It lies in the cache folder under a name made of everything it depends on; half 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_folder, cache_root, write_json
-from diptych.core.locking import taking_turns
-from diptych.core.reading import read_json
+from diptych.core.files import atomic_folder, cache_root
+from diptych.core.locking import cached
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.columns import Labels
 from diptych.data.string_table import NumberTable, StringTable, StringWriter
 
-logger = logging.getLogger(__name__)
-
-_FORMAT = 1
-_HEADER = "columns.json"
 _MOST_SPLITS = 256
 _BUFFER_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Columns(Artifact, kind="columns"):
+    """The sizes and the notes of columns on disk."""
+
+    images: int
+    captions: int
+    places: int
+    splits: list[str]
+    notes: list[str]
 
 
 class StoredWriter:
@@ -88,26 +95,22 @@ class StoredWriter:
     ) -> None:
         self._files.close()
         if error is None:
-            header = {"images": self.n_images, "captions": self._n_captions, "places": self._places}
-            splits = {"splits": list(self._splits), "notes": self.notes}
-            write_json(self._folder / _HEADER, {"format": _FORMAT, **header, **splits})
+            columns = Columns(self.n_images, self._n_captions, self._places, list(self._splits), self.notes)
+            columns.save(self._folder / Columns.marker())
 
 
 class Stored:
     """A dataset's columns on disk."""
 
     def __init__(self, folder: Path) -> None:
-        header = read_json(folder / _HEADER)
-        if not isinstance(header, dict) or header.get("format") != _FORMAT:
-            raise StorageError(f"{folder} holds no columns of format {_FORMAT}", "delete it")
         self._folder = folder
-        self._header: Mapping[str, Any] = header
-        self.places = NumberTable(folder / "places.i8", header["places"], header["images"])
+        self._header = header = Columns.open(folder)
+        self.places = NumberTable(folder / "places.i8", header.places, header.images)
         self._codes = np.fromfile(folder / "splits.u1", dtype=np.uint8)
 
     def check(self, texts: Sequence[str] = ()) -> None:
         """See that every column is as long as it should be."""
-        n_images, n_captions = self._header["images"], self._header["captions"]
+        n_images, n_captions = self._header.images, self._header.captions
         NumberTable(self._folder / "caption_image.i8", 1, n_captions)
         sizes = {"captions": n_captions, "caption_ids": n_captions, **dict.fromkeys(texts, n_images)}
         held = {name: len(self.texts(name)) for name in sizes} | {"image_ids": len(self.texts("image_ids"))}
@@ -118,7 +121,7 @@ class Stored:
                 raise StorageError(
                     f"{self._folder} has {held[name]:,} {name}, {size:,} expected", "delete it"
                 )
-        if n_images and int(self._codes.max()) >= len(self._header["splits"]):
+        if n_images and int(self._codes.max()) >= len(self._header.splits):
             raise StorageError(f"{self._folder} names a split that is none", "delete it")
 
     def texts(self, name: str) -> StringTable:
@@ -133,18 +136,18 @@ class Stored:
         centric: Centric | None = None,
     ) -> Collection:
         """All of it as a collection; source rows are rows of :attr:`places`."""
-        n_images = self._header["images"]
+        n_images = self._header.images
         return Collection(
             name=name,
             image_ids=self.texts("image_ids"),
             captions=self.texts("captions"),
             caption_ids=self.texts("caption_ids"),
             caption_image=np.fromfile(self._folder / "caption_image.i8", dtype="<i8"),
-            splits=Labels(self._header["splits"], self._codes),
+            splits=Labels(self._header.splits, self._codes),
             source=source,
             source_rows=np.arange(n_images, dtype=np.int64),
             records=records,
-            notes=tuple(self._header["notes"]),
+            notes=tuple(self._header.notes),
             centric=centric,
         )
 
@@ -154,27 +157,14 @@ def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: 
 
     Processes that ask for the same key at the same time write it once.
     """
-    folder = cache_root() / "collections" / key
-    found = _opened(folder, texts)
-    if found is not None:  # also from a cache that this process may not write to
-        return found
-    with taking_turns(folder):
-        found = _opened(folder, texts)  # somebody may have written it meanwhile
-        if found is not None:
-            return found
-        with atomic_folder(folder) as temporary, StoredWriter(temporary, places, texts) as writer:
-            write(writer)
-        return Stored(folder)
 
-
-def _opened(folder: Path, texts: Sequence[str]) -> Stored | None:
-    """What is stored there; None where it is not, or is damaged."""
-    if not (folder / _HEADER).is_file():
-        return None
-    try:
+    def read(folder: Path) -> Stored:
         found = Stored(folder)
         found.check(texts)
-    except (StorageError, OSError) as error:
-        logger.warning("%s is damaged and written again: %s", folder, error)
-        return None
-    return found
+        return found
+
+    def make(folder: Path) -> None:
+        with atomic_folder(folder) as temporary, StoredWriter(temporary, places, texts) as writer:
+            write(writer)
+
+    return cached(cache_root() / "collections" / key, read, make)

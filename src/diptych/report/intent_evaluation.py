@@ -472,7 +472,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
         evaluation.left_out,
         {model: said["description"] for model, said in about["models"].items()},
     )
-    how, folds = evaluation.results["intervals"], about["split"]["folds"]
+    how, folds = evaluation.results.intervals, about["split"]["folds"]
     facts = {
         "sessions": str(features["line"]),
         "population": "whole sessions, when they are over"
@@ -486,7 +486,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
         f"{how['seed']}"
         if how["samples"]
         else "none",
-        "fingerprints": f"features {features['fingerprint']}, evaluation {about['key']}",
+        "fingerprints": f"features {features['fingerprint']}, evaluation {protocol.key}",
         "made with": f"diptych {about['diptych']}",
     }
     notes = [sentence(note) for note in evaluation.notes]

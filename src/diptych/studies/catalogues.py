@@ -40,7 +40,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from diptych.core.context import stopping
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -271,7 +270,6 @@ class CatalogueWorkshop:
                 judged_seed=options.draw,
                 missing=options.missing,  # type: ignore[arg-type]
                 jobs=options.jobs,
-                should_stop=stopping,
             )
         except Interrupted:
             raise Interrupted(

@@ -42,7 +42,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from diptych.core.context import stopping
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -202,7 +201,7 @@ class Workshop:
 
         options, features = self.options, self.features
         folder = self._place(model, features.fingerprint, "split", "folds", "steps", "seed")
-        if not (folder / "results.json").is_file():
+        if not (folder / "results.npz").is_file():
             logger.info(f"{features.describe()}: {model}")
         with taking_turns(folder):
             return evaluate(
@@ -217,7 +216,6 @@ class Workshop:
                 importance=model == FOREST,
                 seed=options.seed,
                 jobs=options.jobs,
-                should_stop=stopping,
             )
 
     def once(self, what: str, make: Callable[[], T]) -> T:
@@ -304,10 +302,10 @@ def _key(source: LogSource) -> str:
 
 def _generated(folder: Path, options: dict[str, Any]) -> Log:
     """A log of scenes with planted effects, imported; opened when it is there."""
-    from diptych.data.logs.log import MARKER, Log
+    from diptych.data.logs.log import Log
     from diptych.data.scenes import make_shop_log
 
-    if (folder / _LOG / MARKER).is_file():
+    if Log.is_at(folder / _LOG):
         return Log.open(folder / _LOG)
     logger.info(f"{_SCENES}: generating a shop log")
     return _imported(folder, LogSource(make_shop_log(**options), options={"name": _SCENES}))
@@ -316,14 +314,14 @@ def _generated(folder: Path, options: dict[str, Any]) -> Log:
 def _imported(folder: Path, source: LogSource) -> Log:
     """Raw events as a log, opened when they are there: the folder's name stands for what they were read from."""
     from diptych.data.logs.ingest import ingest
-    from diptych.data.logs.log import MARKER, Log
+    from diptych.data.logs.log import Log
 
     for key in source.options:
         if key not in _OPTIONS:
             raise UnknownNameError("option of an import", key, _OPTIONS)
     target = folder / _LOG
     with taking_turns(target):
-        if not (target / MARKER).is_file():
+        if not Log.is_at(target):
             logger.info(f"{source.options.get('name', source.path.name)}: importing events")
             ingest(source.path, target, format=source.importer, **source.options)
     return Log.open(target)

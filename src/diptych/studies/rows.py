@@ -170,9 +170,9 @@ class LogSource:
     @property
     def is_imported(self) -> bool:
         """Whether it is a folder of canonical events."""
-        from diptych.data.logs.log import MARKER
+        from diptych.data.logs.log import Log
 
-        return (self.path / MARKER).is_file()
+        return Log.is_at(self.path)
 
 
 BASE_SEED = 0

@@ -11,6 +11,7 @@ import pytest
 from picture_host import PictureHost, picture_host
 from PIL import Image
 
+from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted, StorageError, UsageError
 from diptych.data.downloads import JOURNAL, DownloadOptions, Downloads, Wanted, download_pictures
 from diptych.data.products import picture_name
@@ -224,8 +225,8 @@ def test_items_of_one_address_are_fetched_once(host: PictureHost, tmp_path: Path
 def test_a_stop_keeps_what_came(host: PictureHost, tmp_path: Path) -> None:
     options = DownloadOptions("me@example.org", 1000.0, allow_private=True)
     wanted = [Wanted(f"P{i}", f"{host.address}/ok/{i}.png") for i in range(20)]
-    with pytest.raises(Interrupted, match="came"):
-        download_pictures(wanted, tmp_path, options, should_stop=lambda: len(host.asked) > 5)
+    with stop_when(lambda: len(host.asked) > 5), pytest.raises(Interrupted, match="came"):
+        download_pictures(wanted, tmp_path, options)
     came = len(journal(tmp_path))
     assert 0 < came < 20
     assert download_pictures(wanted, tmp_path, options).fetched == 20 - came

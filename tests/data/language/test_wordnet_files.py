@@ -244,7 +244,7 @@ def test_damaged_tables_are_made_again(
         (folder / damage).write_bytes(b"PK and nothing more")
     with caplog.at_level(logging.WARNING):
         assert open_wordnet(path).senses("dog") == senses
-    assert "is damaged and made again" in caplog.text
+    assert "is corrupt and recreated" in caplog.text
     caplog.clear()
     assert open_wordnet(path).senses("dog") == senses
     assert not caplog.text

@@ -30,7 +30,6 @@ from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
 from diptych.cli.progress import progress
-from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -318,9 +317,7 @@ def download(
     )
     with progress(), stop_on_signal():
         wanted = _wanted(data, reader, reader_option)
-        done = download_pictures(
-            wanted, out, options, limit=limit, retry_failed=retry_failed, should_stop=stopping
-        )
+        done = download_pictures(wanted, out, options, limit=limit, retry_failed=retry_failed)
     _print(done)
     if done.left:
         next_step(_again("to go on", data, out, contact))

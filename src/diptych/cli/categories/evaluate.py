@@ -25,7 +25,6 @@ from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.options import Images, ReaderName, ReaderOptions
 from diptych.cli.progress import progress
 from diptych.cli.sources import encoder_source
-from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -255,7 +254,6 @@ def evaluate(
             "judged_seed": judged_seed,
             "bootstrap": Bootstrap(samples),
             "about": {"source": source.to_dict(), "encoders asked for": asked if run is None else []},
-            "should_stop": stopping,
         }
         if run is not None:
             found, test = evaluated_run(run, catalogue, out, **common)

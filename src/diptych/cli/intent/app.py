@@ -191,7 +191,7 @@ def describe(
     from diptych.commerce.purchase_intent.statistics import DescribeOptions, choose_statistics
     from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
     from diptych.commerce.purchase_intent.statistics.describe import check_options
-    from diptych.commerce.purchase_intent.statistics.description import MARKER
+    from diptych.commerce.purchase_intent.statistics.description import Description
     from diptych.core.errors import UsageError
     from diptych.core.files import check_replaceable
     from diptych.data.logs import Log
@@ -200,7 +200,7 @@ def describe(
     opened, options = Log.open(log), DescribeOptions(ddof=ddof, journey=journey, confidence=confidence)
     names = [one.name for one in choose_statistics(statistic or None)]
     check_options(options)
-    check_replaceable(out, MARKER)
+    check_replaceable(out, Description.marker())
     if opened.folder.resolve() in out.resolve().parents:
         raise UsageError(
             f"{out} lies in {log}, which the next import replaces with all that is in it",
@@ -210,7 +210,7 @@ def describe(
         wanted = SessionOptions(gap_minutes=gap, by=by)  # type: ignore[arg-type]
         tables = sessionise(opened, wanted, engine=runs)
         description = describe_sessions(tables, engine=runs, options=options, names=names)
-    description.save(out, lambda inside: write_description_page(inside / _PAGE, description, log=opened))
+    description.save(out, also=lambda inside: write_description_page(inside / _PAGE, description, log=opened))
     show_description(description)
     say(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / _PAGE}")
     features = out.with_name("features")

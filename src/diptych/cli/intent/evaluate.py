@@ -11,7 +11,6 @@ import typer
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.progress import progress
-from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -243,7 +242,6 @@ def evaluate(
                 jobs=jobs,
                 bootstrap=how,
                 page=write_page,
-                should_stop=stopping,
             )
     show_evaluation(found)
     say(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PAGE = "report.html"
 _MAKERS = {
     "description.json": "diptych intent describe LOG --out DESCRIPTION",
-    "evaluation.json": "diptych intent evaluate FEATURES --out EVALUATION",
+    "intent_evaluation.json": "diptych intent evaluate FEATURES --out EVALUATION",
     "scorer.json": "diptych intent train FEATURES --out SCORER",
 }
 
@@ -95,7 +95,7 @@ def _write(folder: Path, target: Path, discretion: Discretion, log: Path | None)
             f"--log, --hide-rates and --least-count are of descriptions, {folder} has {found[0]}",
             "leave them out: the page is about models and their rates",
         )
-    if found[0] == "evaluation.json":
+    if found[0] == "intent_evaluation.json":
         from diptych.commerce.purchase_intent.evaluation import Evaluation
         from diptych.report.intent_evaluation import write_evaluation_page
 

@@ -64,12 +64,12 @@ def score(
 
       [bold]diptych intent score scorer features --out scores[/bold]
     """
-    from diptych.commerce.purchase_intent.features.storage import MARKER
+    from diptych.commerce.purchase_intent.features.storage import FeatureHeader
     from diptych.commerce.purchase_intent.scoring import Scorer
 
     opened = Scorer.open(scorer)
     path = Path(source)
-    is_table = source != "-" and ((path / MARKER).is_file() or source.endswith(_TABLES))
+    is_table = source != "-" and (FeatureHeader.is_at(path) or source.endswith(_TABLES))
     if stream and (is_table or path.suffix == ".json"):
         raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
     if source != "-" and not path.exists():

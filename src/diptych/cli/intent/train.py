@@ -11,7 +11,6 @@ import typer
 from diptych.cli.console import next_step, print_table, say
 from diptych.cli.interrupt import stop_on_signal
 from diptych.cli.progress import progress
-from diptych.core.context import stopping
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,15 +82,16 @@ def train(
 
       [bold]diptych intent train features --out scorer --audit audit --calibrate isotonic[/bold]
     """
-    from diptych.commerce.purchase_intent.auditing.audit import MARKER, LeakAudit
+    from diptych.commerce.purchase_intent.auditing.audit import LeakAudit
     from diptych.commerce.purchase_intent.features.table import open_features
     from diptych.commerce.purchase_intent.scoring import TrainOptions
     from diptych.commerce.purchase_intent.scoring import train as fit
+    from diptych.core.artifact import encode
 
     table = open_features(features)
     found = None
-    if audit is not None or (features / "audit" / MARKER).is_file():
-        found = LeakAudit.open(audit or features / "audit").to_dict()
+    if audit is not None or LeakAudit.is_at(features / "audit"):
+        found = encode(LeakAudit.open(audit or features / "audit"), {})
         if found["features"] != table.fingerprint:
             raise UsageError(
                 f"the audit is of other features than {features}", "audit these: diptych intent audit"
@@ -117,7 +117,6 @@ def train(
             steps=step or None,
             history=history,
             audit=found,
-            should_stop=stopping,
         )
     _show(scorer)
     example = scorer.folder / "example.json"

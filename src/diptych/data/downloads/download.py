@@ -8,13 +8,13 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from diptych.core.context import task
+from diptych.core.context import RESUME, stopping, task
 from diptych.core.errors import ImageError, Interrupted
 from diptych.core.files import check_replaceable, write_bytes
 from diptych.core.locking import exclusive_folder
@@ -201,7 +201,6 @@ def download_pictures(
     *,
     limit: int | None = None,
     retry_failed: bool = False,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Downloads:
     """Fetch pictures into ``folder`` as ``NAME.ENDING``, where NAME is :func:`~diptych.data.products.picture_name`.
 
@@ -223,9 +222,7 @@ def download_pictures(
         work = Work(jobs, options, turns, stop)
         robots = Robots(fetcher, turns, options.longest_wait) if options.robots else None
         before = len(asked) - sum(len(job.ids) for job in jobs)
-        fetched = _run(
-            work, fetcher, robots, journal, folder, options, (len(asked), before), should_stop, stop
-        )
+        fetched = _run(work, fetcher, robots, journal, folder, options, (len(asked), before), stop)
         there, failures = 0, []
         for one in asked:
             line = journal.get(one.id)
@@ -262,7 +259,6 @@ def _run(
     folder: Path,
     options: DownloadOptions,
     so_far: tuple[int, int],
-    should_stop: Callable[[], bool],
     stop: threading.Event,
 ) -> int:
     """Threads fetch and write pictures; this one writes the journal, says how far it is, and listens for a stop."""
@@ -297,7 +293,7 @@ def _run(
     try:
         with task("downloading", total, "pictures", done) as bar:
             while ended < count:
-                if should_stop():
+                if stopping():
                     stop.set()
                 try:
                     result = results.get(timeout=0.2)
@@ -314,10 +310,8 @@ def _run(
         stop.set()
         for thread in threads:
             thread.join()
-    if should_stop():
-        raise Interrupted(
-            f"stopped: {fetched:,} pictures came, {failed:,} failed", "run the same command to go on"
-        )
+    if stopping():
+        raise Interrupted(f"stopped: {fetched:,} pictures came, {failed:,} failed", RESUME)
     return fetched
 
 

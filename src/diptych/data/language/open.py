@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from diptych.core.errors import StorageError, UnknownNameError
+from diptych.core.errors import UnknownNameError
 from diptych.core.files import atomic_folder, cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.core.locking import taking_turns
+from diptych.core.locking import cached
 from diptych.data.collection import Collection
 from diptych.data.language.contract import Language
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, data_folders, find_resource, how_to_get
@@ -33,32 +33,15 @@ def open_wordnet(path: Path | str) -> TableWordNet:
     """Open a WordNet in one of the forms of :mod:`diptych.data.language.wordnet_files`."""
     files = wordnet_files(path)
     key = fingerprint(_VERSION, files.fingerprint())
-    return TableWordNet(_tables(files, key), key)
-
-
-def _tables(files: WordNetFiles, key: str) -> WordNetTables:
     folder = cache_root() / "wordnet" / key
-    found = _opened(folder)
-    if found is not None:  # also from a cache that this process may not write to
-        return found
-    with taking_turns(folder):
-        found = _opened(folder)  # another process may have been quicker
-        if found is None:
-            found = WordNetTables.of(files.read())
-            with atomic_folder(folder) as temporary:
-                found.save(temporary)
-    return found
+    tables = cached(folder, WordNetTables.open, lambda target: _write(files, target))
+    return TableWordNet(tables, key)
 
 
-def _opened(folder: Path) -> WordNetTables | None:
-    """What is there; None where nothing is, or it is damaged."""
-    if not folder.is_dir():
-        return None
-    try:
-        return WordNetTables.open(folder)
-    except StorageError as error:
-        logger.warning("%s is damaged and made again: %s", folder, error)
-        return None
+def _write(files: WordNetFiles, folder: Path) -> None:
+    tables = WordNetTables.of(files.read())
+    with atomic_folder(folder) as temporary:
+        tables.save(temporary)
 
 
 WORDNET_VARIABLE = "DIPTYCH_WORDNET"

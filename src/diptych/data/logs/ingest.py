@@ -12,13 +12,13 @@ from typing import Any
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import atomic_folder, check_replaceable, write_json
+from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.data.logs.canonical import MARKS
 from diptych.data.logs.cleaning import Cleaning, Period
 from diptych.data.logs.database import Database, open_database
 from diptych.data.logs.declaration import LOG_FORMATS, LogFormat
-from diptych.data.logs.log import EVENTS, FORMAT, MARKER, Log
+from diptych.data.logs.log import EVENTS, Log
 from diptych.data.logs.mapping import ColumnMapping
 from diptych.data.logs.rules import BucketRule, RowRule, asked_rules
 from diptych.data.logs.schema import UNKNOWN, printable
@@ -228,7 +228,7 @@ def ingest(
         raise UsageError("no file is given", "name at least one")
     if buckets is not None and not 1 <= buckets <= MOST_BUCKETS:
         raise UsageError(f"buckets are {buckets}", f"1 to {MOST_BUCKETS}")
-    check_replaceable(folder, MARKER)
+    check_replaceable(folder, Log.marker())
     for one in sources:
         if one.resolve() == folder.resolve() or folder.resolve() in one.resolve().parents:
             raise UsageError(
@@ -239,7 +239,7 @@ def ingest(
     buckets = buckets or _buckets(sum(file.rows for file in chosen.files))
     for file in chosen.files:  # what is wrong with the columns is said before anything long
         chosen.format.given(file)
-    with atomic_folder(folder, MARKER) as made:
+    with atomic_folder(folder, Log.marker()) as made:
         work = made / "work"
         work.mkdir()
         paths = [file.path.resolve() for file in chosen.files]
@@ -267,10 +267,8 @@ def ingest(
         }
         made_of = [one["fingerprint"] for one in files]
         notes = [f"left out, for it holds no events: {left}" for left in chosen.left_out]
-        write_json(
-            made / MARKER,
+        log = Log(
             {
-                "format": FORMAT,
                 "name": name or _name(sources[0]),
                 "importer": chosen.format.name,
                 "sources": files,
@@ -282,9 +280,10 @@ def ingest(
                 "notes": [*chosen.format.notes, *notes, *log_notes(counts, people, staged.marks)],
                 **_contents(counts, people),
                 "buckets": buckets,
-                "fingerprint": fingerprint("log", FORMAT, chosen.format.name, made_of, zone, options),
-            },
+                "fingerprint": fingerprint("log", Log.FORMAT, chosen.format.name, made_of, zone, options),
+            }
         )
+        log.save(made / Log.marker())
     return Log.open(folder)
 
 

@@ -14,46 +14,26 @@ in the order of client, time and event.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import DataError, StorageError
-from diptych.core.reading import opening, read_json
+from diptych.core.artifact import Artifact
 
-MARKER = "log.json"
 EVENTS = "events"
-FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Log:
+class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG"):
     """An imported log.
 
     Attributes:
+        about: of what it was made, how, and what every rule dropped.
         folder: where it is.
-        about: what ``log.json`` says.
     """
 
-    folder: Path
     about: dict[str, Any]
-
-    @classmethod
-    @opening("import it again: diptych intent ingest")
-    def open(cls, folder: Path | str) -> Log:
-        """Open a folder that an import has written."""
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise DataError(
-                f"{folder} holds no events (no {MARKER})", "make it: diptych intent ingest FILE --out LOG"
-            )
-        about = read_json(folder / MARKER)
-        if about.get("format") != FORMAT:
-            raise StorageError(
-                f"{folder} is a log of format {about.get('format')}, this version reads {FORMAT}",
-                "import it again: diptych intent ingest",
-            )
-        return cls(folder, about)
+    folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
     def name(self) -> str:

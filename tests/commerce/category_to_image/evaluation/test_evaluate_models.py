@@ -27,9 +27,7 @@ from diptych.commerce.category_to_image.features import FeatureMaker
 from diptych.commerce.category_to_image.training import train
 from diptych.core.errors import (
     DataError,
-    Interrupted,
     MismatchError,
-    StorageError,
     UnknownNameError,
     UsageError,
 )
@@ -153,38 +151,10 @@ def test_opened_again_it_is_the_same_and_nothing_is_made_twice(
     assert evaluated(*shop, found.folder).numbers == found.numbers
 
 
-def test_stopped_and_damaged_it_goes_on_to_the_same_numbers(
-    shop: Shop, found: ModelsEvaluation, folder: Path
-) -> None:
-    asked = 0
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 40
-
-    with pytest.raises(Interrupted, match="is kept"):
-        evaluated(*shop, folder, should_stop=stop)
-    kept = sorted(folder.glob("cells/*/*.npz"))
-    assert kept
-    assert len(kept) < 18
-    with pytest.raises(StorageError, match="not finished"):
-        ModelsEvaluation.open(folder)
-    kept[0].write_bytes(kept[0].read_bytes()[:100])
-    finished = evaluated(*shop, folder)
-    for setting in found.settings:
-        for one, other in zip(
-            found.numbers["settings"][setting]["table"],
-            finished.numbers["settings"][setting]["table"],
-            strict=True,
-        ):
-            assert one == other
-
-
 def test_it_grows_by_models_and_seeds_and_refuses_another_protocol(shop: Shop, folder: Path) -> None:
     small = {"settings": ["most-general"], "models": ["sentence", "clip-t"]}
     first = evaluated(*shop, folder, **{**small, "seeds": (0,)})
-    before = {file: file.stat().st_mtime_ns for file in folder.glob("cells/*/*.npz")}
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("cells/units/*.npz")}
     assert len(before) == 2
     grown = evaluated(*shop, folder, **{**small, "models": ["sentence", "clip-t", "clip-a"]})
     assert grown.models == ("sentence", "clip-t", "clip-a")

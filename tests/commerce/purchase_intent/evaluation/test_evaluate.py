@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +12,17 @@ import pytest
 from feature_tables import small_features
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
-from diptych.commerce.purchase_intent.evaluation.evaluate import run_grid
-from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldScores, Unit, make_folds
+from diptych.commerce.purchase_intent.evaluation.plan import Unit, make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.features.fitted import fit_features
-from diptych.commerce.purchase_intent.features.storage import MARKER as FEATURES_MARKER
+from diptych.commerce.purchase_intent.features.storage import FeatureHeader
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.core.errors import (
     DataError,
-    Interrupted,
     MismatchError,
-    StorageError,
     UnknownNameError,
     UsageError,
 )
-from diptych.core.files import write_json
-from diptych.core.locking import exclusive_folder
-from diptych.core.reading import read_json
 from diptych.metrics.bootstrap import Bootstrap
 
 HOW = Bootstrap(40)
@@ -118,11 +111,10 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     turned[test] = ~turned[test]
 
     other = replace(features, view=replace(features.view, labels=turned))
-    work = Work(other, make_folds(features, "random", 2, 0), first.protocol, tmp_path / "other")
+    work = Work(other, make_folds(features, "random", 2, 0), first.protocol)
     unit = Unit("anonymous", "extended", 5, 0)
-    assert list(work.run(unit, lambda: False)) == ["logistic-regression"]
     kept, again = (
-        FoldScores.open(unit.file(root, "logistic-regression")) for root in (first.folder, work.folder)
+        found.scores["logistic-regression"] for found in (first.job.get(unit.key), work.run(unit)) if found
     )
     assert again.scores.tolist() == kept.scores.tolist()
     assert again.calibrated.tolist() == kept.calibrated.tolist()
@@ -142,10 +134,8 @@ def test_what_was_planted_is_found(evaluation: Evaluation) -> None:
     assert all(row["dynamic"] for row in late[:2])
     assert sum(row["impurity"] for row in late) == pytest.approx(1)
     assert {row["model"] for row in late} == {"random-forest-small"}
-    folds = [
-        FoldImportance.open(Unit("anonymous", "extended", 5, fold).importance_file(evaluation.folder))
-        for fold in range(2)
-    ]
+    keys = [Unit("anonymous", "extended", 5, fold).key for fold in range(2)]
+    folds = [evaluation.job.get(key).importance for key in keys]  # type: ignore[union-attr]
     drops = [part.drops[part.features.index("page-sequence-score")] for part in folds]
     assert late[0]["permutation"] == pytest.approx(np.mean(drops))
     assert late[0]["permutation_sd"] == pytest.approx(np.std(drops, ddof=1))
@@ -202,84 +192,25 @@ def test_gains_of_two_steps(evaluation: Evaluation) -> None:
         evaluation.pooled("anonymous", "extended", 3, "logistic-regression")
 
 
-def test_stopped_and_gone_on_with(features: FeatureTable, evaluation: Evaluation, tmp_path: Path) -> None:
-    folder, asked = tmp_path / "grid", 0
-
-    def after_five() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 5
-
-    with pytest.raises(Interrupted, match="the same command goes on"):
-        evaluate(features, folder, **GRID, should_stop=after_five)
-    kept = bytes_of(folder)
-    assert 0 < len([name for name in kept if "fold-" in name]) < 16
-    with pytest.raises(StorageError, match="not finished"):
-        Evaluation.open(folder)
-    damaged = next(folder.rglob("fold-00-*.npz"))
-    damaged.write_bytes(damaged.read_bytes()[:100])
-    damaged.with_name(".fold-01-x.npz.17.tmp").write_bytes(b"half of it")  # a kill while it was saved
-    evaluate(features, folder, **GRID)
-    assert bytes_of(folder) == bytes_of(evaluation.folder)
-
-
-def test_killed_at_the_very_beginning_it_begins(features: FeatureTable, tmp_path: Path) -> None:
-    (tmp_path / ".evaluation.json.17.tmp").write_text("{")
-    with (
-        exclusive_folder(tmp_path / "other"),
-        pytest.raises(StorageError, match="another process is working"),
-    ):
-        evaluate(features, tmp_path / "other", **SMALL)
-    (tmp_path / "other").rmdir()
-    evaluate(features, tmp_path, **SMALL)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "cells",
-        "evaluation.json",
-        "results.json",
-        "sessions.npz",
-    ]
-
-
-def test_a_process_of_its_own_gives_the_same_bytes(
+def test_two_processes_give_the_same_bytes(
     features: FeatureTable, evaluation: Evaluation, tmp_path: Path
 ) -> None:
-    # One place is missing; the process is stopped as soon as one of its folds is there.
-    folder = tmp_path / "grid"
-    shutil.copytree(evaluation.folder, folder)
-    place = folder / "cells" / "anonymous-extended-5"
-    shutil.rmtree(place)
-    (folder / "results.json").unlink()
-    work = Work(features, make_folds(features, "random", 2, 0), evaluation.protocol, folder)
-    units = [Unit("anonymous", "extended", 5, fold) for fold in range(2)]
-    with pytest.raises(Interrupted, match="every model that was fitted is kept"):
-        run_grid(work, units, 2, lambda: any(place.glob("fold-*.npz")))
-    assert list(place.glob("fold-*.npz"))
-    evaluate(features, folder, **GRID)
-    assert bytes_of(folder) == bytes_of(evaluation.folder)
+    evaluate(features, tmp_path / "grid", **{**GRID, "steps": [5]}, jobs=2)
+    for file in (tmp_path / "grid" / "units").iterdir():
+        assert file.read_bytes() == (evaluation.folder / "units" / file.name).read_bytes()
 
 
-def test_finished_is_opened_and_not_done_again(
+def test_intervals_of_another_kind_are_of_the_same_folds(
     features: FeatureTable, evaluation: Evaluation, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "grid"
-    shutil.copytree(evaluation.folder, folder)
-    shutil.rmtree(folder / "cells")
-    again = evaluate(features, folder, **GRID)
-    assert again.results == evaluation.results
-    shutil.copytree(evaluation.folder / "cells", folder / "cells")
-    fewer = evaluate(features, folder, **{**GRID, "bootstrap": Bootstrap(0)})
+    shutil.copytree(evaluation.folder, tmp_path / "grid")
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "grid" / "units").iterdir()}
+    fewer = evaluate(features, tmp_path / "grid", **{**GRID, "bootstrap": Bootstrap(0)})
     assert fewer.cells[0]["f1_low"] is None
     assert fewer.cells[0]["f1"] == evaluation.cells[0]["f1"]
-
-
-def test_another_protocol_is_refused(features: FeatureTable, evaluation: Evaluation, tmp_path: Path) -> None:
-    before = bytes_of(evaluation.folder)
-    with pytest.raises(MismatchError, match=r"folds 2 and 4; balanced True and False"):
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    with pytest.raises(MismatchError, match=r"folds 2, asked for 4; balanced True, asked for False"):
         evaluate(features, evaluation.folder, **{**GRID, "folds": 4, "balanced": False})
-    assert bytes_of(evaluation.folder) == before
-    (tmp_path / "letter.txt").write_text("mine")
-    with pytest.raises(UsageError, match="other things"):
-        evaluate(features, tmp_path, **SMALL)
 
 
 def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
@@ -379,10 +310,10 @@ def test_folds_that_cannot_be_calibrated_are_counted(features: FeatureTable, tmp
 
 def test_a_table_of_whole_sessions(tmp_path: Path) -> None:
     features = small_features(tmp_path / "table", n=120)
-    about = read_json(features.folder / FEATURES_MARKER)
+    about = dict(FeatureHeader.open(features.folder).about)
     columns = {name: "number" if kind == "number" else "text" for name, kind in about["columns"].items()}
     about |= {"kind": "whole", "steps": [-1], "columns": columns, "notes": ["a note of the table"]}
-    write_json(features.folder / FEATURES_MARKER, about)
+    FeatureHeader(about).save(features.folder / FeatureHeader.marker())
     found = evaluate(
         open_features(features.folder),
         tmp_path / "out",
@@ -396,16 +327,3 @@ def test_a_table_of_whole_sessions(tmp_path: Path) -> None:
     assert "a note of the table" in found.notes
     assert {row["feature"] for row in found.importance} >= {"device", "orders"}
     assert {row["impurity"] for row in found.importance} == {None}
-
-
-def test_opening_what_is_no_evaluation(evaluation: Evaluation, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="diptych intent evaluate"):
-        Evaluation.open(tmp_path)
-    shutil.copytree(evaluation.folder, tmp_path / "copy")
-    file = tmp_path / "copy" / "evaluation.json"
-    file.write_text(json.dumps({**evaluation.about, "format": 0}), encoding="utf-8")
-    with pytest.raises(StorageError, match="no evaluation of format 1"):
-        Evaluation.open(tmp_path / "copy")
-    file.write_text(json.dumps({**evaluation.about, "key": "other"}), encoding="utf-8")
-    with pytest.raises(StorageError, match="of another evaluation"):
-        Evaluation.open(tmp_path / "copy")

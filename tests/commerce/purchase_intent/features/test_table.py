@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +18,7 @@ from diptych.commerce.purchase_intent.features import (
 )
 from diptych.commerce.purchase_intent.features.storage import is_identified, is_undecided
 from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS, NO_PAGE, NOTHING
-from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -159,11 +156,9 @@ def test_it_says_what_it_is(table: FeatureTable) -> None:
 
 
 def test_folders_that_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no features.json"):
-        open_features(tmp_path)
     folder = small_features(tmp_path / "a", n=20).folder
     (folder / "page_times.npy").write_bytes(b"nonsense")
-    with pytest.raises(StorageError, match="pages of .* cannot be read"):
+    with pytest.raises(StorageError, match="page_times.npy is corrupt"):
         open_features(folder)
     np.save(folder / "page_times.npy", np.zeros((19, 10), dtype=np.int64))
     with pytest.raises(
@@ -172,29 +167,6 @@ def test_folders_that_cannot_be_opened(tmp_path: Path) -> None:
         open_features(folder)
     (folder / "sessions.parquet").write_bytes(b"PAR1")
     with pytest.raises(StorageError, match=r"sessions\.parquet cannot be read"):
-        open_features(folder)
-    about = json.loads((folder / "features.json").read_text())
-    (folder / "features.json").write_text(json.dumps(about | {"format": 99}))
-    with pytest.raises(StorageError, match="format 99"):
-        open_features(folder)
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda about: [about], "format None"),
-        (lambda about: {key: value for key, value in about.items() if key != "columns"}, "no 'columns'"),
-        (lambda about: {**about, "columns": {**about["columns"], "evil": "number"}}, "cannot be read"),
-        (lambda about: {**about, "columns": {**about["columns"], "orders": "text"}}, "is no text"),
-        (lambda about: {**about, "steps": "ab"}, "damaged"),
-        (lambda about: {**about, "steps": [0, 99]}, "99 steps"),
-        (lambda about: {**about, "vocabulary": ["product"]}, "vocabulary does not have"),
-    ],
-)
-def test_a_changed_marker_is_refused(tmp_path: Path, edit: Any, message: str) -> None:
-    folder = small_features(tmp_path / "f", n=30).folder
-    write_json(folder / "features.json", edit(read_json(folder / "features.json")))
-    with pytest.raises(StorageError, match=message):
         open_features(folder)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from uci_sessions import made_up_table
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.table_scores import write_table_scores
+from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable, write_table_scores
 from diptych.core.errors import UsageError
 
 
@@ -42,7 +41,7 @@ def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
         assert row["likely"] == str(int(p >= threshold))
         assert row["bought"] == str(int(later.labels[place[int(row["session_id"])]]))
     assert expected == {}
-    assert json.loads((tmp_path / "scores" / "scores.json").read_text(encoding="utf-8")) == about
+    assert ScoredTable.open(tmp_path / "scores").about == about
     from sklearn.metrics import roc_auc_score
 
     of = {(cell["setting"], cell["step"]): cell for cell in about["cells"]}

@@ -16,9 +16,8 @@ from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
-from diptych.core.errors import DataError, Interrupted, StorageError, UnknownNameError, UsageError
-from diptych.core.locking import exclusive_folder
-from diptych.core.reading import read_json
+from diptych.core.context import stop_when
+from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -112,8 +111,8 @@ def test_stopped_it_goes_on_and_ends_the_same(
         asked += 1
         return asked > 2
 
-    with pytest.raises(Interrupted, match="every model that is done stays"):
-        train(features, tmp_path / "stopped", options=options, steps=steps, should_stop=stop)
+    with stop_when(stop), pytest.raises(Interrupted, match="every finished model is kept"):
+        train(features, tmp_path / "stopped", options=options, steps=steps)
     assert not (tmp_path / "stopped").exists()
     unfinished = tmp_path / "stopped.unfinished"
     before = {path: path.stat().st_mtime_ns for path in unfinished.rglob("cell.json")}
@@ -128,67 +127,6 @@ def test_stopped_it_goes_on_and_ends_the_same(
         moved = again.folder / path.relative_to(unfinished)
         assert moved.stat().st_mtime_ns == time
     assert files_of(again.folder) == files_of(whole.folder)
-
-
-@pytest.mark.parametrize("last", ["write_text", "replace_folder"])
-def test_killed_at_the_end_nothing_is_fitted_again(
-    features: FeatureTable,
-    tmp_path: Path,
-    options: TrainOptions,
-    monkeypatch: pytest.MonkeyPatch,
-    last: str,
-) -> None:
-    """When all models are there and the folder is not yet: an older scorer in its place stays until then."""
-    from diptych.commerce.purchase_intent.scoring import training
-
-    folder = tmp_path / "s"
-    old = train(features, folder, options=options, steps=[1], settings=["anonymous"])
-
-    def kill(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    def again() -> Scorer:
-        return train(features, folder, options=options, steps=[2], settings=["anonymous"])
-
-    with monkeypatch.context() as patched:
-        patched.setattr(training, last, kill)
-        with pytest.raises(KeyboardInterrupt):
-            again()
-    assert Scorer.open(folder).about == old.about
-    monkeypatch.setattr(training, "fit_cell", kill)
-    assert again().places == [("anonymous", 2)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["s"]
-    assert not (folder / "plan.json").exists()
-
-
-def test_killed_after_the_last_rename_or_before_the_first_it_goes_on(
-    features: FeatureTable, tmp_path: Path, options: TrainOptions
-) -> None:
-    said: dict[str, Any] = {"options": options, "steps": [1], "settings": ["anonymous"]}
-    folder, unfinished = tmp_path / "s", tmp_path / "s.unfinished"
-    unfinished.mkdir()
-    (unfinished / ".plan.json.17.tmp").write_text('"pl')
-    before = files_of(train(features, folder, **said).folder)
-    (folder / "plan.json").write_text(json.dumps(read_json(folder / "scorer.json")["plan"]))
-    train(features, folder, **said)
-    assert files_of(folder) == before
-    unfinished.mkdir()
-    (unfinished / "letter.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds other things"):
-        train(features, folder, **{**said, "steps": [2]})
-    assert files_of(folder) == before
-
-
-def test_one_process_at_a_time(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
-    said: dict[str, Any] = {"options": options, "steps": [1], "settings": ["anonymous"]}
-    with (
-        exclusive_folder(tmp_path / "s.unfinished"),
-        pytest.raises(StorageError, match="another process is working"),
-    ):
-        train(features, tmp_path / "s", **said)
-    assert not (tmp_path / "s").exists()
-    train(features, tmp_path / "s", **said)
-    assert [path.name for path in tmp_path.iterdir()] == ["s"]
 
 
 def test_the_same_is_not_trained_again_and_another_is(
@@ -210,8 +148,8 @@ def test_an_unfinished_one_of_another_plan_is_begun_anew(
     features: FeatureTable, tmp_path: Path, options: TrainOptions
 ) -> None:
     answers = iter([False, True])
-    with pytest.raises(Interrupted):
-        train(features, tmp_path / "s", options=options, steps=[1, 2], should_stop=lambda: next(answers))
+    with stop_when(lambda: next(answers)), pytest.raises(Interrupted):
+        train(features, tmp_path / "s", options=options, steps=[1, 2])
     found = train(features, tmp_path / "s", options=options, steps=[2], settings=["anonymous"])
     assert [path.name for path in (found.folder / "models" / "anonymous").iterdir()] == ["step-2"]
 

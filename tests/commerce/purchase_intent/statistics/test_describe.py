@@ -18,7 +18,7 @@ from diptych.commerce.purchase_intent.statistics import (
     Description,
     describe,
 )
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.errors import UnknownNameError, UsageError
 
 DAY = 86_400.0
 
@@ -261,8 +261,6 @@ def test_what_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
         describe(tables, engine=engine, names=["chanels"])
     with pytest.raises(UsageError, match="no statistic was asked for"):
         describe(tables, engine=engine, names=[])
-    with pytest.raises(DataError, match="holds no description"):
-        Description.open(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,6 @@ def evaluate_models(
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
     about: Mapping[str, Any] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> ModelsEvaluation:
     """Train and measure models in every setting, or go on where an earlier call was stopped or killed.
 
@@ -142,7 +141,7 @@ def evaluate_models(
     )
     with exclusive_folder(out, MARKER):
         begin(out, protocol, test.tree, judged, said)
-        run_grid(work, jobs, should_stop)
+        run_grid(work, jobs)
         found = ModelsEvaluation.open(out)
         write_results(found, test, bootstrap)
     return found
@@ -174,7 +173,6 @@ def evaluate_given(
     seen: Mapping[str, np.ndarray] | None = None,
     bootstrap: Bootstrap | None = None,
     about: Mapping[str, Any] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> ModelsEvaluation:
     """Measure one ready model in every setting; the folder is as of :func:`~.evaluate.evaluate_models`.
 
@@ -230,7 +228,7 @@ def evaluate_given(
     )
     with exclusive_folder(out, MARKER):
         begin(out, protocol, test.tree, judged, said)
-        run_grid(work, 1, should_stop)
+        run_grid(work)
         found = ModelsEvaluation.open(out)
         write_results(found, test, bootstrap)
     return found

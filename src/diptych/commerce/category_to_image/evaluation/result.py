@@ -37,7 +37,13 @@ from diptych.commerce.category_to_image.evaluation.rows import (
     intervals_of,
     over_seeds,
 )
-from diptych.commerce.category_to_image.evaluation.work import Cell, CellName, modalities_of, printed_name
+from diptych.commerce.category_to_image.evaluation.work import (
+    Cell,
+    CellName,
+    job_of,
+    modalities_of,
+    printed_name,
+)
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.reading import opening, read_json
 from diptych.data.taxonomy import CategoryTree
@@ -89,7 +95,8 @@ class OpenedEvaluation:
                 f"{folder} is of format {about.get('format')}, this version reads {FORMAT}", _AGAIN
             )
         found = cls(folder, about, read_tree(folder))
-        missing = [name for name in found.names() if not name.file(folder).is_file()]
+        job = job_of(folder, found.protocol)
+        missing = [name for name in found.names() if not job.path(name.key).is_file()]
         if missing:
             raise StorageError(f"{folder} is not finished: {len(missing)} of its models are missing", _AGAIN)
         return found
@@ -151,7 +158,8 @@ class OpenedEvaluation:
         if model not in self.models:
             raise UnknownNameError("model", model, self.models)
         if key not in self._cells:
-            self._cells[key] = [Cell.open(name.file(self.folder)) for name in self._of(setting, model)]
+            job = job_of(self.folder, self.protocol)
+            self._cells[key] = [Cell.open(job.path(name.key)) for name in self._of(setting, model)]
         return self._cells[key]
 
     def results(self, setting: str) -> dict[str, list[Result]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,11 +29,10 @@ from diptych.commerce.category_to_image.features.rows import (
 )
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.ranker import Ranker
-from diptych.core.artifact import write_arrays
-from diptych.core.context import stop_when, stopping, task
-from diptych.core.errors import Interrupted, StorageError, UnknownNameError, UsageError
-from diptych.core.processes import in_processes
-from diptych.core.reading import opening, parse_json, read_arrays
+from diptych.core.artifact import Artifact
+from diptych.core.context import check_stop
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.job import Job
 from diptych.evaluation.result import Result
 
 CELLS = "cells"
@@ -53,18 +52,19 @@ class CellName(NamedTuple):
         """For progress and messages."""
         return f"{self.model}, {self.setting}" + ("" if self.seed < 0 else f", seed {self.seed}")
 
-    def file(self, root: Path) -> Path:
-        """Where it is kept."""
-        name = self.model if self.seed < 0 else f"{self.model}-seed-{self.seed}"
-        return root / CELLS / self.setting / f"{name}.npz"
+    @property
+    def key(self) -> str:
+        """Of the job."""
+        return f"{self.setting}-{self.model}" + ("" if self.seed < 0 else f"-seed-{self.seed}")
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """Values per query, and what came first.
+class Cell(Artifact, kind="category_cell", recreate="diptych categories evaluate DATA --out EVALUATION"):
+    """Values per query, and what came first; make one with :meth:`of`.
 
     Attributes:
-        result: the numbers; ``per_query`` holds all measures of categories and those of products that a cell keeps.
+        numbers: the result without its values per query.
+        per_query: all measures of categories (``t2i``) and those of products (``i2t``) that a cell keeps.
         first: (q, ≤ 10) int64 rows of the judged products that each category found first, -1 where fewer were.
         scores: (q, ≤ 10) float64 theirs.
         guess: (n,) int64 rows of the judged categories that each product found first, -1 for none.
@@ -72,50 +72,40 @@ class Cell:
         about: the model, what it was trained with, seconds.
     """
 
-    result: Result
+    numbers: dict[str, Any]
+    per_query: dict[str, dict[str, np.ndarray]]
     first: np.ndarray
     scores: np.ndarray
     guess: np.ndarray
     seen: np.ndarray
     about: dict[str, Any]
 
-    def save(self, file: Path, product_measures: tuple[str, ...]) -> None:
-        """Write it, wholly or not at all; of products only ``product_measures`` are kept per query."""
-        values = {f"t2i {name}": given for name, given in self.result.per_query["t2i"].items()}
-        values |= {f"i2t {name}": self.result.per_query["i2t"][name] for name in product_measures}
-        write_arrays(
-            file,
-            dict(
-                first=self.first,
-                scores=self.scores,
-                guess=self.guess,
-                seen=self.seen,
-                names=np.array(list(values), dtype=np.str_),
-                json=np.array(
-                    json.dumps({"result": self.result.to_dict(), "about": self.about}, allow_nan=False)
-                ),
-                **{f"values-{number}": given for number, given in enumerate(values.values())},
-            ),
-        )
-
     @classmethod
-    @opening("remove it, and give the command that made it once more")
-    def open(cls, file: Path) -> Cell:
-        """Read what :meth:`save` wrote."""
-        names, text, first, scores, guess, seen = read_arrays(
-            file, ("names", "json", "first", "scores", "guess", "seen")
-        ).values()
-        values = read_arrays(file, [f"values-{number}" for number in range(len(names))]).values()
-        said = parse_json(str(text), file)
+    def of(cls, result: Result, **values: Any) -> Cell:
+        """Keep a result."""
+        products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
+        return cls(result.to_dict(), {"t2i": dict(result.per_query["t2i"]), "i2t": products}, **values)
+
+    @cached_property
+    def result(self) -> Result:
+        """The numbers."""
         # a category belongs to no product: each is resampled by itself
-        home = np.full(said["result"]["protocol"]["n_texts"], -1)
-        result = replace(Result.from_dict(said["result"]), text_image=home)
-        for direction in ("i2t", "t2i"):
-            result.per_query[direction] = {}
-        for name, given in zip(names.tolist(), values, strict=True):
-            direction, measure = name.split(" ", 1)
-            result.per_query[direction][measure] = given
-        return cls(result, first, scores, guess, seen.astype(bool), said["about"])
+        home = np.full(self.numbers["protocol"]["n_texts"], -1)
+        result = replace(Result.from_dict(self.numbers), text_image=home)
+        result.per_query.update(self.per_query)
+        return result
+
+
+@dataclass(frozen=True)
+class Cells(Artifact, kind="category_cells"):
+    """What all cells of a grid depend on, which may grow by models, settings and seeds."""
+
+    protocol: str
+
+
+def job_of(folder: Path, protocol: GridProtocol) -> Job[Cell]:
+    """Return the cells of an evaluation."""
+    return Job(folder / CELLS, Cells(protocol.key), Cell, noun="models")
 
 
 _LETTERS: dict[str, Modality] = {one[0]: one for one in MODALITIES}
@@ -138,9 +128,6 @@ def modalities_of(model: str) -> tuple[Modality, ...] | None:
 def printed_name(model: str) -> str:
     """``CLIP-ITA``, ``BM25``, ``sentence encoder``."""
     return _PRINTED.get(model, model.upper())
-
-
-Stop = Callable[[], bool]
 
 
 def options_for(protocol: GridProtocol, name: CellName) -> TrainOptions:
@@ -215,14 +202,14 @@ class Work:
         """Whether cells of this model are trained here, once per seed."""
         return not self.protocol.given and modalities_of(model) is not None
 
-    def run(self, name: CellName, should_stop: Stop = lambda: False) -> Cell:
-        """Make a cell and keep it."""
+    def run(self, name: CellName) -> Cell:
+        """Train and measure a cell."""
         began, spent = time.perf_counter(), time.process_time()
         with one_thread():
             if name.model in self.given:
                 ranker = self.given[name.model]
             elif self.is_trained(name.model):
-                ranker = self._trained(name, should_stop)
+                ranker = self._trained(name)
             else:
                 ranker = ready_ranker(name.model, self.test_features)
             trained = time.perf_counter() - began
@@ -232,7 +219,6 @@ class Work:
             seconds_of_training=round(trained, 3),
             processor_seconds=round(time.process_time() - spent, 3),
         )
-        cell.save(name.file(self.folder), PRODUCT_MEASURES)
         return cell
 
     def measured(self, name: CellName, ranker: Ranker) -> Cell:
@@ -246,8 +232,8 @@ class Work:
         guess, _ = first_of(scored, 1, side="i2t")
         seed = name.seed if name.seed >= 0 else (self.protocol.seeds or (0,))[0]
         known = self.seen.get((name.setting, seed))
-        return Cell(
-            result=result,
+        return Cell.of(
+            result,
             first=first,
             scores=scores,
             guess=guess[:, 0],
@@ -259,7 +245,7 @@ class Work:
             },
         )
 
-    def _trained(self, name: CellName, should_stop: Stop) -> Ranker:
+    def _trained(self, name: CellName) -> Ranker:
         from diptych.commerce.category_to_image.training import train
 
         assert self.train is not None
@@ -274,8 +260,7 @@ class Work:
             options_for(self.protocol, name),
             validation=validation,
         )
-        if should_stop():
-            raise Interrupted("stopped: every model that was measured is kept", "the same command goes on")
+        check_stop("stopped: every model that was measured is kept")
         return model
 
 
@@ -292,44 +277,13 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-_STOPPED = ("stopped: every model that was measured is kept", "the same command goes on")
-
-
-def run_grid(work: Work, jobs: int = 1, should_stop: Stop = lambda: False) -> int:
-    """Make every cell that is not there yet, or is corrupt."""
+def run_grid(work: Work, jobs: int = 1) -> None:
+    """Make every cell that is not finished, or is corrupt."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs: at least one process is needed")
-    names = list(work.names())
-    todo = [name for name in names if not _there(work, name)]
-    finished = 0
-    with task("models", len(names), "models", len(names) - len(todo)) as bar, stop_when(should_stop):
-        for name in in_processes(todo, _run, jobs, _given, (work,)):
-            if name is not None:
-                bar.advance(1, name.text)
-                finished += 1
-    if finished < len(todo):
-        raise Interrupted(*_STOPPED)
-    return len(todo)
-
-
-def _there(work: Work, name: CellName) -> bool:
-    file = name.file(work.folder)
-    if not file.is_file():
-        return False
-    try:
-        Cell.open(file)
-    except StorageError:
-        return False
-    return True
+    units = {name.key: name for name in work.names()}
+    job_of(work.folder, work.protocol).run(units, Work.run, processes=jobs, setup=_given, setup_args=(work,))
 
 
 def _given(work: Work) -> Work:
     return work
-
-
-def _run(work: Work, name: CellName) -> CellName | None:
-    try:
-        work.run(name, stopping)
-    except Interrupted:
-        return None
-    return name

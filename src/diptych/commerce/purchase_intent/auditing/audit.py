@@ -3,7 +3,7 @@
 ::
 
     AUDIT/
-      audit.json      of what, how, all findings
+      leak_audit.json     of what, how, all findings
       findings.csv    the same findings as a table
 """
 
@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING, Any
 from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, AuditOptions, Finding
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.scoring.fitting import slices_of
+from diptych.core.artifact import Artifact
 from diptych.core.context import track
-from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, write_csv, write_json
-from diptych.core.reading import opening, read_json
+from diptych.core.errors import UnknownNameError
+from diptych.core.files import write_csv
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
     from diptych.data.logs.log import Log
 
-MARKER = "audit.json"
 _TABLE = "findings.csv"
-_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class LeakAudit:
+class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEATURES"):
     """What the checks found.
 
     Attributes:
@@ -59,41 +57,11 @@ class LeakAudit:
             f"{len(self.alarms)} alarm{'s' * (len(self.alarms) != 1)}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            "format": _FORMAT,
-            "features": self.features,
-            "about": self.about,
-            "checks": self.checks,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
-
-    def save(self, folder: Path | str) -> None:
-        """Write the folder."""
-        with atomic_folder(folder, MARKER) as inside:
-            columns = [one.name for one in fields(Finding)]
-            rows = (finding.to_dict() for finding in self.findings)
-            write_csv(inside / _TABLE, columns, ([row[name] for name in columns] for row in rows))
-            write_json(inside / MARKER, self.to_dict())
-
-    @classmethod
-    @opening("audit again: diptych intent audit")
-    def open(cls, folder: Path | str) -> LeakAudit:
-        """Read what :meth:`save` wrote."""
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise DataError(
-                f"{folder} holds no audit (no {MARKER})", "make it: diptych intent audit FEATURES"
-            )
-        said = read_json(folder / MARKER)
-        if said.get("format") != _FORMAT:
-            raise StorageError(
-                f"{folder} is an audit of format {said.get('format')}, this version reads {_FORMAT}",
-                "audit again: diptych intent audit",
-            )
-        findings = tuple(Finding(**one) for one in said["findings"])
-        return cls(said["features"], said["about"], said["checks"], findings)
+    def write_files(self, folder: Path) -> None:
+        """Write the findings as a table."""
+        columns = [one.name for one in fields(Finding)]
+        rows = ([getattr(finding, name) for name in columns] for finding in self.findings)
+        write_csv(folder / _TABLE, columns, rows)
 
 
 def audit(

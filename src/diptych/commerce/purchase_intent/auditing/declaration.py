@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from diptych.commerce.purchase_intent.scoring.fitting import Slices
 from diptych.core.errors import UsageError
@@ -91,10 +91,6 @@ class Finding:
     low: float | None = None
     high: float | None = None
     limit: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

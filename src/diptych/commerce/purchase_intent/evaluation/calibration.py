@@ -10,7 +10,7 @@ probabilistic outputs for support vector machines, Machine Learning 2007 (Newton
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -48,10 +48,6 @@ class Platt:
     def probabilities(self, x: np.ndarray) -> np.ndarray:
         """(n,) of (n,) log odds or decisions."""
         return _sigmoid(self.slope * x + self.intercept)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; its values are the arguments to make it again."""
-        return asdict(self)
 
 
 def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.measures import Persons
 from diptych.commerce.purchase_intent.evaluation.plan import (
-    FoldImportance,
+    FoldResult,
     FoldScores,
     Place,
     Plan,
@@ -23,36 +22,37 @@ from diptych.commerce.purchase_intent.evaluation.plan import (
     make_folds,
     plan_of,
     preset_named,
-    step_text,
 )
 from diptych.commerce.purchase_intent.evaluation.result import (
-    FORMAT,
-    MARKER,
     RESULTS,
     Evaluation,
-    begin,
+    Results,
     finished,
     intervals_of,
+    job_of,
+    with_table,
 )
-from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, importance_rows, pool, summarise
+from diptych.commerce.purchase_intent.evaluation.summary import (
+    RESAMPLED,
+    folds_of,
+    importance_rows,
+    pool,
+    summarise,
+)
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, Split
-from diptych.core.context import Task, stop_when, stopping, task
+from diptych.core.artifact import decode, encode
+from diptych.core.context import task
 from diptych.core.errors import (
     DataError,
-    Interrupted,
     MismatchError,
     NumericalError,
     UnknownNameError,
     UsageError,
 )
 from diptych.core.extras import require
-from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint_arrays
-from diptych.core.locking import exclusive_folder
-from diptych.core.processes import in_processes
-from diptych.core.reading import read_json
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -73,33 +73,32 @@ def write_results(
     persons = Persons.of(features.persons, how)
     cells: list[dict[str, Any]] = []
     samples: _Samples = {}
+    importance = []
     with task("measuring", len(plan.places) * len(protocol.models), "cells") as bar:
         for place in plan.places:
+            folds = folds_of(job_of(folder, protocol), place, plan.folds)
             for model in protocol.models:
-                pooled = pool(folder, place, plan.folds, model, features.labels)
+                pooled = pool(folds, model, features.labels)
                 samples[place, model] = pooled.resampled(persons)
                 cells.append(summarise(place, pooled, samples[place, model], persons))
                 bar.advance(1, f"{place.setting} {place.feature_set}: {model}")
-    importance = []
-    if protocol.importance_model:
-        for place in plan.places:
-            parts = [
-                FoldImportance.open(Unit(*place, fold).importance_file(folder)) for fold in range(plan.folds)
-            ]
-            importance += importance_rows(place, parts, protocol.importance_model)
-    results = {
-        "format": FORMAT,
-        "key": protocol.key,
-        "intervals": intervals_of(how),
-        "cells": cells,
-        "gains": _gains(cells, samples, persons),
-        "importance": importance,
-        "left_out": [one._asdict() for one in plan.left_out],
-        "notes": _notes(cells),
-    }
+            parts = [one.importance for one in folds if one.importance is not None]
+            if parts:
+                importance += importance_rows(place, parts, protocol.importance_model)
+    results = Results(
+        intervals=intervals_of(how),
+        cells=cells,
+        gains=_gains(cells, samples, persons),
+        importance=importance,
+        left_out=[one._asdict() for one in plan.left_out],
+        notes=_notes(cells),
+        labels=features.labels,
+        persons=features.persons,
+    )
     if page is not None:  # before the results, by which the folder is finished
-        page(Evaluation(folder, read_json(folder / MARKER), json.loads(json.dumps(results))))
-    write_json(folder / RESULTS, results)
+        arrays: dict[str, np.ndarray] = {}
+        page(Evaluation(folder, protocol, decode(Results, encode(results, arrays), arrays)))
+    results.save(folder / RESULTS, of=protocol.key)
     return Evaluation.open(folder)
 
 
@@ -153,55 +152,30 @@ def _notes(cells: list[dict[str, Any]]) -> list[str]:
     return notes
 
 
-# The work of a grid in processes of their own, each of which opens the table itself.
-#
-# A process computes with one thread, so that what it computes does not depend on how many there are.
+def _begin(features: FeatureTable | Path, protocol: Protocol) -> Work:
+    """Prepare a process, which opens the table itself.
 
-
-def _begin(features: Path, folder: Path, protocol: Protocol) -> Work:
+    A process computes with one thread, so that what it computes does not depend on how many there are.
+    """
     from diptych.commerce.purchase_intent.features.table import open_features
 
-    table = open_features(features)
-    folds = make_folds(table, protocol.split, protocol.folds, protocol.seed)
-    return Work(table, folds, protocol, folder)
+    table = open_features(features) if isinstance(features, Path) else features
+    return Work(table, make_folds(table, protocol.split, protocol.folds, protocol.seed), protocol)
 
 
-def _run(work: Work, unit: Unit) -> tuple[Unit, int]:
-    return unit, sum(1 for _ in work.run(unit, stopping))
-
-
-Stop = Callable[[], bool]
-
-
-def run_grid(work: Work, units: Sequence[Unit], jobs: int, should_stop: Stop) -> int:
-    """Fit every model of every unit that is not there yet, and keep its scores."""
+def run_grid(
+    features: FeatureTable, folder: Path, protocol: Protocol, units: Iterable[Unit], jobs: int
+) -> None:
+    """Fit every model of every unit that is not finished."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs: at least one process is needed")
-    missing = {unit: len(work.missing(unit)) for unit in units}
-    todo = [unit for unit, count in missing.items() if count]
-    left, total, finished = sum(missing.values()), len(units) * len(work.protocol.models), 0
-    with task("fitting models", total, "models", total - left) as bar, stop_when(should_stop):
-        if jobs == 1 or len(todo) < 2:
-            finished = _run_here(work, todo, bar)
-        else:
-            given = (work.features.folder, work.folder, work.protocol)
-            for unit, count in in_processes(todo, _run, jobs, _begin, given):
-                bar.advance(count, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}")
-                finished += count
-    if finished < left:
-        raise Interrupted("stopped: every model that was fitted is kept", "the same command goes on")
-    return left
-
-
-def _run_here(work: Work, todo: Sequence[Unit], bar: Task) -> int:
-    finished = 0
-    for unit in todo:
-        for model in work.run(unit, stopping):
-            bar.advance(1, f"{unit.setting} {unit.feature_set}, step {step_text(unit.step)}: {model}")
-            finished += 1
-        if stopping():
-            break
-    return finished
+    job_of(folder, protocol).run(
+        {unit.key: unit for unit in units},
+        Work.run,
+        processes=jobs,
+        setup=_begin,
+        setup_args=(features if jobs == 1 else features.folder, protocol),
+    )
 
 
 def evaluate(
@@ -222,7 +196,6 @@ def evaluate(
     jobs: int = 1,
     bootstrap: Bootstrap | None = None,
     page: Page | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Evaluate models on a table of features, or go on where an earlier call was stopped or killed.
 
@@ -245,7 +218,7 @@ def evaluate(
         seed: of splits, models, permutations.
         jobs: processes.
         bootstrap: how intervals are made, over persons.
-        should_stop: asked between models.
+        page: writes a page into the folder before it is finished.
 
     Raises:
         UnknownNameError: a name that there is not.
@@ -253,7 +226,7 @@ def evaluate(
         DataError: nothing can be trained.
         MismatchError: the folder holds an evaluation of another protocol.
         StorageError: another process evaluates there just now; or it cannot be written.
-        Interrupted: ``should_stop`` said so; the same call goes on.
+        Interrupted: a stop was asked for; the same call resumes.
     """
     sklearn = require("sklearn", "commerce", "evaluating models")
     folder, how, base, way = Path(folder), bootstrap or Bootstrap(), preset_named(preset), SPLITS.get(split)
@@ -273,15 +246,14 @@ def evaluate(
     )
     parts = make_folds(features, protocol.split, protocol.folds, protocol.seed)
     plan = plan_of(features, parts, protocol)
-    with exclusive_folder(folder, MARKER):
-        begin(folder, features, protocol, _about(features, parts, protocol))
-        there = finished(folder, how)
-        if there is not None:
-            if page is not None:
-                page(there)
-            return there
-        run_grid(Work(features, parts, protocol, folder), list(plan.units()), jobs, should_stop)
+    protocol = with_table(protocol, features, _about(features, parts, protocol))
+    run_grid(features, folder, protocol, plan.units(), jobs)
+    there = finished(folder, protocol, how)
+    if there is None:
         return write_results(folder, features, plan, protocol, how, page)
+    if page is not None:
+        page(there)
+    return there
 
 
 def _default_folds(split: Split, preset: Preset) -> int:
@@ -317,7 +289,7 @@ def _steps(asked: Iterable[int] | None, features: FeatureTable, preset: Preset) 
 
 
 def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) -> dict[str, Any]:
-    """What ``evaluation.json`` says besides the protocol."""
+    """What ``the protocol`` says besides the protocol."""
     split, labels = SPLITS.get(protocol.split), features.labels
     sizes = []
     for fold in folds:
@@ -419,15 +391,19 @@ def evaluate_scores(
     )
     if not plan.places:
         raise DataError(f"no setting and step that {name} scores has purchases", "score a log that has some")
-    with exclusive_folder(folder, MARKER):
-        begin(folder, features, protocol, _given_about(features, protocol, trained_on))
-        for place in plan.places:
-            given = scores[place.setting, place.step]
-            rows = features.population(place.setting, place.step)
-            FoldScores(
-                rows, given.probabilities, given.probabilities, given.threshold, "none", "probability"
-            ).save(Unit(*place, 0).file(folder, model))
-        return write_results(folder, features, plan, protocol, how, page)
+    protocol = with_table(protocol, features, _given_about(features, protocol, trained_on))
+    units = {}
+    for place in plan.places:
+        given, rows = scores[place.setting, place.step], features.population(place.setting, place.step)
+        p = given.probabilities
+        fold = FoldScores(rows, p, p, given.threshold, "none", "probability")
+        units[Unit(*place, 0).key] = FoldResult({model: fold})
+    job_of(folder, protocol).run(units, _as_given)
+    return write_results(folder, features, plan, protocol, how, page)
+
+
+def _as_given(fold: FoldResult) -> FoldResult:
+    return fold
 
 
 def _check(features: FeatureTable, setting: str, step: int, given: GivenScores) -> None:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.models.declaration import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
-from diptych.core.artifact import write_arrays
+from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import opening, read_arrays
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 
-CELLS = "cells"
-
-
 def step_text(step: int) -> str:
-    """How a step is written in names of files and in tables."""
+    """Return a step as names of files and tables print it."""
     return "whole" if step < 0 else str(step)
 
 
@@ -36,17 +31,10 @@ class Unit(NamedTuple):
     step: int
     fold: int
 
-    def folder(self, root: Path) -> Path:
-        """Where its files are."""
-        return root / CELLS / f"{self.setting}-{self.feature_set}-{step_text(self.step)}"
-
-    def file(self, root: Path, model: str) -> Path:
-        """The scores of a model."""
-        return self.folder(root) / f"fold-{self.fold:02d}-{model}.npz"
-
-    def importance_file(self, root: Path) -> Path:
-        """The importance of features."""
-        return self.folder(root) / f"importance-{self.fold:02d}.npz"
+    @property
+    def key(self) -> str:
+        """Of the job."""
+        return f"{self.setting}-{self.feature_set}-{step_text(self.step)}-{self.fold:02d}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,36 +63,6 @@ class FoldScores:
     uncalibrated: str = ""
     warnings: tuple[str, ...] = ()
 
-    def save(self, file: Path) -> None:
-        """Write it, wholly or not at all."""
-        write_arrays(
-            file,
-            dict(
-                rows=self.rows,
-                scores=self.scores,
-                calibrated=self.calibrated,
-                threshold=np.array(self.threshold),
-                weighting=np.array(self.weighting),
-                output=np.array(self.output),
-                constant=np.array(self.constant),
-                uncalibrated=np.array(self.uncalibrated),
-                warnings=np.array(self.warnings, dtype=np.str_),
-            ),
-        )
-
-    @classmethod
-    @opening("remove it, and give the command that made it once more")
-    def open(cls, file: Path) -> FoldScores:
-        """Read what :meth:`save` wrote."""
-        texts = ("weighting", "output", "constant", "uncalibrated")
-        names = ("rows", "scores", "calibrated", "threshold", "warnings", *texts)
-        rows, scores, calibrated, threshold, warnings, *said = read_arrays(file, names).values()
-        weighting, output, constant, uncalibrated = (str(text) for text in said)
-        complaints = tuple(str(one) for one in warnings)
-        return cls(
-            rows, scores, calibrated, float(threshold), weighting, output, constant, uncalibrated, complaints
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class FoldImportance:
@@ -122,25 +80,19 @@ class FoldImportance:
     impurity: np.ndarray
     drops: np.ndarray
 
-    def save(self, file: Path) -> None:
-        """Write it, wholly or not at all."""
-        names = np.array(self.features, dtype=np.str_)
-        write_arrays(
-            file, dict(features=names, dynamic=self.dynamic, impurity=self.impurity, drops=self.drops)
-        )
 
-    @classmethod
-    @opening("remove it, and give the command that made it once more")
-    def open(cls, file: Path) -> FoldImportance:
-        """Read what :meth:`save` wrote."""
-        features, dynamic, impurity, drops = read_arrays(
-            file, ("features", "dynamic", "impurity", "drops")
-        ).values()
-        return cls(tuple(str(one) for one in features), dynamic, impurity, drops)
+@dataclass(frozen=True, eq=False)
+class FoldResult(Artifact, kind="intent_fold"):
+    """The unit that is kept: what every model predicted for the test part of one fold."""
+
+    scores: dict[str, FoldScores]
+    importance: FoldImportance | None = None
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(
+    Artifact, kind="intent_evaluation", recreate="diptych intent evaluate FEATURES --out EVALUATION"
+):
     """What is evaluated, and how.
 
     Attributes:
@@ -154,6 +106,7 @@ class Protocol:
         seed: of splits, models and permutations.
         scikit_learn: its version.
         scorer: of given scores, what gave them; nothing is fitted then.
+        about: the table, the split, models and notes, for readers.
     """
 
     features: str
@@ -169,11 +122,12 @@ class Protocol:
     seed: int
     scikit_learn: str
     scorer: str = ""
+    about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> str:
         """A short name of all of it."""
-        return fingerprint(self.to_dict())
+        return fingerprint({name: value for name, value in encode(self, {}).items() if name != "about"})
 
     @property
     def importance_model(self) -> str:
@@ -181,20 +135,6 @@ class Protocol:
         if not self.importance:
             return ""
         return next((name for name in self.models if MODELS.get(name).has_impurity), self.models[0])
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Protocol:
-        """The inverse of :meth:`to_dict`."""
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
-        }
-        return cls(**known)
 
     def line(self) -> str:
         """One line, to be printed with every number."""
@@ -209,11 +149,6 @@ class Protocol:
             f"scikit-learn {self.scikit_learn}",
         ]
         return "; ".join(parts)
-
-    def differences(self, other: Protocol) -> list[str]:
-        """What is not the same, e.g. ``folds 10 and 5``."""
-        mine, theirs = self.to_dict(), other.to_dict()
-        return [f"{name} {mine[name]} and {theirs[name]}" for name in mine if mine[name] != theirs[name]]
 
 
 class Place(NamedTuple):

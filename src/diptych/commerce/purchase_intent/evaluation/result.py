@@ -3,28 +3,28 @@
 ::
 
     EVALUATION/
-      evaluation.json    what was evaluated and how
-      sessions.npz       of every session of the table its label and its person
-      cells/…            the scores of every model and fold
-      results.json       the numbers; written last
+      intent_evaluation.json  what was evaluated and how
+      units/…                 the scores of every fold
+      results.npz             the numbers; written last
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.measures import Persons
-from diptych.commerce.purchase_intent.evaluation.plan import Place, Protocol
-from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Pooled, pool
-from diptych.core.artifact import write_arrays
-from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError
-from diptych.core.files import write_json
-from diptych.core.reading import opening, read_arrays, read_json
+from diptych.commerce.purchase_intent.evaluation.plan import FoldResult, Place, Protocol
+from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Pooled, folds_of, pool
+from diptych.core.artifact import Artifact
+from diptych.core.context import RESUME
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError
+from diptych.core.job import Job
+from diptych.core.reading import opening
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 
@@ -32,103 +32,103 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 
-MARKER = "evaluation.json"
-RESULTS = "results.json"
-SESSIONS = "sessions.npz"
-FORMAT = 1
+RESULTS = "results.npz"
 
-_AGAIN = "the command that began it goes on"
+
+@dataclass(frozen=True, eq=False)
+class Results(Artifact, kind="intent_results"):
+    """The numbers of an evaluation.
+
+    Attributes:
+        intervals: samples, confidence and seed.
+        cells: one per setting, set, step and model, in the order asked for.
+        gains: one per setting, step, model and measure: the extended set less the baseline, on the same sessions.
+        importance: one per setting, set, step and feature.
+        left_out: settings and steps that could not be evaluated, each with its reason.
+        notes: what went not as it should, counted over the grid.
+        labels, persons: (n,) of all sessions of the table.
+    """
+
+    intervals: dict[str, Any]
+    cells: list[dict[str, Any]]
+    gains: list[dict[str, Any]]
+    importance: list[dict[str, Any]]
+    left_out: list[dict[str, Any]]
+    notes: list[str]
+    labels: np.ndarray
+    persons: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A finished evaluation.
-
-    Attributes:
-        folder: where it is.
-        about: what ``evaluation.json`` says.
-        results: what ``results.json`` says.
-    """
+    """A finished evaluation: its folder, its protocol and its numbers."""
 
     folder: Path
-    about: Mapping[str, Any]
-    results: Mapping[str, Any]
+    protocol: Protocol
+    results: Results
 
     @classmethod
     @opening("evaluate again")
     def open(cls, folder: Path | str) -> Evaluation:
         """Open what an evaluation has written."""
         folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise DataError(
-                f"{folder} holds no evaluation (no {MARKER})",
-                "make it: diptych intent evaluate FEATURES --out EVALUATION",
-            )
-        about = read_json(folder / MARKER)
-        if not isinstance(about, dict) or about.get("format") != FORMAT:
-            raise StorageError(
-                f"{folder} holds no evaluation of format {FORMAT}", "evaluate again: diptych intent evaluate"
-            )
+        protocol = Protocol.open(folder)
         if not (folder / RESULTS).is_file():
-            raise StorageError(f"{folder} is not finished (no {RESULTS})", _AGAIN)
-        results = read_json(folder / RESULTS)
-        if results.get("key") != about.get("key"):
-            raise StorageError(f"{folder / RESULTS} is of another evaluation than {MARKER}", _AGAIN)
-        return cls(folder, about, results)
+            raise StorageError(f"{folder} is not finished (no {RESULTS})", RESUME)
+        return cls(folder, protocol, Results.open(folder / RESULTS, of=protocol.key))
 
     @property
-    def protocol(self) -> Protocol:
-        """What the numbers depend on."""
-        return Protocol.from_dict(self.about["protocol"])
+    def about(self) -> Mapping[str, Any]:
+        """The table, the split, models and notes."""
+        return self.protocol.about
+
+    @property
+    def job(self) -> Job[FoldResult]:
+        """The folds."""
+        return job_of(self.folder, self.protocol)
 
     @property
     def cells(self) -> list[dict[str, Any]]:
         """One per setting, set, step and model, in the order asked for."""
-        return list(self.results["cells"])
+        return self.results.cells
 
     @property
     def importance(self) -> list[dict[str, Any]]:
         """One per setting, set, step and feature."""
-        return list(self.results["importance"])
+        return self.results.importance
 
     @property
     def gains(self) -> list[dict[str, Any]]:
         """One per setting, step, model and measure: the extended set less the baseline, on the same sessions."""
-        return list(self.results["gains"])
+        return self.results.gains
 
     @property
     def left_out(self) -> list[dict[str, Any]]:
         """Settings and steps that could not be evaluated, each with its reason."""
-        return list(self.results["left_out"])
+        return self.results.left_out
 
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers should know besides."""
-        return [*self.about["notes"], *self.results["notes"]]
+        return [*self.about["notes"], *self.results.notes]
 
     def cell(self, setting: str, feature_set: str, step: int, model: str) -> dict[str, Any] | None:
         """The numbers of one; None where it was not evaluated."""
         wanted = (setting, feature_set, step, model)
-        return next((cell for cell in self.results["cells"] if _name(cell) == wanted), None)
+        return next((cell for cell in self.cells if _name(cell) == wanted), None)
 
     def pooled(self, setting: str, feature_set: str, step: int, model: str) -> Pooled:
         """What a model said of every test session."""
         if self.cell(setting, feature_set, step, model) is None:
-            known = (", ".join(map(str, _name(cell))) for cell in self.results["cells"])
+            known = (", ".join(map(str, _name(cell))) for cell in self.cells)
             name = ", ".join(map(str, (setting, feature_set, step, model)))
             raise UnknownNameError("cell (setting, set, step, model)", name, known)
-        labels, _ = self.sessions()
-        place = Place(setting, feature_set, step)
-        return pool(self.folder, place, self.protocol.folds, model, labels)
-
-    def sessions(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) labels and (n,) persons of all sessions of the table."""
-        labels, persons = read_arrays(self.folder / SESSIONS, ("labels", "persons")).values()
-        return labels, persons
+        folds = folds_of(self.job, Place(setting, feature_set, step), self.protocol.folds)
+        return pool(folds, model, self.results.labels)
 
     def line(self) -> str:
         """The protocol in one line, to be printed with every number."""
-        how = self.results["intervals"]
+        how = self.results.intervals
         samples = f"{100 * how['confidence']:g} % intervals of {how['samples']:,} resamples of persons"
         return "; ".join(
             [
@@ -222,7 +222,7 @@ def _contrast(
 ) -> Difference:
     if measure not in RESAMPLED:
         raise UnknownNameError("measure with an interval", measure, RESAMPLED)
-    persons = Persons.of(evaluation.sessions()[1], bootstrap or Bootstrap())
+    persons = Persons.of(evaluation.results.persons, bootstrap or Bootstrap())
     values = tuple(float(pooled.values(measure)) for _, pooled in terms)
     samples = [factor * pooled.resampled(persons, [measure])[measure] for factor, pooled in terms]
     low, high = persons.interval(np.sum(samples, axis=0))
@@ -230,55 +230,33 @@ def _contrast(
     return Difference(measure, values, total, low, high)
 
 
-def begin(folder: Path, features: FeatureTable, protocol: Protocol, about: dict[str, Any]) -> None:
-    """Write what is evaluated, unless it is written already."""
-    if (folder / MARKER).is_file():
-        _check_same(folder, protocol)
-    else:
-        write_json(
-            folder / MARKER,
-            {
-                "format": FORMAT,
-                "key": protocol.key,
-                "protocol": protocol.to_dict(),
-                "features": {
-                    "name": features.about["name"],
-                    "line": features.describe(),
-                    "kind": features.about["kind"],
-                    "compat": features.compat,
-                    "fingerprint": features.fingerprint,
-                },
-                "diptych": __version__,
-                **about,
-                "notes": [*features.about.get("notes", ()), *about["notes"]],
-            },
-        )
-    if not (folder / SESSIONS).is_file():
-        write_arrays(folder / SESSIONS, dict(labels=features.labels, persons=features.persons))
+def job_of(folder: Path, protocol: Protocol) -> Job[FoldResult]:
+    """Return the grid of an evaluation."""
+    return Job(folder, protocol, FoldResult, noun="folds")
 
 
-def _check_same(folder: Path, protocol: Protocol) -> None:
-    about = read_json(folder / MARKER)
-    new = "give another --out, or remove the folder"
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise MismatchError(f"{folder} holds no evaluation of format {FORMAT}", new)
-    there = Protocol.from_dict(about["protocol"])
-    if there != protocol:
-        said = "; ".join(there.differences(protocol))
-        raise MismatchError(f"{folder} holds another evaluation; there and asked for: {said}", new)
+def with_table(protocol: Protocol, features: FeatureTable, about: dict[str, Any]) -> Protocol:
+    """Return the protocol with what readers are told of the table."""
+    table = {
+        "name": features.about["name"],
+        "line": features.describe(),
+        "kind": features.about["kind"],
+        "compat": features.compat,
+        "fingerprint": features.fingerprint,
+    }
+    notes = [*features.about.get("notes", ()), *about["notes"]]
+    return replace(protocol, about={"features": table, "diptych": __version__, **about, "notes": notes})
 
 
-def finished(folder: Path, how: Bootstrap) -> Evaluation | None:
-    """The evaluation in a folder, if its numbers are there and have intervals of this kind."""
-    if not (folder / RESULTS).is_file():
-        return None
+def finished(folder: Path, protocol: Protocol, how: Bootstrap) -> Evaluation | None:
+    """Return the evaluation in a folder, if its numbers are there and have intervals of this kind."""
     try:
-        found = Evaluation.open(folder)
+        results = Results.open(folder / RESULTS, of=protocol.key)
     except StorageError:
-        return None  # damaged numbers are made again from the predictions
-    return found if found.results.get("intervals") == intervals_of(how) else None
+        return None  # computed again from the folds
+    return Evaluation(folder, protocol, results) if results.intervals == intervals_of(how) else None
 
 
 def intervals_of(how: Bootstrap) -> dict[str, Any]:
-    """How intervals are made, as ``results.json`` says it."""
+    """How intervals are made, for protocols."""
     return {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,17 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     precision_at_recall,
     roc_auc,
 )
-from diptych.commerce.purchase_intent.evaluation.plan import FoldImportance, FoldScores, Place, Unit
+from diptych.commerce.purchase_intent.evaluation.plan import (
+    FoldImportance,
+    FoldResult,
+    FoldScores,
+    Place,
+    Unit,
+)
 from diptych.commerce.purchase_intent.models import MODELS
+from diptych.core.context import RESUME
+from diptych.core.errors import StorageError
+from diptych.core.job import Job
 
 RESAMPLED = ("f1", "best_f1", "average_precision")
 """Measures that have intervals."""
@@ -104,9 +112,19 @@ class Pooled:
         return persons.resamples(self.rows, {name: partial(self.values, name) for name in names})
 
 
-def pool(folder: Path, place: Place, folds: int, model: str, labels: np.ndarray) -> Pooled:
-    """All folds of a place, in the order of sessions."""
-    parts = [FoldScores.open(Unit(*place, fold).file(folder, model)) for fold in range(folds)]
+def folds_of(job: Job[FoldResult], place: Place, folds: int) -> list[FoldResult]:
+    """Return the finished folds of a place."""
+    found = [job.get(Unit(*place, fold).key) for fold in range(folds)]
+    kept = [one for one in found if one is not None]
+    if len(kept) < folds:
+        raise StorageError(f"{job.folder} has {len(kept)} of {folds} folds of {place}", RESUME)
+    return kept
+
+
+def pool(results: Sequence[FoldResult], model: str, labels: np.ndarray) -> Pooled:
+    """Join all folds of a place, in the order of sessions."""
+    parts = [one.scores[model] for one in results]
+    folds = len(parts)
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
     fold = np.repeat(np.arange(folds), [len(part.rows) for part in parts])[order]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from diptych.commerce.purchase_intent.evaluation.calibration import fit_platt, l
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision, best_threshold
 from diptych.commerce.purchase_intent.evaluation.plan import (
     FoldImportance,
+    FoldResult,
     FoldScores,
     Protocol,
     Unit,
@@ -24,7 +24,8 @@ from diptych.commerce.purchase_intent.features.declaration import Feature
 from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.models import FittedModel, fit_model
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold
-from diptych.core.errors import DataError, StorageError
+from diptych.core.context import check_stop
+from diptych.core.errors import DataError
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
@@ -102,48 +103,22 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Whatever every unit of a grid needs.
-
-    Attributes:
-        features: the table.
-        folds: of all its sessions.
-        protocol: what is done.
-        folder: where it is kept.
-    """
+    """What every unit of a grid needs: the table, the folds of all its sessions, and what is done."""
 
     features: FeatureTable
     folds: Sequence[Fold]
     protocol: Protocol
-    folder: Path
 
-    def missing(self, unit: Unit) -> list[str]:
-        """Models whose scores, or importances, are not there or cannot be read."""
-        return [model for model in self.protocol.models if not self._is_there(unit, model)]
-
-    def _is_there(self, unit: Unit, model: str) -> bool:
-        try:
-            FoldScores.open(unit.file(self.folder, model))
-            if model == self.protocol.importance_model:
-                FoldImportance.open(unit.importance_file(self.folder))
-        except StorageError:
-            return False
-        return True
-
-    def run(self, unit: Unit, should_stop: Callable[[], bool]) -> Iterator[str]:
-        """Fit what is missing of a unit; gives the name of every model whose scores are kept now.
-
-        It ends early when ``should_stop`` says so.
-        """
-        fold = _Fold(self, unit)
-        for name in self.missing(unit):
-            if should_stop():
-                return
+    def run(self, unit: Unit) -> FoldResult:
+        """Fit every model of a unit."""
+        fold, scores, importance = _Fold(self, unit), {}, None
+        for name in self.protocol.models:
+            check_stop("stopped: finished folds are kept")
             fitted = fold.fit(name)
-            found = fold.scores(fitted)
+            scores[name] = fold.scores(fitted)
             if name == self.protocol.importance_model:
-                fold.importance(fitted).save(unit.importance_file(self.folder))
-            found.save(unit.file(self.folder, name))
-            yield name
+                importance = fold.importance(fitted)
+        return FoldResult(scores, importance)
 
 
 @dataclass(frozen=True, eq=False)

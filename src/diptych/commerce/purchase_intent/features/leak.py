@@ -20,9 +20,8 @@ from diptych.commerce.purchase_intent.sessions.schema import BUFFER, SessionOpti
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
-from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.data.logs.log import EVENTS, MARKER, Log
+from diptych.data.logs.log import EVENTS, Log
 from diptych.data.logs.schema import COLUMNS, SECOND
 
 if TYPE_CHECKING:
@@ -335,7 +334,7 @@ def write_altered_log(
     target.mkdir(parents=True)
     parquet.write_table(pa.Table.from_pylist(events, schema), target / "part.parquet")
     about = {**log.about, "events": len(events), "buckets": 1, "fingerprint": fingerprint(events)}
-    write_json(folder / MARKER, about)
+    Log(about).save(folder / Log.marker())
     return Log.open(folder)
 
 

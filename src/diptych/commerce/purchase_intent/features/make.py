@@ -14,12 +14,10 @@ from diptych.commerce.purchase_intent.features.declaration import FEATURES
 from diptych.commerce.purchase_intent.features.storage import (
     COMPATS,
     FIXED,
-    FORMAT,
-    MARKER,
     PAGE_TIMES,
     PAGE_TYPES,
+    FeatureHeader,
     count_populations,
-    write_marker,
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
@@ -274,7 +272,7 @@ def make_features(
 
 def _make(tables: SessionTables, folder: Path, options: FeatureOptions, engine: Engine) -> None:
     last_step = int(tables.about["options"]["pages"])
-    with atomic_folder(folder, MARKER) as inside:
+    with atomic_folder(folder, FeatureHeader.marker()) as inside:
         sessions = engine.read(tables.files("sessions"))
         n_sessions, since_us = _size(engine, sessions)
         vocabulary = _vocabulary(engine, tables.files("pages"), options.types)
@@ -301,10 +299,11 @@ def _make(tables: SessionTables, folder: Path, options: FeatureOptions, engine: 
             "columns": kinds,
             "vocabulary": vocabulary,
             "counts": {"sessions": n_sessions, "too_short": n_sessions - n, "population": n},
-            "fingerprint": fingerprint("features", FORMAT, tables.fingerprint, asdict(options)),
+            "fingerprint": fingerprint("features", FeatureHeader.FORMAT, tables.fingerprint, asdict(options)),
         }
-        write_marker(inside, about)
-        write_marker(inside, about | {"populations": count_populations(open_features(inside))})
+        header = inside / FeatureHeader.marker()
+        FeatureHeader(about).save(header)
+        FeatureHeader(about | {"populations": count_populations(open_features(inside))}).save(header)
 
 
 def _size(engine: Engine, sessions: ir.Table) -> tuple[int, int | None]:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +20,17 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.features.view import text_array
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER
-from diptych.core.errors import DataError, StorageError
+from diptych.core.artifact import Artifact
+from diptych.core.errors import StorageError
 from diptych.core.extras import require
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 
-MARKER = "features.json"
 SESSIONS_FILE = "sessions.parquet"
 PAGE_TYPES = "page_types.npy"
 PAGE_TIMES = "page_times.npy"
-FORMAT = 1
 
 FIXED = {
     "session_id": "int64",
@@ -49,21 +47,11 @@ _PURPOSE = "a table of features"
 _GROUP = 1 << 17
 
 
-def open_marker(folder: Path) -> dict[str, Any]:
-    """What ``features.json`` says."""
-    if not (folder / MARKER).is_file():
-        raise DataError(
-            f"{folder} holds no features (no {MARKER})",
-            "make them: diptych intent features LOG --out FEATURES",
-        )
-    about = read_json(folder / MARKER)
-    found = about.get("format") if isinstance(about, dict) else None
-    if found != FORMAT:
-        raise StorageError(
-            f"{folder} holds features of format {found}, this version reads {FORMAT}",
-            "make them again: diptych intent features",
-        )
-    return dict(about)
+@dataclass(frozen=True)
+class FeatureHeader(Artifact, kind="features", recreate="diptych intent features LOG --out FEATURES"):
+    """What a table of features was made of and how, what was left out, the columns and page types."""
+
+    about: dict[str, Any]
 
 
 def write_sessions(
@@ -108,11 +96,6 @@ def read_columns(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, np.n
         raise StorageError(
             f"{folder / SESSIONS_FILE} cannot be read: {error}", "make the features again"
         ) from None
-
-
-def write_marker(folder: Path, about: Mapping[str, Any]) -> None:
-    """Write ``features.json``, last."""
-    write_json(folder / MARKER, {"format": FORMAT, **about})
 
 
 # Who is in the population of a setting and a step (thesis section 6.5.1).

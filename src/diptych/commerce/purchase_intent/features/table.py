@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.damage import damage_said
 from diptych.commerce.purchase_intent.features.column_features import column_feature
 from diptych.commerce.purchase_intent.features.declaration import FEATURES, Feature
 from diptych.commerce.purchase_intent.features.storage import (
     FIXED,
-    MARKER,
     PAGE_TIMES,
     PAGE_TYPES,
+    FeatureHeader,
     is_identified,
     is_undecided,
-    open_marker,
     read_columns,
 )
 from diptych.commerce.purchase_intent.features.view import (
@@ -223,19 +221,12 @@ class FeatureTable:
 def open_features(folder: Path | str) -> FeatureTable:
     """Open a folder that :func:`~diptych.commerce.purchase_intent.features.make.make_features` has written."""
     folder = Path(folder)
-    about = open_marker(folder)
+    about = FeatureHeader.open(folder).about
     fixed = dict(read_columns(folder, FIXED))
     types, times = map_array(folder / PAGE_TYPES, fix=_AGAIN), map_array(folder / PAGE_TIMES, fix=_AGAIN)
-    n = len(fixed["session_id"])
-    with damage_said(folder / MARKER, _AGAIN):
-        columns = {str(name): str(kind) for name, kind in about["columns"].items()}
-        vocabulary = tuple(map(str, about["vocabulary"]))
-        _check_pages(folder, types, times, n, max(0, *about["steps"]), len(vocabulary))
-        _ = about["kind"], about["name"], about["options"], about["fingerprint"], about["has_times"]
+    columns, vocabulary = about["columns"], tuple(about["vocabulary"])
+    _check_pages(folder, types, times, len(fixed["session_id"]), max(0, *about["steps"]), len(vocabulary))
     texts = dict(read_columns(folder, columns))
-    for name, values in texts.items():
-        if (columns[name] == "text") != (values.dtype == object):
-            raise StorageError(f"the column {name} of {folder} is no {columns[name]}", _AGAIN)
     before = fixed["pages_before_purchase"]
     view = SessionsView(
         texts, types, times, vocabulary, fixed["label"], np.where(np.isnan(before), np.inf, before)

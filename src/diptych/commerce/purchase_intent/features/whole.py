@@ -15,11 +15,10 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.features.column_features import ColumnKind
 from diptych.commerce.purchase_intent.features.storage import (
-    MARKER,
     PAGE_TIMES,
     PAGE_TYPES,
+    FeatureHeader,
     count_populations,
-    write_marker,
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
@@ -140,7 +139,7 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
         name: kind for name, kind in table.columns.items() if keep_leaking or name not in table.leaking
     }
     left_out = [{"column": name, "why": why} for name, why in table.leaking.items() if name not in columns]
-    with atomic_folder(folder, MARKER) as inside:
+    with atomic_folder(folder, FeatureHeader.marker()) as inside:
         n = write_sessions(inside, _blocks(file, table, dict(columns)), columns)
         np.save(inside / PAGE_TYPES, np.zeros((n, 0), dtype=np.int32))
         np.save(inside / PAGE_TIMES, np.zeros((n, 0), dtype=np.int64))
@@ -160,8 +159,9 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
             "counts": {"sessions": n, "too_short": 0, "population": n},
             "fingerprint": fingerprint("whole", table.name, fingerprint_file(file), keep_leaking),
         }
-        write_marker(inside, about)
-        write_marker(inside, about | {"populations": count_populations(open_features(inside))})
+        header = inside / FeatureHeader.marker()
+        FeatureHeader(about).save(header)
+        FeatureHeader(about | {"populations": count_populations(open_features(inside))}).save(header)
     return open_features(folder)
 
 

@@ -9,16 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.damage import damage_said
 from diptych.commerce.purchase_intent.models.declaration import MODELS, IntentModel, Weighting
+from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, write_json
-from diptych.core.reading import file_errors, read_json
+from diptych.core.reading import file_errors
 
 
 def checked_matrix(X: np.ndarray) -> np.ndarray:
@@ -80,36 +79,41 @@ TRUSTED = (
 )
 
 
-MARKER = "model.json"
 FILE = "model.skops"
-FORMAT = 1
 
 
-@dataclass(frozen=True, eq=False)
-class FittedModel:
+@dataclass(eq=False)
+class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FEATURES --out SCORER"):
     """A fitted classifier.
 
     Attributes:
-        model: its declaration.
-        pipeline: scikit-learn's; None of a constant.
+        name: of its declaration.
         columns: how many it takes.
         balanced: whether classes were to weigh the same.
         seed: of the fit.
-        weighting: how they were weighed; ``none`` where the model has no way, or nobody asked.
+        weighting: how they were weighed; ``none`` where the model has no way, or it was not asked for.
         constant: the one score of a model that had nothing to learn from.
         reason: why it had not.
         warnings: what the fit complained of, e.g. that it did not converge.
+        scikit_learn: the version that fitted it.
+        pipeline: scikit-learn's; None of a constant.
     """
 
-    model: IntentModel
-    pipeline: Any
+    name: str
     columns: int
     balanced: bool
     seed: int
     weighting: Weighting
     constant: float | None = None
     reason: str = ""
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+    scikit_learn: str = ""
+    pipeline: Any = field(init=False, default=None)
+
+    @property
+    def model(self) -> IntentModel:
+        """Its declaration."""
+        return MODELS.get(self.name)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """(n,) float64: probabilities of a purchase, or decisions, as the model's ``output`` says.
@@ -135,58 +139,27 @@ class FittedModel:
             raise NumericalError(f"{self.model.name} gives a score that is no number", "look at its features")
         return found
 
-    def save(self, folder: Path | str) -> Path:
-        """Write ``model.json`` and ``model.skops``; an older model in the folder is replaced at the end."""
-        folder = Path(folder)
-        with atomic_folder(folder, MARKER) as temporary:
-            if self.pipeline is not None:
-                require("skops", "commerce", "saving a model")
-                from skops.io import dump
+    def write_files(self, folder: Path) -> None:
+        """Write ``model.skops``."""
+        if self.pipeline is not None:
+            require("skops", "commerce", "saving a model")
+            from skops.io import dump
 
-                dump(self.pipeline, temporary / FILE)
-            write_json(temporary / MARKER, self._about())
-        return folder
-
-    def _about(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "model": self.model.name,
-            "columns": self.columns,
-            "balanced": self.balanced,
-            "seed": self.seed,
-            "weighting": self.weighting,
-            "constant": self.constant,
-            "reason": self.reason,
-            "warnings": list(self.warnings),
-            "scikit-learn": require("sklearn", "commerce", "saving a model").__version__,
-        }
+            dump(self.pipeline, folder / FILE)
 
     @classmethod
-    def load(cls, folder: Path | str) -> FittedModel:
+    def open(cls, path: Path | str, of: str = "") -> Self:
         """Read what :meth:`save` wrote; nothing but the types of :data:`TRUSTED` and scikit-learn's is made."""
-        folder = Path(folder)
-        about = read_json(folder / MARKER)
-        if not isinstance(about, dict) or about.get("format") != FORMAT:
-            raise StorageError(f"{folder / MARKER} is no model of format {FORMAT}", "train it again")
+        found = super().open(path, of)
         here = require("sklearn", "commerce", "reading a model").__version__
-        with damage_said(folder / MARKER, "train it again"):
-            if _release(about["scikit-learn"]) != _release(here):
-                raise MismatchError(
-                    f"{folder} was fitted by scikit-learn {about['scikit-learn']}, this is {here}",
-                    "train it again, or install that version",
-                )
-            constant = None if about["constant"] is None else float(about["constant"])
-            return cls(
-                model=MODELS.get(about["model"]),
-                pipeline=None if constant is not None else _read(folder / FILE),
-                columns=int(about["columns"]),
-                balanced=bool(about["balanced"]),
-                seed=int(about["seed"]),
-                weighting=about["weighting"],
-                constant=constant,
-                reason=str(about["reason"]),
-                warnings=tuple(map(str, about["warnings"])),
+        if _release(found.scikit_learn) != _release(here):
+            raise MismatchError(
+                f"{path} was fitted by scikit-learn {found.scikit_learn}, this is {here}",
+                "train it again, or install that version",
             )
+        if found.constant is None:
+            found.pipeline = _read(Path(path) / FILE)
+        return found
 
 
 def _release(version: str) -> list[str]:
@@ -224,7 +197,7 @@ def fit_model(
         X: (n, c) float; NaN where a value is missing.
         y: (n,) bool, whether a session ends in a purchase.
     """
-    require("sklearn", "commerce", "fitting models")
+    version = require("sklearn", "commerce", "fitting models").__version__
     chosen = MODELS.get(model) if isinstance(model, str) else model
     X, y = checked_matrix(X), checked_labels(y, len(X))
     weighting = chosen.weighting if balanced else "none"
@@ -232,7 +205,9 @@ def fit_model(
     if reason:
         share = 0.5 if balanced and y.any() and not y.all() else float(y.mean())
         score = share - 0.5 + chosen.threshold  # in the model's own terms
-        return FittedModel(chosen, None, X.shape[1], balanced, seed, "none", constant=score, reason=reason)
+        return FittedModel(
+            chosen.name, X.shape[1], balanced, seed, "none", score, reason, scikit_learn=version
+        )
     pipeline = chosen.build(balanced, seed)
     extra = {}
     if weighting == "sample_weight":
@@ -241,7 +216,11 @@ def fit_model(
         warnings.simplefilter("always")
         pipeline.fit(X, y.astype(np.int64), **extra)
     said = tuple(sorted({_first_line(one) for one in caught}))
-    return FittedModel(chosen, pipeline, X.shape[1], balanced, seed, weighting, warnings=said)
+    fitted = FittedModel(
+        chosen.name, X.shape[1], balanced, seed, weighting, warnings=said, scikit_learn=version
+    )
+    fitted.pipeline = pipeline
+    return fitted
 
 
 def _nothing_to_learn(X: np.ndarray, y: np.ndarray) -> str:

@@ -3,31 +3,30 @@
 ::
 
     models/SETTING/step-K/
-      cell.json        base rate, calibration, threshold, typical values, what was measured
-      features.json    the features' parameters
-      background.npy   (b, columns) feature values of some training sessions, for effects; no identifiers
+      cell.json        base rate, calibration, threshold, features' parameters, what was measured
+      arrays.npz       (b, columns) feature values of some training sessions, for effects; no identifiers
       model/           the classifier
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.damage import damage_said
 from diptych.commerce.purchase_intent.evaluation.calibration import Platt, fit_platt, log_odds
 from diptych.commerce.purchase_intent.features.fitted import FittedFeatures
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models.fitted import FittedModel
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score, reason_of, value_in_words
-from diptych.core.errors import StorageError, UnknownNameError
+from diptych.core.artifact import Artifact
+from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, write_json
-from diptych.core.reading import read_array, read_json
+from diptych.core.files import safe_name
+from diptych.core.reading import file_errors
 
 CALIBRATIONS = {
     "platt": "a sigmoid of two parameters",
@@ -56,25 +55,6 @@ class Calibration:
     def log_odds(self, x: np.ndarray) -> np.ndarray:
         """(n,) of the sigmoid."""
         return self.platt.slope * x + self.platt.intercept
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; :meth:`from_dict` is the way back."""
-        return {
-            "method": "platt" if self.steps is None else "isotonic",
-            "platt": self.platt.to_dict(),
-            "steps": None if self.steps is None else [list(one) for one in self.steps],
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Calibration:
-        """From what :meth:`to_dict` gave."""
-        steps, platt = values["steps"], values["platt"]
-        numbers = np.array(
-            [platt["slope"], platt["intercept"], *(steps[0] + steps[1] if steps else ())], np.float64
-        )
-        if not np.isfinite(numbers).all() or (steps and not 0 < len(steps[0]) == len(steps[1])):
-            raise StorageError(f"a calibration by {values['method']} is damaged", "train the scorer again")
-        return cls(Platt(**platt), None if steps is None else (tuple(steps[0]), tuple(steps[1])))
 
 
 def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, str]:
@@ -158,14 +138,33 @@ def replaced(row: np.ndarray, background: np.ndarray, owners: Sequence[str]) -> 
     return Replaced(np.concatenate(rows), tuple(features), tuple(constant))
 
 
-MARKER = "cell.json"
-_AGAIN = "train the scorer again"
-_FEATURES, _BACKGROUND, _MODEL = "features.json", "background.npy", "model"
+_MODEL = "model"
 
 
 def cell_folder(root: Path, setting: str, step: int) -> Path:
-    """Where a scorer keeps one cell."""
-    return root / "models" / setting / ("whole" if step < 0 else f"step-{step}")
+    """Return where a scorer keeps one cell."""
+    return root / "models" / safe_name(setting) / ("whole" if step < 0 else f"step-{step}")
+
+
+@dataclass(frozen=True, eq=False)
+class StoredCell(Artifact, kind="cell", recreate="diptych intent train FEATURES --out SCORER"):
+    """A cell's numbers on disk; see :class:`Cell`."""
+
+    setting: str
+    step: int
+    features: dict[str, Any]
+    calibration: Calibration
+    threshold: float
+    base_rate: float
+    background: np.ndarray
+    typical: dict[str, str]
+    about: dict[str, Any]
+    model: FittedModel | None = field(init=False, default=None)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the classifier."""
+        assert self.model is not None
+        self.model.save(folder / _MODEL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,56 +247,27 @@ class Cell:
 
     def save(self, root: Path) -> None:
         """Write it below a scorer's folder."""
-        with atomic_folder(cell_folder(root, self.setting, self.step), MARKER) as folder:
-            write_json(folder / _FEATURES, self.features.to_dict())
-            np.save(folder / _BACKGROUND, self.background, allow_pickle=False)
-            self.model.save(folder / _MODEL)
-            write_json(
-                folder / MARKER,
-                {
-                    "setting": self.setting,
-                    "step": self.step,
-                    "calibration": self.calibration.to_dict(),
-                    "threshold": self.threshold,
-                    "base_rate": self.base_rate,
-                    "typical": dict(self.typical),
-                    "about": dict(self.about),
-                },
-            )
+        stored = StoredCell(
+            self.setting,
+            self.step,
+            self.features.to_dict(),
+            self.calibration,
+            self.threshold,
+            self.base_rate,
+            self.background,
+            dict(self.typical),
+            dict(self.about),
+        )
+        object.__setattr__(stored, "model", self.model)
+        stored.save(cell_folder(root, self.setting, self.step))
 
     @classmethod
     def open(cls, root: Path, setting: str, step: int) -> Cell:
         """Read what :meth:`save` wrote."""
         folder = cell_folder(root, setting, step)
-        said = read_json(folder / MARKER)
-        with damage_said(folder, _AGAIN):
-            features = FittedFeatures.from_dict(read_json(folder / _FEATURES))
-            cell = cls(
-                setting=setting,
-                step=step,
-                features=features,
-                model=FittedModel.load(folder / _MODEL),
-                calibration=Calibration.from_dict(said["calibration"]),
-                threshold=float(said["threshold"]),
-                base_rate=float(said["base_rate"]),
-                background=_background(folder / _BACKGROUND, len(features.names)),
-                typical={feature.name: str(said["typical"][feature.name]) for feature in features.features},
-                about=dict(said["about"]),
-            )
-        if not (0 < cell.base_rate < 1 and 0 <= cell.threshold <= 1):
-            raise StorageError(
-                f"{folder} has a base rate of {cell.base_rate:g} and a threshold of {cell.threshold:g}",
-                _AGAIN,
-            )
-        return cell
-
-
-def _background(file: Path, columns: int) -> np.ndarray:
-    """(b, columns) float64, b > 0."""
-    rows = read_array(file, fix=_AGAIN)
-    if rows.dtype != np.float64 or rows.ndim != 2 or not len(rows) or rows.shape[1] != columns:
-        raise StorageError(
-            f"{file} is an array of {rows.dtype}, {rows.shape}, and not of {columns} columns of float64",
-            _AGAIN,
-        )
-    return rows
+        stored = StoredCell.open(folder)
+        values = {one.name: getattr(stored, one.name) for one in fields(cls)}
+        model = FittedModel.open(folder / _MODEL)
+        with file_errors(folder, fix="train the scorer again"):
+            features = FittedFeatures.from_dict(stored.features)
+        return cls(**values | {"features": features, "model": model})

@@ -15,7 +15,7 @@ A session that runs just now and a million sessions of a table go through the sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -24,8 +24,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.damage import damage_said
-from diptych.commerce.purchase_intent.features.table import ALL, SETTINGS
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
     HISTORY_COLUMNS,
@@ -44,8 +42,8 @@ from diptych.commerce.purchase_intent.scoring.request import (
     read_request,
 )
 from diptych.commerce.purchase_intent.scoring.score import Score
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.core.reading import opening, read_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.logs.schema import SECOND
 
 if TYPE_CHECKING:
@@ -194,8 +192,6 @@ def _pages(n: int) -> str:
     return f"{n:,} page{'s' * (n != 1)}"
 
 
-MARKER = "scorer.json"
-FORMAT = 1
 _BLOCK = 1 << 16
 
 
@@ -215,40 +211,16 @@ class TableScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Scorer:
-    """Probabilities of a purchase, by setting and step.
+class Scorer(Artifact, kind="scorer", recreate="diptych intent train FEATURES --out SCORER"):
+    """Probabilities of a purchase, by setting and step; models are read when they are first needed.
 
     Attributes:
+        about: of what it was made and how, its cells, what was measured.
         folder: where it is.
-        about: what ``scorer.json`` says.
     """
 
-    folder: Path
     about: dict[str, Any]
-
-    @classmethod
-    @opening("train it again")
-    def open(cls, folder: Path | str) -> Scorer:
-        """Open a folder that :func:`~diptych.commerce.purchase_intent.scoring.training.train` has written.
-
-        Models are read when they are first needed.
-        """
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise DataError(
-                f"{folder} holds no scorer (no {MARKER})",
-                "make it: diptych intent train FEATURES --out SCORER",
-            )
-        about = read_json(folder / MARKER)
-        found = about.get("format") if isinstance(about, dict) else None
-        if found != FORMAT:
-            raise StorageError(
-                f"{folder} is a scorer of format {found}, this version reads {FORMAT}",
-                "train it again: diptych intent train",
-            )
-        with damage_said(folder / MARKER, "train it again: diptych intent train"):
-            _check_about(about)
-        return cls(folder, about)
+    folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -363,23 +335,3 @@ class Scorer:
             f"{self.about['name']}: {self.about['options']['model']}, {n} model{'s' * (n != 1)}, "
             f"{self.about['days']}, fitted on {self.about['slices']['sizes']['fit']:,} sessions"
         )
-
-
-def _check_about(about: Mapping[str, Any]) -> None:
-    """See that what serving needs is there and of its type; settings become names of folders."""
-    whole = about["kind"] == "whole"
-    for cell in about["cells"]:
-        if cell["setting"] not in ((ALL,) if whole else SETTINGS) or type(cell["step"]) is not int:
-            raise ValueError(f"a model of the setting {cell['setting']!r} at step {cell['step']!r}")
-    if not about["cells"]:
-        raise ValueError("no model")
-    if not whole:
-        gap = about["session_options"]["gap_minutes"]
-        if not 0 <= gap < float("inf"):
-            raise ValueError(f"sessions end after {gap} minutes")
-        if not all(isinstance(name, str) for name in list(about["vocabulary"])):
-            raise ValueError("a page type that is no text")
-        for name in ("device", "channel"):
-            _ = about["known"][name]
-    for name in ("name", "options", "history", "since_us", "zone", "fingerprint", "slices", "kept_leaking"):
-        _ = about[name]

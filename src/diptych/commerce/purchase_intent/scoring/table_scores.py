@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +23,24 @@ from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, holdo
 from diptych.commerce.purchase_intent.scoring.request import SessionStream
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
+from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.errors import DataError
-from diptych.core.files import atomic_folder, write_csv, write_json
+from diptych.core.files import atomic_folder, write_csv
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 
-MARKER = "scores.json"
 SCORES = "scores.csv"
 _HEAD = ("session_id", "setting", "step", "p", "likely", "bought")
+
+
+@dataclass(frozen=True)
+class ScoredTable(Artifact, kind="scores", recreate="diptych intent score SCORER TABLE --out SCORES"):
+    """Which scorer and table scores are of, and measures by setting and step."""
+
+    about: dict[str, Any]
 
 
 def write_table_scores(
@@ -79,17 +87,16 @@ def write_table_scores(
                 {"setting": cell.setting, "step": cell.step, "scored": len(found.rows), "measures": measures}
             )
 
-    with atomic_folder(folder, MARKER) as inside:
+    with atomic_folder(folder, ScoredTable.marker()) as inside:
         write_csv(inside / SCORES, _HEAD, lines())
         about = {
-            "format": 1,
             "scorer": scorer.describe(),
             "features": features.describe(),
             "features_fingerprint": features.fingerprint,
             "measured": "the last part, of which the scorer has learned nothing" if own else "all sessions",
             "cells": rows,
         }
-        write_json(inside / MARKER, about)
+        ScoredTable(about).save(inside / ScoredTable.marker())
     return about
 
 

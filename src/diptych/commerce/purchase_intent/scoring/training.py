@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -20,8 +20,7 @@ import numpy as np
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.card import model_card
-from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, cell_folder
-from diptych.commerce.purchase_intent.scoring.cell import MARKER as CELL_MARKER
+from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, StoredCell, cell_folder
 from diptych.commerce.purchase_intent.scoring.fitting import (
     Slices,
     TrainOptions,
@@ -30,9 +29,9 @@ from diptych.commerce.purchase_intent.scoring.fitting import (
     why_not,
 )
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, keep_history
-from diptych.commerce.purchase_intent.scoring.scorer import FORMAT, MARKER, Scorer
-from diptych.core.context import task
-from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+from diptych.commerce.purchase_intent.scoring.scorer import Scorer
+from diptych.core.context import check_stop, task
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import (
     check_replaceable,
     recover_folder,
@@ -170,12 +169,11 @@ def train(
     steps: Sequence[int] | None = None,
     history: SessionTables | None = None,
     audit: dict[str, Any] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Scorer:
     """Train a scorer, or open the one that was trained in just this way."""
     options, folder = options or TrainOptions(), Path(folder)
     places = _places(features, options, settings, steps)
-    check_replaceable(folder, MARKER)
+    check_replaceable(folder, Scorer.marker())
     plan = _plan(features, options, places, history, audit)
     if _is_trained(folder, plan):
         return Scorer.open(folder)
@@ -190,7 +188,7 @@ def train(
             recover_folder(folder)
             if not _is_trained(folder, plan):  # by a process that has just ended
                 _begin(work, plan)
-                _make(work, features, options, plan, slices, reasons, history, audit, should_stop)
+                _make(work, features, options, plan, slices, reasons, history, audit)
                 replace_folder(work, folder)
                 (
                     folder / _PLAN
@@ -210,21 +208,18 @@ def _make(
     reasons: Mapping[tuple[str, int], str],
     history: SessionTables | None,
     audit: dict[str, Any] | None,
-    should_stop: Callable[[], bool],
 ) -> None:
     """Fit what is not there yet, and write everything that goes with it; ``reasons`` has why a place cannot be."""
     fitting = [place for place, reason in reasons.items() if not reason]
     with task("training", len(fitting), "models") as bar:
         for place in fitting:
-            if should_stop():
-                raise Interrupted("stopped; every model that is done stays", "run the same command to go on")
-            if not (cell_folder(work, *place) / CELL_MARKER).is_file():
+            check_stop("stopped: every finished model is kept")
+            if not StoredCell.is_at(cell_folder(work, *place)):
                 fit_cell(features, *place, slices, options).save(work)
             bar.advance(note="whole sessions" if features.is_whole else f"{place[0]}, step {place[1]}")
     kept = 0 if history is None else keep_history(history, work / FILE)
     cells = [Cell.open(work, *place) for place in fitting]
     about = {
-        "format": FORMAT,
         "plan": plan,
         **about_features(features),
         "options": options.to_dict(),
@@ -251,7 +246,7 @@ def _make(
     write_text(work / CARD, model_card(about, cells))
     if not features.is_whole:
         write_json(work / EXAMPLE, example_session(about))
-    write_json(work / MARKER, about)
+    Scorer(about).save(work / Scorer.marker())
 
 
 def _places(
@@ -294,13 +289,16 @@ def _plan(
 ) -> str:
     kept = None if history is None else history.fingerprint
     return fingerprint(
-        FORMAT, features.fingerprint, options.to_dict(), [list(one) for one in places], kept, audit
+        Scorer.FORMAT, features.fingerprint, options.to_dict(), [list(one) for one in places], kept, audit
     )
 
 
 def _is_trained(folder: Path, plan: str) -> bool:
     """Whether the scorer of this plan is there; what a kill at the very end left in it is removed."""
-    if not (folder / MARKER).is_file() or read_json(folder / MARKER).get("plan") != plan:
+    try:
+        if Scorer.open(folder).about["plan"] != plan:
+            return False
+    except StorageError:
         return False
     (folder / _PLAN).unlink(missing_ok=True)
     return True

@@ -12,48 +12,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.sessions.schema import SessionKey, SessionOptions
-from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.reading import opening, read_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import DataError, UnknownNameError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
-MARKER = "sessions.json"
-FORMAT = 1
 TABLES = ("sessions", "pages", "queries")
 
 
 @dataclass(frozen=True)
-class SessionTables:
+class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe LOG"):
     """Tables of sessions.
 
     Attributes:
+        about: of which log, by which options, and how many.
         folder: where they are.
-        about: what ``sessions.json`` says.
     """
 
-    folder: Path
     about: dict[str, Any]
-
-    @classmethod
-    @opening("make them again")
-    def open(cls, folder: Path | str) -> SessionTables:
-        """Open a folder that :func:`~diptych.commerce.purchase_intent.sessions.sessionise.sessionise` has written."""
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise DataError(
-                f"{folder} holds no sessions (no {MARKER})", "make them: diptych intent describe LOG"
-            )
-        about = read_json(folder / MARKER)
-        if not isinstance(about, dict) or about.get("format") != FORMAT:
-            raise StorageError(f"{folder / MARKER} is not of format {FORMAT}", "remove the folder")
-        return cls(folder, about)
+    folder: Path = field(init=False, default=Path(), compare=False)
 
     @property
     def log_name(self) -> str:

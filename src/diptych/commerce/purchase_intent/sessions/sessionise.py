@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
 from diptych.commerce.purchase_intent.sessions.schema import BUFFER, PAGES, QUERIES, SESSIONS, SessionOptions
 from diptych.commerce.purchase_intent.sessions.session_tables import (
-    FORMAT,
-    MARKER,
     NOT_GIVEN,
     SessionTables,
     check_key,
@@ -23,7 +21,7 @@ from diptych.commerce.purchase_intent.sessions.session_tables import (
 from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, write_json
+from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.data.logs.log import Log
@@ -322,18 +320,17 @@ def sessionise(
     options = options or SessionOptions()
     _check(options)
     folder = folder or log.folder / SESSIONS_FOLDER / options.key
-    known_as = fingerprint("sessions", FORMAT, log.fingerprint, asdict(options))
+    known_as = fingerprint("sessions", SessionTables.FORMAT, log.fingerprint, asdict(options))
     with taking_turns(folder):
         there = _there(folder)
         if there is not None and there.fingerprint == known_as:
             return there
         with (
-            atomic_folder(folder, MARKER) as inside,
+            atomic_folder(folder, SessionTables.marker()) as inside,
             open_engine() if engine is None else nullcontext(engine) as runs,
         ):
             _write_tables(log, options, runs, inside)
             about = {
-                "format": FORMAT,
                 "log": log.name,
                 "zone": log.zone,
                 "log_fingerprint": log.fingerprint,
@@ -341,7 +338,7 @@ def sessionise(
                 "counts": _counts(runs, inside),
                 "fingerprint": known_as,
             }
-            write_json(inside / MARKER, about)
+            SessionTables(about).save(inside / SessionTables.marker())
     return SessionTables.open(folder)
 
 
@@ -356,8 +353,8 @@ def _check(options: SessionOptions) -> None:
 def _there(folder: Path) -> SessionTables | None:
     try:
         return SessionTables.open(folder)
-    except (DataError, StorageError):
-        return None  # not there, or damaged: made again
+    except StorageError:
+        return None  # not there, or corrupt
 
 
 def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Path) -> None:

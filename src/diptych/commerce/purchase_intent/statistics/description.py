@@ -10,24 +10,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
 from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, Row
-from diptych.core.errors import DataError, StorageError, UnknownNameError
-from diptych.core.files import atomic_folder, write_csv, write_json
-from diptych.core.reading import opening, read_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import UnknownNameError
+from diptych.core.files import write_csv
 
-MARKER = "description.json"
 TABLES = "tables"
-_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Artifact, kind="description", recreate="diptych intent describe LOG --out FOLDER"):
     """The statistics of a log.
 
     Attributes:
@@ -61,37 +59,10 @@ class Description:
             f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
         )
 
-    def save(self, folder: Path | str, page: Callable[[Path], object] | None = None) -> None:
-        """Write it; an older description there is replaced when the new one is whole.
-
-        Args:
-            page: writes what belongs to the folder besides; it gets the folder before that has its name.
-        """
-        with atomic_folder(folder, MARKER) as inside:
-            if page is not None:
-                page(inside)
-            (inside / TABLES).mkdir()
-            for name, rows in self.tables.items():
-                columns = list(STATISTICS.get(name).columns)
-                cells = ([row.get(column, "") for column in columns] for row in rows)
-                write_csv(inside / TABLES / f"{name}.csv", columns, cells)
-            write_json(
-                inside / MARKER, {"format": _FORMAT, "about": dict(self.about), "tables": dict(self.tables)}
-            )
-
-    @classmethod
-    @opening("describe again: diptych intent describe LOG")
-    def open(cls, folder: Path | str) -> Description:
-        """Read what was written."""
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise DataError(
-                f"{folder} holds no description (no {MARKER})",
-                "make it: diptych intent describe LOG --out FOLDER",
-            )
-        said = read_json(folder / MARKER)
-        if not isinstance(said, dict) or said.get("format") != _FORMAT:
-            raise StorageError(
-                f"{folder / MARKER} is not of format {_FORMAT}", "describe again: diptych intent describe LOG"
-            )
-        return cls(said["about"], said["tables"])
+    def write_files(self, folder: Path) -> None:
+        """Write the tables for spreadsheets."""
+        (folder / TABLES).mkdir()
+        for name, rows in self.tables.items():
+            columns = list(STATISTICS.get(name).columns)
+            cells = ([row.get(column, "") for column in columns] for row in rows)
+            write_csv(folder / TABLES / f"{name}.csv", columns, cells)

@@ -1,0 +1,165 @@
+"""Every artifact of the package against one contract: round trip, corrupt, another version, a foreign folder.
+
+A new artifact is one entry of ``EXAMPLES``; the last test names those of ``ROOMS`` that have none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diptych.commerce.category_to_image.evaluation.work import Cell, Cells
+from diptych.commerce.purchase_intent.auditing.audit import LeakAudit
+from diptych.commerce.purchase_intent.auditing.declaration import Finding
+from diptych.commerce.purchase_intent.evaluation.calibration import Platt
+from diptych.commerce.purchase_intent.evaluation.plan import (
+    FoldImportance,
+    FoldResult,
+    FoldScores,
+    Protocol,
+)
+from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.features.storage import FeatureHeader
+from diptych.commerce.purchase_intent.models.fitted import FittedModel
+from diptych.commerce.purchase_intent.scoring.cell import Calibration, StoredCell
+from diptych.commerce.purchase_intent.scoring.scorer import Scorer
+from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
+from diptych.commerce.purchase_intent.sessions.session_tables import SessionTables
+from diptych.commerce.purchase_intent.statistics.description import Description
+from diptych.core.artifact import Artifact, encode
+from diptych.core.errors import StorageError, UsageError
+from diptych.data.language.tagged import Tags
+from diptych.data.logs.log import Log
+from diptych.data.stored import Columns
+
+ROOMS = ("diptych.commerce", "diptych.data")
+
+ABOUT: dict[str, Any] = {"name": "ü", "n": 3, "rate": 0.1, "nested": {"rows": [1, None, "x"]}}
+NUMBERS = np.arange(4.0)
+FOLD = FoldScores(np.arange(4), NUMBERS, NUMBERS, float("nan"), "none", "probability", warnings=("w",))
+IMPORTANCE = FoldImportance(("a", "b"), np.array([True, False]), np.array([0.5, np.nan]), np.ones((2, 3)))
+
+
+def classifier() -> FittedModel:
+    import sklearn
+
+    return FittedModel(
+        "svm", 3, True, 0, "none", 0.5, "no feature", ("w",), scikit_learn=str(sklearn.__version__)
+    )
+
+
+def stored_cell() -> StoredCell:
+    steps = ((0.0, 1.0), (0.1, 0.9))
+    made = StoredCell(
+        "anonymous",
+        2,
+        ABOUT,
+        Calibration(Platt(1.0, 0.0), steps),
+        0.5,
+        0.2,
+        np.ones((2, 3)),
+        {"a": "1"},
+        ABOUT,
+    )
+    object.__setattr__(made, "model", classifier())
+    return made
+
+
+EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
+    Cell: lambda: Cell(
+        {"n": 1}, {"t2i": {"P@1": NUMBERS}, "i2t": {}}, np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT
+    ),
+    Cells: lambda: Cells("0a"),
+    Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
+    Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),
+    FeatureHeader: lambda: FeatureHeader(ABOUT),
+    FittedModel: classifier,
+    FoldResult: lambda: FoldResult({"svm": FOLD}, IMPORTANCE),
+    LeakAudit: lambda: LeakAudit("f", ABOUT, {"drift": "d"}, (Finding("drift", "a", "text", value=0.5),)),
+    Log: lambda: Log(ABOUT),
+    Protocol: lambda: Protocol(
+        "f",
+        ("svm",),
+        ("anonymous",),
+        ("extended",),
+        (0, 5),
+        "random",
+        2,
+        True,
+        True,
+        False,
+        0,
+        "1",
+        about=ABOUT,
+    ),
+    Results: lambda: Results(ABOUT, [ABOUT], [], [], [], ["note"], NUMBERS > 1, np.arange(4)),
+    ScoredTable: lambda: ScoredTable(ABOUT),
+    Scorer: lambda: Scorer(ABOUT),
+    SessionTables: lambda: SessionTables(ABOUT),
+    StoredCell: stored_cell,
+    Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
+}
+
+every = pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.KIND)
+
+
+@pytest.fixture
+def saved(kind: type[Artifact], tmp_path: Path) -> Path:
+    return EXAMPLES[kind]().save(tmp_path / "folder")
+
+
+@every
+def test_what_is_saved_is_opened(kind: type[Artifact], saved: Path) -> None:
+    first: dict[str, np.ndarray] = {}
+    second: dict[str, np.ndarray] = {}
+    assert encode(EXAMPLES[kind](), first) == encode(kind.open(saved), second)
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        assert array.dtype == second[name].dtype
+        np.testing.assert_array_equal(array, second[name])
+
+
+@every
+def test_what_is_changed_or_of_another_version_is_refused(kind: type[Artifact], saved: Path) -> None:
+    marker = saved / kind.marker()
+    header = json.loads(marker.read_text(encoding="utf-8"))
+    marker.write_text(json.dumps({**header, "format": kind.FORMAT + 1}), encoding="utf-8")
+    with pytest.raises(StorageError, match=f"of format {kind.FORMAT + 1}, this version reads {kind.FORMAT}"):
+        kind.open(saved)
+    marker.write_text(json.dumps({**header, "fingerprint": "0"}), encoding="utf-8")
+    with pytest.raises(StorageError, match="is corrupt"):
+        kind.open(saved)
+    marker.write_bytes(marker.read_bytes()[:-9])
+    with pytest.raises(StorageError, match="is not JSON|cannot be read"):
+        kind.open(saved)
+
+
+@every
+def test_other_folders_are_refused(kind: type[Artifact], tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=f"holds no {kind.KIND} "):
+        kind.open(tmp_path)
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds other things"):
+        EXAMPLES[kind]().save(tmp_path)
+
+
+def subclasses(kind: type[Artifact]) -> set[type[Artifact]]:
+    return {kind}.union(*(subclasses(one) for one in kind.__subclasses__()))
+
+
+def test_every_artifact_has_an_example_and_a_kind_of_its_own() -> None:
+    for room in ROOMS:
+        package = importlib.import_module(room)
+        for module in pkgutil.walk_packages(package.__path__, f"{room}."):
+            importlib.import_module(module.name)
+    known = {one for one in subclasses(Artifact) if one.KIND and one.__module__.startswith(ROOMS)}
+    assert {one.__qualname__ for one in known} == {one.__qualname__ for one in EXAMPLES}
+    kinds = [one.KIND for one in known]
+    assert sorted(kinds) == sorted(set(kinds))
