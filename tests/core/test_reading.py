@@ -334,3 +334,12 @@ def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
             open_text(tmp_path / "a.csv") as text,
         ):
             list(read(text))
+
+
+def test_padding_without_end_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b"[1]") + bytes(100))
+    assert read_json(path) == [1]
+    os.truncate(path, 1 << 42)
+    with pytest.raises(StorageError, match="more than 65,536 bytes of padding"):
+        list(read_lines(path))

@@ -52,6 +52,7 @@ _REASON_LENGTH = 200
 
 
 _PIECE = 1 << 22
+_MOST_PADDING = 1 << 16
 
 
 class _TooLargeError(Exception):
@@ -155,6 +156,19 @@ def _reason(wrong: Exception) -> str:
     return " ".join(str(wrong).split())[:_REASON_LENGTH] or type(wrong).__name__
 
 
+class _Packed:
+    """A packed file as the gzip module reads it, which takes names and padding byte by byte, however long."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed, self._single = packed, 0
+
+    def read(self, size: int = -1) -> bytes:
+        self._single = self._single + 1 if size == 1 else 0
+        if self._single > _MOST_PADDING:
+            raise _OverpackedError(f"holds more than {_MOST_PADDING:,} bytes of padding")
+        return self._packed.read(size)
+
+
 class _Bounded(io.RawIOBase):
     """An unpacked stream that ends in an error after ``limit`` bytes; closes the packed file with itself."""
 
@@ -188,7 +202,7 @@ def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
     import gzip
 
     limit = max(MIN_UNPACKED_BYTES, MAX_RATIO * os.fstat(packed.fileno()).st_size)
-    return io.BufferedReader(_Bounded(gzip.GzipFile(fileobj=packed), packed, limit), 1 << 17)
+    return io.BufferedReader(_Bounded(gzip.GzipFile(fileobj=_Packed(packed)), packed, limit), 1 << 17)
 
 
 class _Lines(io.RawIOBase):
