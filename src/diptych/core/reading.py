@@ -202,7 +202,8 @@ def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
     import gzip
 
     limit = max(MIN_UNPACKED_BYTES, MAX_RATIO * os.fstat(packed.fileno()).st_size)
-    return io.BufferedReader(_Bounded(gzip.GzipFile(fileobj=_Packed(packed)), packed, limit), 1 << 17)
+    unpacked = gzip.GzipFile(fileobj=cast(BinaryIO, _Packed(packed)))
+    return io.BufferedReader(_Bounded(unpacked, packed, limit), 1 << 17)
 
 
 class _Lines(io.RawIOBase):
