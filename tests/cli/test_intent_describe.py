@@ -115,3 +115,16 @@ def test_a_log_without_visitors_has_no_empty_table(tmp_path: Path, diptych: Comm
     assert {"what", "channel", "device", "sessions"} <= set(headers)
     assert "no visitor is known anywhere" in done.out
     assert "\x1b" not in done.out
+
+
+def test_a_description_is_not_there_before_its_page(tmp_path: Path) -> None:
+    def killed(inside: Path) -> None:
+        (inside / "report.html").write_text("half")
+        raise KeyboardInterrupt
+
+    described = Description({}, {})
+    with pytest.raises(KeyboardInterrupt):
+        described.save(tmp_path / "out", also=killed)
+    assert list(tmp_path.iterdir()) == []
+    described.save(tmp_path / "out", also=lambda inside: (inside / "report.html").write_text("whole"))
+    assert (tmp_path / "out" / "report.html").read_text() == "whole"

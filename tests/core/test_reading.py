@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -321,3 +322,24 @@ def test_other_encodings(tmp_path: Path) -> None:
     assert list(read_lines(tmp_path / "a.txt", "latin-1")) == [(1, "café")]
     with pytest.raises(StorageError, match="line 1 is not klingon"):
         list(read_lines(tmp_path / "a.txt", "klingon"))
+
+
+def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
+    with open(tmp_path / "a.csv", "wb") as handle:
+        handle.write(b"a,b\n1,2\n")
+        handle.truncate(1 << 42)
+    for read in (list, csv.reader):
+        with (
+            pytest.raises(StorageError, match="has a line of more than 4,194,304 bytes"),
+            open_text(tmp_path / "a.csv") as text,
+        ):
+            list(read(text))
+
+
+def test_padding_without_end_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b"[1]") + bytes(100))
+    assert read_json(path) == [1]
+    os.truncate(path, 1 << 42)
+    with pytest.raises(StorageError, match="more than 65,536 bytes of padding"):
+        list(read_lines(path))

@@ -280,3 +280,10 @@ def test_a_link_is_no_picture(tmp_path: Path) -> None:
         "1 samples without picture left out",
         "1 links and other members that are no files passed over",
     )
+
+
+@pytest.mark.timeout(30)
+def test_a_shard_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "train.tar")
+    with pytest.raises(DataError, match=r"train\.tar cannot be read: it is not a regular file"):
+        read_collection(tmp_path, "webdataset")

@@ -52,6 +52,7 @@ _REASON_LENGTH = 200
 
 
 _PIECE = 1 << 22
+_MOST_PADDING = 1 << 16
 
 
 class _TooLargeError(Exception):
@@ -155,6 +156,19 @@ def _reason(wrong: Exception) -> str:
     return " ".join(str(wrong).split())[:_REASON_LENGTH] or type(wrong).__name__
 
 
+class _Packed:
+    """A packed file as the gzip module reads it, which takes names and padding byte by byte, however long."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed, self._single = packed, 0
+
+    def read(self, size: int = -1) -> bytes:
+        self._single = self._single + 1 if size == 1 else 0
+        if self._single > _MOST_PADDING:
+            raise _OverpackedError(f"holds more than {_MOST_PADDING:,} bytes of padding")
+        return self._packed.read(size)
+
+
 class _Bounded(io.RawIOBase):
     """An unpacked stream that ends in an error after ``limit`` bytes; closes the packed file with itself."""
 
@@ -188,7 +202,31 @@ def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
     import gzip
 
     limit = max(MIN_UNPACKED_BYTES, MAX_RATIO * os.fstat(packed.fileno()).st_size)
-    return io.BufferedReader(_Bounded(gzip.GzipFile(fileobj=packed), packed, limit), 1 << 17)
+    unpacked = gzip.GzipFile(fileobj=cast(BinaryIO, _Packed(packed)))
+    return io.BufferedReader(_Bounded(unpacked, packed, limit), 1 << 17)
+
+
+class _Lines(io.RawIOBase):
+    """A stream that ends in an error where a line is too long, before it fills the memory."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._since = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        end = piece.rfind(b"\n")
+        self._since = self._since + len(piece) if end < 0 else len(piece) - end - 1
+        if self._since > MAX_LINE_BYTES:
+            raise _TooLargeError(f"has a line of more than {MAX_LINE_BYTES:,} bytes")
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 @contextmanager
@@ -200,10 +238,13 @@ def open_text(
     error: type[DiptychError] = StorageError,
     fix: str = "",
 ) -> Iterator[IO[str]]:
-    """Open a text file, ``.gz`` unpacked as it is read; faults of the file in the block are one ``error``."""
+    """Open a text file, ``.gz`` unpacked as it is read; faults of the file in the block are one ``error``.
+
+    Lines are bounded as in :func:`read_lines`.
+    """
     with (
         file_errors(path, error, fix),
-        open_bytes(path) as handle,
+        io.BufferedReader(_Lines(open_bytes(path))) as handle,
         io.TextIOWrapper(handle, encoding, errors, newline) as text,
     ):
         yield text

@@ -15,7 +15,7 @@ import numpy as np
 
 from diptych.core.context import track
 from diptych.core.errors import CaptionError, DataError, UsageError
-from diptych.core.reading import read_lines
+from diptych.core.reading import open_regular, read_lines
 from diptych.data.captions import assigned_split, checked_caption
 from diptych.data.images import PICTURE_ENDINGS, check_inside
 from diptych.data.stored import StoredWriter
@@ -187,7 +187,7 @@ class CaptionTable:
     def looks_like(cls, file: Path) -> bool:
         """Whether a file's first line is a caption and an address, or names such columns; reads that line."""
         try:
-            with open(file, "rb") as handle:
+            with open_regular(file) as handle:
                 line = handle.readline(_LOOK_BYTES)
         except OSError:
             return False

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from diptych.core.errors import StorageError
+from diptych.core.reading import file_errors, open_regular
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -30,8 +31,8 @@ def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     try:
-        return load_file(str(path))
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist", fix) from None
-    except (SafetensorError, OSError) as error:
+        with file_errors(path, fix=fix):
+            open_regular(path).close()  # the library would wait for a pipe
+            return load_file(str(path))
+    except SafetensorError as error:
         raise StorageError(f"{path} is not a safetensors file: {error}", fix) from None

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from diptych.core.artifact import decode
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import opening, read_arrays, read_json
-from diptych.evaluation.protocol import Protocol, Reranking
+from diptych.evaluation.protocol import Protocol
 from diptych.metrics.ground_truth import DIRECTIONS
 from diptych.metrics.measuring import measure
 
@@ -136,17 +137,8 @@ class Result:
                 f"an evaluation of format {given.get('format')}, this version reads {_FORMAT}",
                 "evaluate again with this version",
             )
-        fields: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in given["protocol"].items()
-        }
-        if fields.get("reranking") is not None:
-            fields["reranking"] = Reranking(**fields["reranking"])
-        scores = {
-            direction: {name: Score(**score) for name, score in by_name.items()}
-            for direction, by_name in given["scores"].items()
-        }
-        return cls(Protocol(**fields), scores)
+        protocol = decode(Protocol, given["protocol"], {})
+        return cls(protocol, decode(dict[str, dict[str, Score]], given["scores"], {}))
 
     def save(self, folder: Path | str) -> Path:
         """Write ``evaluation.json`` and ``per_query.npz``; all or nothing."""

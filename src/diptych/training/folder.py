@@ -149,8 +149,11 @@ class TrainingFolder:
         if not path.is_file():
             return
         for number, found in read_log(path):
-            if "step" not in found:
-                raise StorageError(f"{path}, line {number} is corrupt: it has no step", "remove that line")
+            if not isinstance(found.get("step"), int):
+                step = found.get("step", "missing")
+                raise StorageError(
+                    f"{path}, line {number} is corrupt: step is {step!r:.40}", "remove that line"
+                )
             yield found
 
     def rewind_metrics(self, step: int) -> None:

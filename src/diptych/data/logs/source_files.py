@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from diptych.core.errors import DataError, DiptychError
 from diptych.core.extras import require
-from diptych.core.reading import file_errors, open_bytes
+from diptych.core.reading import file_errors, open_bytes, open_regular
 
 ENDINGS = (".csv", ".tsv", ".dat", ".txt", ".json", ".jsonl", ".ndjson", ".parquet")
 """Of the files that are taken from a folder, also with ``.gz``."""
@@ -87,7 +87,7 @@ def look_at(path: Path) -> SourceFile:
             raise DataError(
                 f"{path} is no file: a log is read more than once", "write to a file what comes from there"
             )
-        with open(path, "rb") as handle:
+        with open_regular(path) as handle:
             magic = handle.read(4)
         size = path.stat().st_size
     except FileNotFoundError:

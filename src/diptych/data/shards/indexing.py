@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.reading import file_errors, open_regular
 from diptych.data.captions import assigned_split, check_shares, checked_caption
 from diptych.data.images import MAX_BYTES
 from diptych.data.shards.members import Member, Members, Sample, samples_of
@@ -152,12 +153,8 @@ class Indexer:
 
 
 def _opened(path: Path) -> BinaryIO:
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror or error}", "check its permissions"
-        ) from None
+    with file_errors(path, DataError):
+        return open_regular(path)
 
 
 def _text(handle: BinaryIO, sample: Sample, ending: str, where: str) -> bytes | None:

@@ -19,6 +19,7 @@ from diptych.commerce.purchase_intent.features.storage import FeatureHeader
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.core.errors import (
     DataError,
+    DiptychError,
     MismatchError,
     UnknownNameError,
     UsageError,
@@ -327,3 +328,21 @@ def test_a_table_of_whole_sessions(tmp_path: Path) -> None:
     assert "a note of the table" in found.notes
     assert {row["feature"] for row in found.importance} >= {"device", "orders"}
     assert {row["impurity"] for row in found.importance} == {None}
+
+
+def test_an_evaluation_is_not_finished_before_its_page_is_there(
+    features: FeatureTable, tmp_path: Path
+) -> None:
+    seen: list[list[dict[str, Any]]] = []
+
+    def killed(found: Evaluation) -> None:
+        seen.append(found.cells)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(features, tmp_path / "grid", **SMALL, page=killed)
+        with pytest.raises(DiptychError, match="not finished"):
+            Evaluation.open(tmp_path / "grid")
+    found = evaluate(features, tmp_path / "grid", **SMALL, page=lambda one: seen.append(one.cells))
+    assert seen == [found.cells] * 3
