@@ -10,7 +10,13 @@ from scipy import stats
 
 from diptych.core.errors import DataError, NumericalError
 from diptych.metrics import Bootstrap
-from diptych.metrics.correlation import COEFFICIENTS, Coefficient, correlate, weighted_correlations
+from diptych.metrics.correlation import (
+    COEFFICIENTS,
+    LEAST_HITS,
+    Coefficient,
+    correlate,
+    weighted_correlations,
+)
 
 
 def values(x: np.ndarray, y: np.ndarray) -> list[float | None]:
@@ -106,3 +112,22 @@ def test_what_cannot_be_correlated() -> None:
         correlate(np.zeros(2), np.zeros(3), np.zeros(2))
     with pytest.raises(NumericalError, match="entry 1 to be correlated is nan"):
         correlate(np.array([0, np.nan]), np.zeros(2), np.zeros(2))
+
+
+def test_of_few_hits_there_is_no_interval() -> None:
+    """Resamples of three hits in a random list lie on one side of 0 every fourth time."""
+    random = np.random.default_rng(0)
+    y, image = random.random(200), np.arange(200)
+    for hits in (3, LEAST_HITS - 1, LEAST_HITS):
+        x = np.zeros(200)
+        x[:hits] = 1.0
+        for one in correlate(x, y, image, Bootstrap(50)).values():
+            assert one.value is not None
+            assert one.few is (hits < LEAST_HITS)
+            assert (one.low is None) is one.few
+        nearly_all = correlate(1 - x, y, image, Bootstrap(50))["tau_b"]
+        assert nearly_all.few is (hits < LEAST_HITS)
+    x[:] = 0
+    x[:30] = 1.0  # thirty hits of six images
+    assert correlate(x, y, image // 5, Bootstrap(50))["pearson"].few
+    assert not correlate(x, y, image // 5)["pearson"].few  # none was asked for
