@@ -26,7 +26,7 @@ from diptych.evaluation.variants import (
     Scored,
     Settings,
 )
-from diptych.evaluation.variants.axes.captions import place_within_image
+from diptych.evaluation.variants.axes import place_within_image
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.candidates import Candidates, Reranked
 

@@ -16,7 +16,7 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.core.progress import report_to, task
 from diptych.evaluation.printed.target import Target
-from diptych.evaluation.variants.axes.k_test import DEPTHS
+from diptych.evaluation.variants.axes import DEPTHS
 from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
 from diptych.evaluation.variants.exploration import Exploration, is_telling
 from diptych.evaluation.variants.recompute import Recompute

@@ -1,0 +1,359 @@
+"""The axes: what a protocol leaves open, and the choices there are, each default first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from diptych.core.draws import draw_uniform
+from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
+from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
+from diptych.evaluation.variants.settings import Depth, Keep, Settings, Step
+from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
+from diptych.metrics.ties import TieGroups
+
+DEPTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256)
+"""Numbers of candidates that are tried, as far as there are so many."""
+
+RANDOM_SEEDS = (0, 1, 2)
+"""Seeds of the random captions: several, so that one that fits by luck can be told."""
+
+_FIVE = 5
+_THOUSAND, _FOLDS, _LEAST = 1_000, 5, 50  # a fold has at least 50 images
+
+
+def _set(settings: Settings, **fields: Any) -> Settings:
+    return replace(settings, **fields)
+
+
+def _choice(
+    name: str, words: str, applies: Callable[[Settings], bool] = lambda settings: True, **fields: Any
+) -> Choice:
+    """Return the choice that sets some fields."""
+    return Choice(name, words, partial(_set, **fields), applies)
+
+
+def place_within_image(truth: GroundTruth) -> np.ndarray:
+    """Return (n_texts,) which caption of its image each text is, from 0; -1 for one of no image."""
+    home = truth.text_image
+    order = np.argsort(home, kind="stable")
+    sorted_home = home[order]
+    first = np.searchsorted(sorted_home, sorted_home)
+    place = np.empty(len(home), dtype=np.int64)
+    place[order] = np.arange(len(home)) - first
+    place[home < 0] = -1
+    return place
+
+
+def _first(truth: GroundTruth, keys: np.ndarray, count: int) -> np.ndarray:
+    place = place_within_image(truth)
+    return np.flatnonzero((place >= 0) & (place < count))
+
+
+def _random(truth: GroundTruth, keys: np.ndarray, seed: int) -> np.ndarray:
+    """Draw as ``Collection.random_captions`` does: of each image the caption with the least number."""
+    place = place_within_image(truth)
+    draws = draw_uniform(seed, keys[truth.text_image], place)
+    order = np.lexsort((draws, truth.text_image))
+    home = truth.text_image[order]
+    first = np.append(True, home[1:] != home[:-1])[: len(home)] & (home >= 0)
+    return np.sort(order[first])
+
+
+def _captions(inputs: Inputs) -> Sequence[Choice]:
+    def keep(name: str, words: str, of: Keep) -> Choice:
+        return _choice(name, words, keep=Step(name, of))
+
+    most = max(
+        int(np.bincount(truth.text_image[truth.text_image >= 0], minlength=1).max())
+        for truth in (source.truth for source in inputs.sources.values())
+    )
+    found = [_choice("all", "every caption of an image", keep=None)]
+    if most > _FIVE:
+        five = partial(_first, count=_FIVE)
+        found.append(keep("first five", "the first five captions of each image", five))
+    if most > 1:
+        found.append(keep("first", "the first caption of each image alone", partial(_first, count=1)))
+        found += [
+            keep(
+                f"random, seed {seed}",
+                "one caption of each image, drawn at random",
+                partial(_random, seed=seed),
+            )
+            for seed in RANDOM_SEEDS
+        ]
+    return found
+
+
+def _rotated(cells: Mapping[str, float], directions: tuple[str, ...], by: int) -> dict[str, float]:
+    """Return under R@1, R@5, R@10 the values of the columns ``by`` places further right."""
+    found = dict(cells)
+    for direction in directions:
+        for place, name in enumerate(SUM_PARTS):
+            found[f"{direction} {name}"] = cells[f"{direction} {SUM_PARTS[(place + by) % len(SUM_PARTS)]}"]
+    return found
+
+
+def _swapped(cells: Mapping[str, float]) -> dict[str, float]:
+    other = {"i2t": "t2i", "t2i": "i2t"}
+    return {f"{other[name[:3]]}{name[3:]}": value for name, value in cells.items()}
+
+
+def _columns(inputs: Inputs) -> Sequence[Choice]:
+    found = [_choice("own", "every value in its own column", rewrite=None)]
+    full = tuple(
+        direction
+        for direction in DIRECTIONS
+        if all(f"{direction} {name}" in inputs.target.cells for name in SUM_PARTS)
+    )
+    groups = [(direction,) for direction in full] + ([full] if len(full) > 1 else [])
+    for directions, by in product(groups, (1, 2)):
+        order = [SUM_PARTS[(place + by) % len(SUM_PARTS)] for place in range(len(SUM_PARTS))]
+        name = f"{' and '.join(directions)} rotated to {', '.join(order)}"
+        words = f"under R@1, R@5, R@10 of {' and '.join(directions)} stand {', '.join(order)}"
+        found.append(
+            _choice(name, words, rewrite=Step(name, partial(_rotated, directions=directions, by=by)))
+        )
+    words = "what is printed as i2t is t2i, and the reverse"
+    return [*found, _choice("directions swapped", words, rewrite=Step("swapped", _swapped))]
+
+
+def _of_all(groups: TieGroups, cutoff: int) -> np.ndarray:
+    hits = groups.hits(np.full(groups.n_queries, cutoff))
+    shares: np.ndarray = hits / np.maximum(groups.relevant, 1)
+    return shares
+
+
+def _of_possible(groups: TieGroups, cutoff: int) -> np.ndarray:
+    hits = groups.hits(np.full(groups.n_queries, cutoff))
+    shares: np.ndarray = hits / np.clip(groups.relevant, 1, cutoff)
+    return shares
+
+
+def _first_of_image(truth: GroundTruth) -> GroundTruth:
+    """Keep the first of an image's captions alone relevant to it; captions query their image as before."""
+    positives = truth.i2t
+    own = truth.text_image[positives.rows] == positives.queries
+    first = own & (place_within_image(truth)[positives.rows] == 0)
+    return GroundTruth.from_directions(
+        (positives.queries[first], positives.rows[first]),
+        (truth.t2i.rows, truth.t2i.queries),
+        truth.n_images,
+        truth.n_texts,
+        text_image=truth.text_image,
+        asked={name: np.flatnonzero(mask) for name, mask in truth.asked.items()},
+    )
+
+
+def _several_stay(settings: Settings) -> bool:
+    """Return whether images keep more than one caption: all texts or the first five, as far as can be seen here."""
+    return settings.keep is None or settings.keep.name == "first five"
+
+
+def _counting(inputs: Inputs) -> Sequence[Choice]:
+    any_of_k = _choice("any of k", "a query with one positive found is a hit", counting=None)
+    several = any(
+        source.truth.positives(name).counts.max(initial=0) > 1
+        for source in inputs.sources.values()
+        for name in DIRECTIONS
+    )
+    if not several:
+        return [any_of_k]
+    return [
+        any_of_k,
+        _choice(
+            "share of all",
+            "R@K is the share of a query's positives that are found",
+            _several_stay,
+            counting=Step("share of all", _of_all),
+        ),
+        _choice(
+            "share of possible",
+            "R@K is positives found over min(K, positives)",
+            _several_stay,
+            counting=Step("share of possible", _of_possible),
+        ),
+        _choice(
+            "first caption",
+            "of an image's captions the first alone counts, all others stay in the gallery",
+            _several_stay,
+            relevance=Step("first caption", _first_of_image),
+        ),
+    ]
+
+
+def _digits(inputs: Inputs) -> Sequence[Choice]:
+    return [
+        _choice("rounded", "printed numbers are rounded", rule="round"),
+        _choice("cut off", "digits behind the printed ones are cut off", rule="truncate"),
+    ]
+
+
+def _galleries(inputs: Inputs) -> Sequence[Choice]:
+    sizes = [source.truth.n_images for source in inputs.sources.values()]
+    counts = set()
+    for n in sizes:
+        if n > _THOUSAND and n % _THOUSAND == 0:
+            counts.add(n // _THOUSAND)
+        if n % _FOLDS == 0 and n // _FOLDS >= _LEAST:
+            counts.add(_FOLDS)
+    found = [_choice("full", "the whole test set is one gallery", partition="full")]
+    for count in sorted(counts):
+        each = " or ".join(f"{size:,}" for size in sorted({n // count for n in sizes if n % count == 0}))
+        words = f"{count} galleries of {each} images in their order, averaged"
+        found.append(_choice(f"folds({count})", words, partition=f"folds({count})"))
+    return found
+
+
+def _candidates(depth: Depth, matched: bool, stored: bool = False) -> Choice:
+    fields: dict[str, Any] = {"depth": depth, "matched": matched, "shrinks": stored}
+    if depth == "everything":
+        if matched:
+            return _choice("everything", "the matching score ranks the whole gallery", **fields)
+        return _choice("none", "the contrastive score ranks the whole gallery", **fields)
+    cutoffs = [f"R@{cutoff}" for cutoff in (5, 10) if cutoff > depth]
+    beyond = ""  # what that makes of the cut-offs that are printed
+    if cutoffs:
+        beyond = (
+            f", so that {' and '.join(cutoffs)} {'are' if len(cutoffs) > 1 else 'is'} R@{depth} and chance"
+        )
+    some = "only the best candidate" if depth == 1 else f"only the {depth} best candidates"
+    verb = "is" if depth == 1 else "are"
+    if stored:
+        words = f"all {depth} stored candidates of each query are re-ranked{beyond}"
+        return _choice(
+            str(depth), f"{words}; in a smaller gallery as many as every query has there", **fields
+        )
+    if matched:
+        words = f"{some} of each query {verb} re-ranked, all others tie at -100 as in published evaluations"
+    else:
+        words = f"{some} of each query {verb} ranked, all others are missed"
+    return _choice(str(depth), f"{words}{beyond}", **fields)
+
+
+def _k_test(inputs: Inputs) -> Sequence[Choice]:
+    source = inputs.sources[inputs.first]
+    gallery = min(source.truth.n_images, source.truth.n_texts)
+    if source.most_matched == 0:
+        # A ranking cut behind the last cut-off that is printed is the whole ranking.
+        kinds = [cell_parts(name)[1].rpartition("@")[2] for name in inputs.target.cells]
+        deepest = max([10, *(int(kind) for kind in kinds if kind.isdigit())])
+        depths = [depth for depth in DEPTHS if depth < min(deepest, gallery)]
+        return [_candidates("everything", False), *(_candidates(depth, False) for depth in depths)]
+    most = gallery if source.most_matched is None else source.most_matched
+    depths = [depth for depth in DEPTHS if depth < most]
+    if source.most_matched is None:
+        default = _candidates("everything", True)
+    else:
+        default = _candidates(source.most_matched, True, stored=True)
+    return [default, _candidates("everything", False), *(_candidates(depth, True) for depth in depths)]
+
+
+_PLAIN = re.compile(r"mAP@([0-9]+)")
+
+
+def _over_hits(name: str) -> str:
+    return _PLAIN.sub(r"mAP-hits@\1", name)
+
+
+def _average_precision(inputs: Inputs) -> Sequence[Choice]:
+    words = "mAP@k is divided by all positives that could be among the first k"
+    own = _choice("over positives", words, precision=None)
+    if not any(_PLAIN.fullmatch(cell_parts(name)[1]) for name in inputs.target.cells):
+        return [own]
+    words = "mAP@k is divided by the positives that are found among the first k, as published code does"
+    return [own, _choice("over hits", words, precision=Step("over hits", _over_hits))]
+
+
+def _source(inputs: Inputs) -> Sequence[Choice]:
+    return [
+        _choice(
+            label,
+            f"embeddings of {source.truth.n_images:,} images and {source.truth.n_texts:,} captions",
+            source=label,
+        )
+        for label, source in inputs.sources.items()
+    ]
+
+
+def _differs(settings: Settings) -> bool:
+    """Return whether the tie rule is another than the default of these settings."""
+    return settings.ties != replace(settings, ties="").tie_rule
+
+
+def _ties(inputs: Inputs) -> Sequence[Choice]:
+    words = {
+        "compat": "of equal scores later gallery rows come first",
+        "pessimistic": "of equal scores the negatives come first",
+        "optimistic": "of equal scores the positives come first",
+    }
+    default = _choice("expected", "every order of equal scores is equally likely", ties="")
+    return [default, *(_choice(rule, said, _differs, ties=rule) for rule, said in words.items())]
+
+
+def _rule_differs(settings: Settings) -> bool:
+    """Return whether something is unranked, and the rule is not the one that goes without saying."""
+    usual = replace(settings, unranked="").unranked_rule
+    return settings.depth != "everything" and settings.unranked != usual
+
+
+def _two_scores(settings: Settings) -> bool:
+    """Return False where the contrastive order after candidates in that order is the whole ranking."""
+    return settings.depth != "everything" and settings.matched
+
+
+def _unranked(inputs: Inputs) -> Sequence[Choice]:
+    after = "what was not ranked follows in the order of the contrastive score"
+    tied = "what was not ranked ties at -100, later gallery rows first"
+    missed = "what was not ranked is found by no cut-off"
+    return [
+        _choice("usual", "as k_test says", unranked=""),
+        _choice("miss", missed, _rule_differs, unranked="miss"),
+        _choice("published", tied, _rule_differs, unranked="published"),
+        _choice("contrastive", after, _two_scores, unranked="contrastive"),
+    ]
+
+
+for _name, _description, _choices in (
+    (
+        "mAP",
+        "whether an average precision is divided by all positives or by those that were found",
+        _average_precision,
+    ),
+    (
+        "captions",
+        "which captions of each image are queries and gallery: all, the first, one at random",
+        _captions,
+    ),
+    ("columns", "whether R@1, R@5, R@10 or the directions were exchanged in print", _columns),
+    (
+        "counting",
+        "what R@K counts where a query has several positives: any of them, their share, the first",
+        _counting,
+    ),
+    (
+        "digits",
+        "whether printed numbers are rounded or cut off; it decides on agreement to the digit alone",
+        _digits,
+    ),
+    ("galleries", "one gallery, or folds of it whose values are averaged (COCO 1K)", _galleries),
+    (
+        "k_test",
+        "how many candidates of each query are ranked, and whether a matching score ranks them",
+        _k_test,
+    ),
+    ("source", "which embeddings of the same model: split, text cut, prompt, as named with --also", _source),
+    ("ties", "what stands where when scores are equal", _ties),
+    (
+        "unranked",
+        "what becomes of items that are no candidates: missed, tied at -100 as published, or after them",
+        _unranked,
+    ),
+):
+    AXES.add(Axis(_name, _description, _choices))
