@@ -11,8 +11,9 @@ from two_stage import TwoStage, published_recalls, rounded
 import diptych
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.variants import explain, explore_rows, explore_scores
-from diptych.evaluation.variants.choosing import best
 from diptych.metrics import UNSCORED, GroundTruth
+from diptych.metrics.sources import GivenScores
+from diptych.metrics.topk import best_of
 
 N, K = 200, 5
 
@@ -181,7 +182,7 @@ def test_the_best_of_every_row_with_ties_at_the_last_place() -> None:
             scores = draw.integers(0, values, (40, 300)).astype(kind)
             for matrix in (scores, scores.T):
                 for k in (1, 7, 200 if matrix is scores else 30):
-                    items, found = best(matrix, k)
+                    items, found = best_of(GivenScores(matrix), "i2t", k)
                     wanted = np.argsort(-matrix.astype(np.float64), axis=1, kind="stable")[:, :k]
                     assert np.array_equal(items, wanted)
                     assert np.array_equal(found, np.take_along_axis(matrix, wanted, axis=1))

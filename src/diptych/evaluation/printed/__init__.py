@@ -6,11 +6,26 @@ Nothing here sees an embedding; see :mod:`diptych.evaluation.variants` for what 
 from __future__ import annotations
 
 from diptych.evaluation.printed.digits import ALL_CELLS, DigitReport, read_digits
-from diptych.evaluation.printed.given import as_target, cell_name, parse_target
-from diptych.evaluation.printed.known_sizes import KNOWN_SIZES, KnownSize, names_of
 from diptych.evaluation.printed.signs import COMPARED, LEAST_GAIN, Sign, Truncation, signs, truncation
-from diptych.evaluation.printed.sizes import PossibleSizes, Size, chance_of_size, possible_sizes
-from diptych.evaluation.printed.target import MOST_DECIMALS, RULES, Printed, Target, cell_parts
+from diptych.evaluation.printed.sizes import (
+    KNOWN_SIZES,
+    KnownSize,
+    PossibleSizes,
+    Size,
+    chance_of_size,
+    names_of,
+    possible_sizes,
+)
+from diptych.evaluation.printed.target import (
+    MOST_DECIMALS,
+    RULES,
+    Printed,
+    Target,
+    as_target,
+    cell_name,
+    cell_parts,
+    parse_target,
+)
 
 __all__ = [
     "ALL_CELLS",

@@ -1,10 +1,12 @@
-"""Target: the cells somebody printed, each with its digits."""
+"""Target: the cells that were printed, each with its digits, from whatever form they are given in."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from diptych.core.errors import UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
@@ -136,3 +138,143 @@ class Target:
     def to_dict(self) -> dict[str, str]:
         """Cells as they are printed."""
         return {name: str(cell) for name, cell in self.cells.items()}
+
+
+_FORMS = 'e.g. {"i2t R@1": 64.6, "t2i R@10": 82.48}, {"i2t": [63.3, 91.1, 91.1]} or "i2t R@1=64.6"'
+
+_SIDES = {
+    **dict.fromkeys(("i2t", "txt", "tr", "image-to-text", "image2text", "text retrieval"), "i2t"),
+    **dict.fromkeys(("t2i", "img", "ir", "text-to-image", "text2image", "image retrieval"), "t2i"),
+}
+_CELL = re.compile(
+    rf"(?P<side>{'|'.join(sorted(_SIDES, key=len, reverse=True))})[\s_/:.-]*(?P<rest>@?[a-z0-9].*)", re.I
+)
+_RECALL = re.compile(r"(?:r|recall)?[\s_]*@?[\s_]*(?P<cutoff>[0-9]+)", re.I)
+
+
+def cell_name(text: str) -> str:
+    """A cell's name as :class:`Target` has it, from the ways in which it is written.
+
+    ``i2t R@1`` is also ``i2t_r1``, ``i2t/R@1``, ``i2t recall@1``, ``TR@1`` and ``txt_r1``: the published code
+    of ALBEF, BLIP and X-VLM calls image→text by what is retrieved, ``txt``, and text→image ``img``. What has
+    no such form is returned as it is, with single blanks.
+    """
+    plain = " ".join(text.split())
+    found = _CELL.fullmatch(plain)
+    if found is None:
+        return "rsum" if plain.lower() == "rsum" else plain
+    recall = _RECALL.fullmatch(found["rest"])
+    rest = found["rest"] if recall is None else f"R@{int(recall['cutoff'])}"
+    return f"{_SIDES[found['side'].lower()]} {'rsum' if rest.lower() == 'rsum' else rest}"
+
+
+def as_target(given: object, decimals: int | None = None, label: str = "") -> Target:
+    """What was printed, as a :class:`Target`.
+
+    Args:
+        given: a Target; a mapping from cells to numbers, ``{"i2t R@1": 64.6, "t2i R@10": 67.64}``, or from
+            directions to mappings or to R@1, R@5 and R@10, ``{"i2t": [64.6, 84.48, 84.5]}``; texts
+            ``"i2t R@1=64.6"``. Shares are in per cent. Names as :func:`cell_name` understands them.
+    """
+    if isinstance(given, Target):
+        if decimals is None and not label:
+            return given
+        shown = {
+            name: cell if decimals is None else Printed(cell.value, decimals)
+            for name, cell in given.cells.items()
+        }
+        return replace(given, cells=shown, label=label or given.label)
+    if isinstance(given, str):
+        return parse_target([given], decimals, label)
+    if isinstance(given, Mapping):
+        return _of_numbers(_flat(given), decimals, label)
+    if isinstance(given, Iterable):
+        texts = list(given)
+        if texts and all(isinstance(text, str) for text in texts):
+            return parse_target(texts, decimals, label)
+    raise UsageError(f"a target of type {type(given).__name__} names no cells", _FORMS)
+
+
+def parse_target(texts: Iterable[str], decimals: int | None = None, label: str = "") -> Target:
+    """``NAME=VALUE`` texts as a target.
+
+    A table prints all its recalls with the same decimals, while a log drops zeros at the end (84.5 beside
+    84.48): all have those of the recall with the most, unless ``decimals`` says otherwise; so has every other
+    measure.
+    """
+    values: list[tuple[str, object]] = []
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name.strip() or _number(value) is None:
+            raise UsageError(f"target {text!r} is not NAME=NUMBER", _FORM)
+        values.append((name, value))
+    return _of_numbers(values, decimals, label)
+
+
+def _flat(given: Mapping[Any, Any]) -> list[tuple[str, object]]:
+    """Names and values of a mapping; of directions with several values each, one after the other."""
+    found: list[tuple[str, object]] = []
+    for key, value in given.items():
+        name = " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        if isinstance(value, Mapping):
+            found += [(f"{name} {inner}", number) for inner, number in value.items()]
+        elif _is_list(value):
+            if len(value) != len(SUM_PARTS):
+                raise UsageError(
+                    f"{name} has {len(value)} values, not {', '.join(SUM_PARTS)}", "name each cell instead"
+                )
+            found += [(f"{name} {part}", number) for part, number in zip(SUM_PARTS, value, strict=True)]
+        else:
+            found.append((name, value))
+    return found
+
+
+def _is_list(value: object) -> bool:
+    is_array = hasattr(value, "shape") and value.shape != ()
+    return is_array or (isinstance(value, Sequence) and not isinstance(value, str))
+
+
+def _of_numbers(given: Iterable[tuple[str, object]], decimals: int | None, label: str) -> Target:
+    values: dict[str, tuple[float, int]] = {}
+    for text, value in given:
+        name, number = cell_name(text), _number(value)
+        if number is None:
+            raise UsageError(f"target {name} is {value!r}, no number", _FORMS)
+        if name in values:
+            raise UsageError(
+                f"target: {name} is given twice: {values[name][0]:g} and {number[0]:g}", "give it once"
+            )
+        values[name] = number
+    most: dict[str, int] = {}
+    for name, (_, digits) in values.items():
+        most[_kind(name)] = max(most.get(_kind(name), 0), digits)
+    return Target(
+        {
+            name: Printed(value, most[_kind(name)] if decimals is None else decimals)
+            for name, (value, _) in values.items()
+        },
+        label,
+    )
+
+
+def _kind(name: str) -> str:
+    """What is printed with the same decimals: recalls and their sums, or one other measure."""
+    measure = name.rpartition(" ")[2]
+    return "R@" if measure.startswith("R@") or measure == "rsum" else measure
+
+
+def _number(given: object) -> tuple[float, int] | None:
+    """A finite number and its digits after the point, those that can matter; None where it is none."""
+    text = str(given).strip().removesuffix("%").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    # 84.47999999999999 is 84.48 that has been computed with.
+    digits = next((d for d in range(MOST_DECIMALS) if abs(value - round(value, d)) < 1e-9), MOST_DECIMALS)
+    whole, point, behind = text.partition(".")
+    if isinstance(given, str) and point and (whole + behind).strip("+-").isdigit():
+        digits = max(digits, min(len(behind), MOST_DECIMALS))
+    return value, digits

@@ -7,15 +7,18 @@ embeddings, :func:`explore` from several test sets (:class:`RowScores`, :class:`
 
 from __future__ import annotations
 
-from diptych.evaluation.variants.arrays import explore_rows, explore_scores
-from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
-from diptych.evaluation.variants.exploration import Exploration
+from diptych.evaluation.variants.arrays import (
+    already_cut,
+    as_ground_truth,
+    as_matching,
+    explore_rows,
+    explore_scores,
+)
+from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, Refusal, SingleChange, Variant
 from diptych.evaluation.variants.explore import TOLERANCE, explore
-from diptych.evaluation.variants.given import already_cut, as_ground_truth, as_matching
 from diptych.evaluation.variants.recompute import Recompute
 from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
-from diptych.evaluation.variants.settings import NotPossible, Settings, Step
-from diptych.evaluation.variants.variant import NEAR, Change, Refusal, SingleChange, Variant
+from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings, Step
 from diptych.evaluation.variants.wording import explain
 
 __all__ = [

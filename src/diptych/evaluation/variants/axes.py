@@ -13,8 +13,7 @@ import numpy as np
 
 from diptych.core.draws import draw_uniform
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
-from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
-from diptych.evaluation.variants.settings import Depth, Keep, Settings, Step
+from diptych.evaluation.variants.settings import AXES, Axis, Choice, Depth, Inputs, Keep, Settings, Step
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.ties import TieGroups
 

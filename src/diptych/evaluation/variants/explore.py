@@ -17,11 +17,9 @@ from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.core.progress import report_to, task
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import DEPTHS
-from diptych.evaluation.variants.axis import AXES, Axis, Choice, Inputs
-from diptych.evaluation.variants.exploration import Exploration, is_telling
+from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, Refusal, Variant, is_telling
 from diptych.evaluation.variants.recompute import Recompute
-from diptych.evaluation.variants.settings import NotPossible, Settings
-from diptych.evaluation.variants.variant import NEAR, Change, Refusal, Variant
+from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings
 
 # Luck: how easily something fits, when so many variants are tried.
 #

@@ -1,4 +1,4 @@
-"""Settings: everything a variant of the protocol is, one field per stage; axes change fields.
+"""Settings and axes: everything a variant of the protocol is, one field per stage, and what changes the fields.
 
 Stages, in order: which embeddings, which texts stay, how they are cut into galleries, what is relevant, how
 many candidates are ranked and by what, what becomes of the others, how ties stand, how hits are counted,
@@ -7,15 +7,20 @@ which value is printed in which column, and what is done with the digits that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import numpy as np
 
 from diptych.core.errors import UsageError
+from diptych.core.registry import Registry
+from diptych.evaluation.printed.target import Target
 from diptych.metrics.ground_truth import GroundTruth
 from diptych.metrics.ties import TieGroups
+
+if TYPE_CHECKING:
+    from diptych.evaluation.variants.scored import Scored
 
 LEAST_SHRUNK = 10
 """Candidates that are left at least, so that R@10 is that of a ranking."""
@@ -75,7 +80,7 @@ class Settings:
         matched: whether the matching score ranks the candidates, or the contrastive score.
         shrinks: whether fewer will do in a smaller gallery, where no more stored candidates are left; not
             fewer than :data:`LEAST_SHRUNK`.
-        unranked: what becomes of the others; see :mod:`diptych.metrics.candidate_ranks`. Empty for
+        unranked: what becomes of the others; see :mod:`diptych.evaluation.reranking`. Empty for
             ``published`` where a matching score ranks some, which no published evaluation does otherwise, and
             ``miss`` for a ranking that is cut, and for all candidates that are stored.
         ties: the tie rule; empty for ``compat`` where what is not ranked ties as published, else
@@ -116,3 +121,62 @@ class Settings:
         if self.ties:
             return self.ties
         return "compat" if self.depth != "everything" and self.unranked_rule == "published" else "expected"
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What variants are computed from.
+
+    Attributes:
+        sources: test sets by label, the one that is evaluated by default first.
+        target: what was printed.
+        warnings: what has to be said before any verdict, e.g. that the data are others.
+    """
+
+    sources: Mapping[str, Scored]
+    target: Target
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> str:
+        """The label of the default source."""
+        return next(iter(self.sources))
+
+
+def _always(settings: Settings) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way to settle an axis.
+
+    Attributes:
+        name: short, e.g. ``2``; printed behind the axis's name.
+        words: what it means, to stand behind a colon.
+        apply: settings with this choice made.
+        applies: whether it can make a difference, given all other choices.
+    """
+
+    name: str
+    words: str
+    apply: Callable[[Settings], Settings] = field(compare=False, repr=False)
+    applies: Callable[[Settings], bool] = field(default=_always, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A declared axis.
+
+    Attributes:
+        name: as it is printed, e.g. ``k_test``.
+        description: one line of what is left open.
+        choices: what it offers for given inputs, the default first; a single one where nothing is open.
+    """
+
+    name: str
+    description: str
+    choices: Callable[[Inputs], Sequence[Choice]] = field(repr=False)
+
+
+AXES: Registry[Axis] = Registry("axis of protocols", "diptych.evaluation.variants.axes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from diptych.evaluation.printed.signs import Sign
-from diptych.evaluation.variants.variant import NEAR, Variant
+from diptych.evaluation.variants.exploration import NEAR, Variant
 
 if TYPE_CHECKING:
     from diptych.evaluation.variants.exploration import Exploration
