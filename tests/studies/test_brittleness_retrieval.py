@@ -16,7 +16,7 @@ from diptych.data.scenes import read_scenes
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import StressResult
-from diptych.evaluation.stress.asking import RSUM
+from diptych.evaluation.stress.queries import RSUM
 from diptych.studies import STUDIES, Choices, Results, collect, compare, run_study
 from diptych.studies.brittleness_chosen import Chosen, check_chosen, chosen_of
 from diptych.studies.brittleness_measuring import Clean, Suite

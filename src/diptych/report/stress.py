@@ -13,10 +13,10 @@ from diptych.analysis.perturbations.pictures import perturbed_pictures
 from diptych.core.files import write_bytes
 from diptych.core.progress import track
 from diptych.data.collection import Collection
-from diptych.evaluation.changes import CHANGE_GROUPS
-from diptych.evaluation.stress import Example, StressResult, StressRow, sayings
-from diptych.evaluation.stress.asking import RSUM
-from diptych.evaluation.stress.sayings import shown, shown_difference
+from diptych.evaluation.stress import Example, StressResult, StressRow, summarise
+from diptych.evaluation.stress.changes import CHANGE_GROUPS
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.summary_text import shown, shown_difference
 from diptych.report.html import CAPTION_LIMIT
 from diptych.report.palette import DARK, LIGHT
 from diptych.report.pictures import PictureSource, Thumbnails
@@ -184,7 +184,7 @@ def render_stress(result: StressResult, collection: Collection | None = None, na
         .render(
             name=name or result.model,
             result=result,
-            says=sayings(result),
+            says=summarise(result),
             headlines=_headlines(result, main),
             main=main,
             gains=gains,

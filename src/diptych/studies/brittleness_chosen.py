@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.data.language import Language
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.evaluation.stress.asking import Part
+    from diptych.evaluation.stress.queries import Part
 
 FOLDER = "folder"
 _GALLERIES = ("split", FOLDER)
@@ -88,7 +88,7 @@ class Chosen:
 
     def part(self, collection: Collection) -> Part:
         """What is encoded, and who asks."""
-        from diptych.evaluation.stress.asking import part_of
+        from diptych.evaluation.stress.queries import part_of
 
         return part_of(self.searched(collection), self.split, "split" if self.gallery == "split" else "all")
 

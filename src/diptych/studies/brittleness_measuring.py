@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from diptych.evaluation.stress import StressResult
-    from diptych.evaluation.stress.asking import Part
+    from diptych.evaluation.stress.queries import Part
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _GAIN = "DCG_CM@10"
@@ -61,7 +61,7 @@ class Clean:
         """Evaluate; embeddings are kept in the row's folder."""
         from diptych.encoders.encode import encode_collection
         from diptych.evaluation.evaluate import measure_queries
-        from diptych.evaluation.stress.asking import askings
+        from diptych.evaluation.stress.queries import queries_of
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         part = chosen.part(subject.collection)
@@ -74,7 +74,7 @@ class Clean:
             relevant = encode_collection(relevance, part.encoded, folder / "relevance" / name, **how)
         as_published = chosen.compat == "published"
         values: dict[str, float] = {}
-        for way, side in askings(part, encoded, relevant).items():
+        for way, side in queries_of(part, encoded, relevant).items():
             own = [*_RECALLS, *([_GAIN] if encoded.similarity == "cosine" else [])]
             wanted = own + [f"R-cap@{name.removeprefix('R@')}" for name in _RECALLS]
             scored: dict[str, Any] = {"similarity": side.similarity, "query_side": way}
@@ -134,7 +134,7 @@ class Suite:
         """Run the suite, or find it there; the values of every query are kept in its folder."""
         from diptych.analysis.perturbations import choose_perturbations
         from diptych.evaluation.stress import stress
-        from diptych.evaluation.stress.asking import RSUM
+        from diptych.evaluation.stress.queries import RSUM
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         name = f"{file_name(subject.collection.name)}-{chosen.place}"
@@ -169,9 +169,9 @@ def _keep_queries(
     """Keep the sum of recalls of every query: clean, and with each perturbation, the mean over seeds."""
     from diptych.encoders.encoded import EncodedCollection
     from diptych.evaluation.stress import Condition
-    from diptych.evaluation.stress.asking import RSUM, askings
+    from diptych.evaluation.stress.queries import RSUM, queries_of
 
-    side = askings(part, EncodedCollection.open(embeddings))["t2i"]
+    side = queries_of(part, EncodedCollection.open(embeddings))["t2i"]
     values = {NONE: side.measured([RSUM])[RSUM]}
     for row in result.rows:
         each = [Condition.open(target / "conditions", row.name, seed) for seed in seeds]
@@ -182,7 +182,7 @@ def _keep_queries(
 def rsum_values(result: StressResult) -> dict[str, float]:
     """Sums of recalls, the printed kinds' means among them; for each perturbation the shares of captions that
     are changed and of queries that move, in per cent."""
-    from diptych.evaluation.stress.asking import RSUM
+    from diptych.evaluation.stress.queries import RSUM
 
     values = {NONE: result.clean["t2i"][RSUM]}
     for row in result.rows:

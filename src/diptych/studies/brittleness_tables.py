@@ -66,8 +66,8 @@ def drop_tables(evidence: Evidence) -> list[FurtherTable]:
 
 
 def _cell(row: StressRow | None) -> str:
-    from diptych.evaluation.stress.asking import RSUM
-    from diptych.evaluation.stress.sayings import NEARLY_ALL
+    from diptych.evaluation.stress.queries import RSUM
+    from diptych.evaluation.stress.summary_text import NEARLY_ALL
 
     if row is None:
         return "–"

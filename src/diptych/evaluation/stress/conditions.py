@@ -15,11 +15,10 @@ from diptych.analysis.perturbations import (
     Perturbation,
     PicturePerturbation,
     TextPerturbation,
-    perturb_captions,
 )
 from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.pictures import perturbed_pictures
-from diptych.core.errors import CaptionError, NumericalError, StorageError
+from diptych.core.errors import StorageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.progress import Task, report_to, task
 from diptych.core.version import __version__
@@ -27,10 +26,19 @@ from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.data.language.tagged import tag_captions
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.evaluation.stress.asking import RANK, Asking
-from diptych.evaluation.stress.change import Change, Stop, check_stop, same_rows
+from diptych.evaluation.stress.changed import (
+    Change,
+    Stop,
+    changed_captions,
+    changed_pictures,
+    check_stop,
+    encode_captions,
+    encode_pictures,
+    look_alike,
+    same_rows,
+)
 from diptych.evaluation.stress.condition import Condition
-from diptych.evaluation.stress.pictures import changed_pictures, encode_pictures, look_alike
+from diptych.evaluation.stress.queries import RANK, Queries
 from diptych.metrics import Direction
 
 WORST = 20
@@ -38,7 +46,7 @@ WORST = 20
 
 
 def measured(
-    side: Asking,
+    side: Queries,
     clean: Mapping[str, np.ndarray],
     measures: Sequence[str],
     change: Change,
@@ -105,59 +113,6 @@ def _worst(clean: np.ndarray, rank: np.ndarray, cluster: np.ndarray) -> np.ndarr
     return found
 
 
-_BLOCK = 2048
-
-
-def changed_captions(
-    perturbation: TextPerturbation,
-    captions: Sequence[str],
-    ids: Sequence[str],
-    *,
-    seed: int,
-    options: Mapping[str, Any],
-    compat: str,
-    language: Language,
-    tags: Sequence[Sequence[str]] | None,
-) -> Change:
-    """What a perturbation makes of captions; arguments and errors as of
-    :func:`~diptych.analysis.perturbations.perturb_captions`."""
-    with report_to(None):
-        found = perturb_captions(
-            perturbation,
-            captions,
-            ids,
-            seed=seed,
-            options=options,
-            compat=compat,
-            language=language,
-            tags=tags if "tags" in perturbation.needs else None,
-        )
-    places = np.flatnonzero(found.changed).tolist()
-    texts = [found.texts[place] for place in places]
-    said = options_of(perturbation, options).model_dump(mode="json")
-    return Change(found.changed, fingerprint(places, texts), said, found.reasons, texts)
-
-
-def encode_captions(
-    encoder: DualEncoder, texts: Sequence[str], names: Sequence[str], bar: Task, should_stop: Stop
-) -> np.ndarray:
-    """(n, d) rows of texts, each distinct text encoded once."""
-    places: dict[str, int] = {}
-    which = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
-    distinct, counts = list(places), np.bincount(which, minlength=len(places))
-    rows = np.empty((len(distinct), encoder.width), dtype=np.float32)
-    for start in range(0, len(distinct), _BLOCK):
-        block = distinct[start : start + _BLOCK]
-        try:
-            rows[start : start + len(block)] = encoder.encode_texts(block)
-        except (CaptionError, NumericalError) as error:
-            first = names[int(np.argmax(which >= start))]
-            raise type(error)(f"changed captions from {first} on: {error.message}", error.fix) from None
-        bar.advance(int(counts[start : start + len(block)].sum()))
-        check_stop(should_stop)
-    return rows[which]
-
-
 _FORMAT = 1
 
 Rows = tuple[np.ndarray, np.ndarray | None]
@@ -191,7 +146,7 @@ class Conditions:
 
     encoder: DualEncoder
     asking: Collection
-    sides: Mapping[Direction, Asking]
+    sides: Mapping[Direction, Queries]
     folder: Path
     seeds: Sequence[int]
     measures: Sequence[str]

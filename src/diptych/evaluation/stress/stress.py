@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.perturbations import Perturbation
+from diptych.analysis.perturbations import Perturbation, TextPerturbation
+from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.perturb import COMPATS, PUBLISHED_SEED
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable, read_json, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.lock import folder_lock
@@ -29,12 +30,12 @@ from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.drops import drops_line
-from diptych.evaluation.stress.asking import RSUM, Part, askings, part_of
-from diptych.evaluation.stress.clean import Clean
+from diptych.evaluation.stress.condition import Clean
 from diptych.evaluation.stress.conditions import Conditions
-from diptych.evaluation.stress.obstacles import check_asked, possible_of
+from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
 from diptych.evaluation.stress.result import FORMAT, MARKER, StressResult
 from diptych.evaluation.stress.summary import agreements, rows_of
+from diptych.metrics import measure
 
 STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
 """What is measured unless something else is asked for."""
@@ -132,7 +133,7 @@ def stress(
         conditions = Conditions(
             encoder=encoder,
             asking=part.asking,
-            sides=askings(part, encoded, relevant),
+            sides=queries_of(part, encoded, relevant),
             folder=folder / "conditions",
             seeds=tuple(seeds),
             measures=tuple(measures),
@@ -225,3 +226,77 @@ def _finished(folder: Path, key: str) -> StressResult | None:
     except StorageError:
         pass  # damaged: made again
     return None
+
+
+def obstacle(
+    perturbation: Perturbation,
+    encoder: DualEncoder,
+    collection: Collection,
+    language: Language,
+    compat: str = "none",
+) -> UsageError | None:
+    """What stands against a perturbation, with the way out; None where nothing does."""
+    name = perturbation.name
+    if not isinstance(perturbation, TextPerturbation):
+        if encoder.takes != "pictures" or collection.holds != "pictures":
+            return UsageError(
+                f"{name}: the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
+                "pictures are perturbed for an encoder of pictures",
+            )
+        return None
+    if compat == "published" and perturbation.published is None:
+        return UsageError(f"{name} has no published form", "leave compat out")
+    needs = {"tags": language.need_tagger, "wordnet": language.need_wordnet}
+    for what in sorted(perturbation.needs):
+        try:
+            needs[what](name)
+        except UsageError as error:
+            return error
+    return None
+
+
+def check_asked(
+    perturbations: Sequence[Perturbation],
+    seeds: Sequence[int],
+    measures: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """See that what is asked for can be."""
+    if not perturbations:
+        raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise UsageError(f"seeds are {list(seeds)}", "give one or more different numbers of at least 0")
+    if not measures:
+        raise UsageError("no measure was asked for", "for example rsum")
+    for name in measures:
+        if name != RSUM and getattr(measure(name), "kind", "sum") in ("rank", "sum"):
+            raise UsageError(f"{name} is no mean of shares or gains per query", "see diptych info")
+    by_name = {one.name: one for one in perturbations}
+    for name, given in options.items():
+        if name not in by_name:
+            raise UnknownNameError("perturbation with options", name, by_name)
+        options_of(by_name[name], given)
+
+
+def possible_of(
+    perturbations: Sequence[Perturbation],
+    encoder: DualEncoder,
+    collection: Collection,
+    language: Language,
+    compat: str,
+    required: Iterable[str],
+) -> tuple[list[Perturbation], dict[str, str]]:
+    """What can be run, and why the others cannot."""
+    possible, left_out, must = [], {}, set(required)
+    for one in perturbations:
+        error = obstacle(one, encoder, collection, language, compat)
+        if error is None:
+            possible.append(one)
+        elif one.name in must:
+            raise error
+        else:
+            left_out[one.name] = str(error)
+    if not possible:
+        first = next(iter(left_out.values()))
+        raise UsageError(f"none of {len(left_out)} perturbations can be run: {first}", "")
+    return possible, left_out

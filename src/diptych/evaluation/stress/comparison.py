@@ -1,4 +1,4 @@
-"""Models side by side under stress: which one loses less under which perturbation, and whether by more than chance.
+"""Compare models under stress: which one loses less under which perturbation, and whether by more than chance.
 
 Finished stress runs of one test set are read from their folders; no encoder is needed. Every perturbation that
 all runs have is compared with the baseline's, query by query
@@ -16,11 +16,9 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
-from diptych.evaluation.stress.asking import RSUM
-from diptych.evaluation.stress.clean import Clean
-from diptych.evaluation.stress.condition import Condition
-from diptych.evaluation.stress.result import StressResult
-from diptych.evaluation.stress.rows import StressRow
+from diptych.evaluation.stress.condition import Clean, Condition
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.result import StressResult, StressRow
 
 GAIN = "gain of DCG_CM"
 LANGUAGE = "language"
@@ -189,7 +187,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class BesideRow:
+class ComparedRow:
     """One perturbation, measured one way, of all models.
 
     Attributes:
@@ -240,7 +238,7 @@ class StressComparison:
     baseline: str
     measures: Sequence[str]
     protocol: Mapping[str, Any]
-    rows: Sequence[BesideRow]
+    rows: Sequence[ComparedRow]
     left_out: Mapping[str, str]
     method: str
     notes: Sequence[str] = ()
@@ -250,7 +248,7 @@ class StressComparison:
         """All models but the baseline."""
         return [name for name in self.models if name != self.baseline]
 
-    def of(self, measure: str) -> list[BesideRow]:
+    def of(self, measure: str) -> list[ComparedRow]:
         """The rows of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
@@ -265,7 +263,7 @@ class StressComparison:
         return {"format": _FORMAT, "kind": "stress comparison", **asdict(self)}
 
 
-def beside(
+def compare_stress(
     folders: Mapping[str, Path | str],
     measures: Sequence[str] | None = None,
     *,
@@ -275,7 +273,7 @@ def beside(
     seed: int = 0,
     correction: str = "holm",
 ) -> StressComparison:
-    """Set stress runs side by side."""
+    """Compare the stress runs in ``folders`` with the baseline, perturbation by perturbation."""
     names = list(folders)
     if len(names) < 2:
         raise UsageError(f"{len(names)} stress run: at least two are needed", "give two folders or more")
@@ -346,9 +344,9 @@ def _row(
     rows: Sequence[StressRow],
     measure: str,
     differences: Mapping[str, DropDifference],
-) -> BesideRow:
+) -> ComparedRow:
     first = rows[0]
-    return BesideRow(
+    return ComparedRow(
         name=first.name,
         description=first.description,
         group=first.group,
