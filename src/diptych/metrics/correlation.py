@@ -79,7 +79,8 @@ def correlate(
         if math.isnan(whole[place]):
             found[name] = Coefficient(None)
         else:
-            found[name] = Coefficient(float(whole[place]), *(ends or (None, None)), bool(how.samples and few))
+            low, high = ends or (None, None)
+            found[name] = Coefficient(float(whole[place]), low, high, bool(how.samples and few))
     return found
 
 

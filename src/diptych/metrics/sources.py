@@ -200,7 +200,7 @@ class OrderScores(DenseRows):
 
     @property
     def _step(self) -> int:
-        return max(1, _CHUNK_NUMBERS // max(1, self.images.shape[1]))
+        return max(1, _CHUNK_NUMBERS // max(1, int(self.images.shape[1])))
 
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
         """Return scores of the given pairs."""

@@ -115,7 +115,7 @@ class Condition:
         said = ("perturbation", "seed", "key", "content", "options", "reasons", "worst_texts")
         with _opened(cls.path(folder, perturbation, seed)) as (header, stored):
             values = dict(zip(header["measures"], stored["values"], strict=True))
-            arrays = {name: stored[name] for name in _ARRAYS}
+            arrays: dict[str, Any] = {name: stored[name] for name in _ARRAYS}
             return cls(values=values, **arrays, **{name: header[name] for name in said})
 
 
