@@ -346,7 +346,7 @@ def stress_of(folder: Path) -> dict[str, Any]:
 
     A drop is clean, perturbed, difference, low, high, relative, p, corrected p; of changed queries the first six.
     """
-    given = json.loads((folder / "stress.json").read_text())
+    given = json.loads((folder / "stress.json").read_text())["content"]
     names = ("clean", "perturbed", "difference", "low", "high", "relative")
     rows = {
         f"{row['direction']} {row['name']}": {

@@ -93,7 +93,7 @@ class RerankedScores:
         }
         self.similarity = "" if first is None else first.similarity
         self.usual_ties = "compat" if unranked == "published" else "expected"
-        self.protocol = self._protocol(cut)
+        self.protocol: Reranking | None = self._protocol(cut)
 
     def ranks(self, every: bool, block: int = BLOCK, threads: int | None = None) -> dict[Direction, Ranks]:
         """Return the ranks of both directions."""

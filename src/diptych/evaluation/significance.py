@@ -27,8 +27,7 @@ from diptych.evaluation.comparison import (
 )
 from diptych.evaluation.partitioning import Fold, partition
 from diptych.evaluation.result import BOTH, Result
-from diptych.metrics.aggregates import MEAN, Aggregate
-from diptych.metrics.bootstrap import Bootstrap, clusters, interval, resample
+from diptych.metrics.bootstrap import MEAN, Aggregate, Bootstrap, clusters, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import GainMeasure, Measure, resolve
 from diptych.metrics.paired import (

@@ -11,12 +11,11 @@ import numpy as np
 from diptych.analysis.perturbations import Perturbation
 from diptych.data.collection import Collection
 from diptych.data.language import words_of
-from diptych.evaluation.changes import CHANGE_GROUPS, change_groups, jaccard_over
 from diptych.evaluation.drops import Drop, Paired, drops
-from diptych.evaluation.stress.asking import RANK, RSUM, Asking
-from diptych.evaluation.stress.condition import Condition
-from diptych.evaluation.stress.conditions import direction_of
-from diptych.evaluation.stress.rows import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
+from diptych.evaluation.stress.changes import CHANGE_GROUPS, change_groups, jaccard_over
+from diptych.evaluation.stress.conditions import Condition, direction_of
+from diptych.evaluation.stress.queries import RANK, RSUM, Queries
+from diptych.evaluation.stress.result import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
 from diptych.metrics import Direction
 
 Made = Sequence[tuple[Perturbation, Sequence[Condition]]]
@@ -31,7 +30,7 @@ _PREFERENCE = "preference"
 def drops_of(
     made: Made,
     clean: Clean,
-    sides: Mapping[Direction, Asking],
+    sides: Mapping[Direction, Queries],
     measures: Sequence[str],
     how: Mapping[str, Any],
 ) -> dict[tuple[str, str], Drop]:
@@ -55,7 +54,7 @@ def changed_drops_of(
     name: str,
     conditions: Sequence[Condition],
     clean: Mapping[str, np.ndarray],
-    side: Asking,
+    side: Queries,
     measures: Sequence[str],
     how: Mapping[str, Any],
 ) -> dict[str, ChangedDrop]:
@@ -84,7 +83,7 @@ def changed_drops_of(
 
 
 def preferences_of(
-    made: Made, sides: Mapping[Direction, Asking], how: Mapping[str, Any]
+    made: Made, sides: Mapping[Direction, Queries], how: Mapping[str, Any]
 ) -> dict[str, Preference]:
     """Of perturbations after which a good model should prefer the clean caption, where any was changed."""
     pairs, ties = [], {}
@@ -125,7 +124,7 @@ _BINS = 4
 def rows_of(
     made: Made,
     clean: Clean,
-    sides: Mapping[Direction, Asking],
+    sides: Mapping[Direction, Queries],
     collection: Collection,
     measures: Sequence[str],
     how: Mapping[str, Any],
@@ -218,7 +217,7 @@ def _lengths(
 
 
 def _examples(
-    conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], side: Asking, collection: Collection
+    conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], side: Queries, collection: Collection
 ) -> tuple[Example, ...]:
     """The worst hit over all seeds, each picture once."""
     found = []

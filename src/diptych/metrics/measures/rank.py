@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diptych.metrics.aggregates import FLOOR_MEDIAN, MEDIAN
+from diptych.metrics.bootstrap import FLOOR_MEDIAN, MEDIAN
 from diptych.metrics.measuring import MEASURES, Measure
 from diptych.metrics.ties import TieGroups, expected_reciprocal, found_within
 

@@ -1,4 +1,4 @@
-"""One side of a collection as queries, clean: what perturbed queries are held against."""
+"""The clean queries of both directions over their galleries: what perturbed queries are compared with."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Asking:
+class Queries:
     """Queries of one direction, their gallery, and what is relevant to them.
 
     Attributes:
@@ -145,15 +145,15 @@ class Asking:
         return source.pairs(np.arange(len(rows)), np.arange(len(rows)))
 
 
-def askings(
+def queries_of(
     part: Part, encoded: EncodedCollection, relevance: EncodedCollection | None = None
-) -> dict[Direction, Asking]:
+) -> dict[Direction, Queries]:
     """Both directions of what was encoded."""
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
     images, texts = np.asarray(encoded.images.rows), np.asarray(encoded.texts.rows)
     relevant = None if relevance is None else (relevance.images.rows, relevance.texts.rows)
     return {
-        "t2i": Asking(
+        "t2i": Queries(
             "t2i",
             encoded.texts.ids,
             texts,
@@ -164,7 +164,7 @@ def askings(
             encoded.similarity,
             None if relevant is None else (relevant[1], relevant[0]),
         ),
-        "i2t": Asking(
+        "i2t": Queries(
             "i2t",
             part.asking.image_ids,
             images[part.rows],

@@ -1,4 +1,4 @@
-"""Models side by side under stress: which one loses less under which perturbation, and whether by more than chance.
+"""Compare models under stress: which one loses less under which perturbation, and whether by more than chance.
 
 Finished stress runs of one test set are read from their folders; no encoder is needed. Every perturbation that
 all runs have is compared with the baseline's, query by query
@@ -16,11 +16,9 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
-from diptych.evaluation.stress.asking import RSUM
-from diptych.evaluation.stress.clean import Clean
-from diptych.evaluation.stress.condition import Condition
-from diptych.evaluation.stress.result import StressResult
-from diptych.evaluation.stress.rows import StressRow
+from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, open_condition
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.result import CLEAN, StressResult, StressRow
 
 GAIN = "gain of DCG_CM"
 LANGUAGE = "language"
@@ -29,7 +27,6 @@ LANGUAGE = "language"
 _OWN = ("encoder", "dataset", LANGUAGE, GAIN)  # of the data its content says more than its name
 _DEFAULT = (RSUM, "nDCG_CM@10")
 _GAINS = "DCG_CM"
-_AGAIN = "give the command of diptych stress once more: what is finished is kept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +49,14 @@ class Stressed:
 
     def conditions(self, row: StressRow) -> list[Condition]:
         """What lies behind a row, one per seed."""
-        found = [Condition.open(self.folder / "conditions", row.name, seed) for seed in self.seeds]
+        found = [open_condition(self.folder, row.name, seed) for seed in self.seeds]
         for measure in self.result.measures:
             mean = float(np.mean([np.mean(one.values.get(measure, np.nan)) for one in found]))
             if not np.isclose(mean, row.drop(measure).perturbed, rtol=1e-9, atol=1e-12):
                 raise StorageError(
                     f"{self.folder}: {row.name} has {measure} {row.drop(measure).perturbed:g} in the result "
                     f"and {mean:g} in its conditions: they are of different runs",
-                    _AGAIN,
+                    f"give {RECREATE}",
                 )
         return found
 
@@ -70,8 +67,8 @@ def open_stressed(name: str, folder: Path | str) -> Stressed:
     try:
         seeds = tuple(int(seed) for seed in str(result.protocol["seeds"]).split(", "))
     except (KeyError, ValueError) as error:
-        raise StorageError(f"{folder} does not say which seeds it has: {error}", _AGAIN) from None
-    return Stressed(name, Path(folder), result, Clean.open(Path(folder), result.key), seeds)
+        raise StorageError(f"{folder} does not say which seeds it has: {error}", f"give {RECREATE}") from None
+    return Stressed(name, Path(folder), result, Clean.open(Path(folder) / CLEAN, of=result.key), seeds)
 
 
 def check_comparable(runs: Sequence[Stressed]) -> None:
@@ -189,7 +186,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class BesideRow:
+class ComparedRow:
     """One perturbation, measured one way, of all models.
 
     Attributes:
@@ -240,7 +237,7 @@ class StressComparison:
     baseline: str
     measures: Sequence[str]
     protocol: Mapping[str, Any]
-    rows: Sequence[BesideRow]
+    rows: Sequence[ComparedRow]
     left_out: Mapping[str, str]
     method: str
     notes: Sequence[str] = ()
@@ -250,7 +247,7 @@ class StressComparison:
         """All models but the baseline."""
         return [name for name in self.models if name != self.baseline]
 
-    def of(self, measure: str) -> list[BesideRow]:
+    def of(self, measure: str) -> list[ComparedRow]:
         """The rows of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
@@ -265,7 +262,7 @@ class StressComparison:
         return {"format": _FORMAT, "kind": "stress comparison", **asdict(self)}
 
 
-def beside(
+def compare_stress(
     folders: Mapping[str, Path | str],
     measures: Sequence[str] | None = None,
     *,
@@ -275,7 +272,7 @@ def beside(
     seed: int = 0,
     correction: str = "holm",
 ) -> StressComparison:
-    """Set stress runs side by side."""
+    """Compare the stress runs in ``folders`` with the baseline, perturbation by perturbation."""
     names = list(folders)
     if len(names) < 2:
         raise UsageError(f"{len(names)} stress run: at least two are needed", "give two folders or more")
@@ -346,9 +343,9 @@ def _row(
     rows: Sequence[StressRow],
     measure: str,
     differences: Mapping[str, DropDifference],
-) -> BesideRow:
+) -> ComparedRow:
     first = rows[0]
-    return BesideRow(
+    return ComparedRow(
         name=first.name,
         description=first.description,
         group=first.group,
