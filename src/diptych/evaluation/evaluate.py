@@ -67,72 +67,14 @@ class Ranker(Protocol):
 
 
 def evaluate(
-    images: np.ndarray | csr_array,
-    texts: np.ndarray | csr_array,
+    images: np.ndarray | csr_array | ScoreSource | Ranker,
+    texts: np.ndarray | csr_array | None,
     ground_truth: GroundTruth,
     measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     similarity: str | None = None,
     image_ids: Sequence[str] | None = None,
     text_ids: Sequence[str] | None = None,
-    about: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Result:
-    """Measure retrieval in both directions by the scores of image and text rows.
-
-    Args:
-        images: (n, d) float32 rows, possibly memory-mapped; or (n, |V|) sparse rows of term weights.
-        texts: (m, d) float32 rows, or sparse rows over the same terms.
-        ground_truth: which texts are relevant to which images.
-        measures: names such as ``"R@5"`` (any cut-off), or measures.
-        similarity: ``"cosine"``, whatever the lengths of the rows; ``"dot"``, their inner product; or
-            ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
-            is named, sparse rows by their inner product. A sparse row without terms scores 0 with
-            everything; the protocol says how many there are.
-        image_ids: for messages.
-        text_ids: for messages.
-        about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
-        options: as of :func:`evaluate_scores`.
-
-    Raises:
-        DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
-        NumericalError: a row that is not finite, named.
-        UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
-        UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
-    """
-    measures = list(measures)
-    _check_names(measures, options.get("protocol", "full"), options.get("ties"))
-    said, source = dict(about or {}), rows_source(images, texts, similarity, image_ids, text_ids)
-    empty = getattr(source, "empty", (0, 0))
-    if any(empty):
-        said["rows without terms"] = "{:,} images, {:,} texts".format(*empty)
-    return evaluate_scores(source, ground_truth, measures, about=said, **options)
-
-
-def rows_source(
-    images: np.ndarray | csr_array,
-    texts: np.ndarray | csr_array,
-    similarity: str | None = None,
-    image_ids: Sequence[str] | None = None,
-    text_ids: Sequence[str] | None = None,
-) -> ScoreSource:
-    """Return the scores of dense or sparse rows; arguments and errors as of :func:`evaluate`."""
-    from scipy.sparse import issparse
-
-    if not issparse(images) and not issparse(texts):
-        return similarity_of(similarity or "cosine").source(images, texts, image_ids, text_ids)
-    from diptych.metrics.sparse_products import SparseProducts
-
-    if similarity not in (None, "dot"):
-        raise UsageError(f"sparse rows are compared by 'dot', not by {similarity!r}", "leave similarity out")
-    return SparseProducts(images, texts, image_ids, text_ids)
-
-
-def evaluate_scores(
-    scores: np.ndarray | ScoreSource | Ranker,
-    ground_truth: GroundTruth,
-    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
-    *,
     protocol: str = "full",
     ties: str | None = None,
     relevance: Relevance | None = None,
@@ -142,14 +84,22 @@ def evaluate_scores(
     threads: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Measure retrieval in both directions by given scores: re-ranking, ensembles, other models.
+    """Measure retrieval in both directions by embeddings of images and texts, or by given scores.
 
     Args:
-        scores: (n_images, n_texts) a score matrix, which serves as similarities for DCG_CM only where all lie
-            between -1 and 1; any score source; or candidates that a second stage scored, see
-            :class:`~diptych.evaluation.reranking.RerankedScores`.
+        images: (n, d) float32 rows, possibly memory-mapped; (n, |V|) sparse rows of term weights; or, without
+            texts, scores: an (n, m) matrix, which serves as similarities for DCG_CM only where all lie between
+            -1 and 1, any score source, or candidates that a second stage scored
+            (:class:`~diptych.evaluation.reranking.RerankedScores`).
+        texts: (m, d) float32 rows, or sparse rows over the same terms; None where scores are given.
         ground_truth: which texts are relevant to which images.
         measures: names such as ``"R@5"`` (any cut-off), or measures.
+        similarity: ``"cosine"``, whatever the lengths of the rows; ``"dot"``, their inner product; or
+            ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
+            is named, sparse rows by their inner product. A sparse row without terms scores 0 with
+            everything; the protocol says how many there are.
+        image_ids: for messages.
+        text_ids: for messages.
         protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
         ties: the tie rule; see :mod:`diptych.metrics.ties`. ``"expected"`` by default, ``"compat"`` for
             candidates whose rest ties as published.
@@ -162,11 +112,20 @@ def evaluate_scores(
         about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
 
     Raises:
-        DataError, NumericalError, UnknownNameError, UsageError: as of :func:`evaluate`.
+        DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
+        NumericalError: a row that is not finite, named.
+        UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
+        UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
     """
-    source = GivenScores(scores) if isinstance(scores, np.ndarray) else scores
-    truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
     _check_names(measures := list(measures), protocol, ties)
+    source: Any = images
+    if texts is not None:
+        source = rows_source(source, texts, similarity, image_ids, text_ids)
+        if any(empty := getattr(source, "empty", (0, 0))):
+            about = {**(about or {}), "rows without terms": "{:,} images, {:,} texts".format(*empty)}
+    elif isinstance(images, np.ndarray):
+        source = GivenScores(images)
+    truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
     plain, sums = resolve(measures)
     second = None if isinstance(source, ScoreSource) else source.protocol
     ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
@@ -223,6 +182,25 @@ def evaluate_scores(
         {name: _whole(truth, name, found, [one.measured[name].best for one in found]) for name in DIRECTIONS},
         truth.text_image,
     )
+
+
+def rows_source(
+    images: np.ndarray | csr_array,
+    texts: np.ndarray | csr_array,
+    similarity: str | None = None,
+    image_ids: Sequence[str] | None = None,
+    text_ids: Sequence[str] | None = None,
+) -> ScoreSource:
+    """Return the scores of dense or sparse rows; arguments and errors as of :func:`evaluate`."""
+    from scipy.sparse import issparse
+
+    if not issparse(images) and not issparse(texts):
+        return similarity_of(similarity or "cosine").source(images, texts, image_ids, text_ids)
+    from diptych.metrics.sparse_products import SparseProducts
+
+    if similarity not in (None, "dot"):
+        raise UsageError(f"sparse rows are compared by 'dot', not by {similarity!r}", "leave similarity out")
+    return SparseProducts(images, texts, image_ids, text_ids)
 
 
 @dataclass(frozen=True, eq=False)

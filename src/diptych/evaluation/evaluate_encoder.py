@@ -18,7 +18,7 @@ from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
-from diptych.evaluation.evaluate import evaluate_scores
+from diptych.evaluation.evaluate import evaluate
 from diptych.evaluation.reranking import RerankedScores
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap
@@ -103,8 +103,9 @@ def evaluate_encoded(
     )
     if reranked is not None:
         _check_same(encoded, reranked)
-    result = evaluate_scores(
+    result = evaluate(
         source if reranked is None else RerankedScores(reranked, truth, k=k, unranked=unranked, first=source),
+        None,
         truth,
         measures,
         protocol=protocol,
@@ -117,12 +118,15 @@ def evaluate_encoded(
     items = fingerprint_lists(images.ids, texts.ids)
     result = replace(result, protocol=replace(result.protocol, items=items, data_kind=kind_of_data(encoded)))
     if folder is not None:
-        folder = result.save(folder)
         names = [["_".join(name.split()) for name in side.ids] for side in (images, texts)]
-        if trec and reranked is None:
-            write_trec(folder, source, truth, *names, k=TREC_DEPTH)
-        elif trec and reranked is not None:
-            _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
+
+        def write_runs(folder: Path) -> None:
+            if trec and reranked is None:
+                write_trec(folder, source, truth, *names, k=TREC_DEPTH)
+            elif trec and reranked is not None:
+                _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
+
+        result.save(folder, also=write_runs)
     return result
 
 

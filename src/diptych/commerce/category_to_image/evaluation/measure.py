@@ -12,7 +12,7 @@ from diptych.commerce.catalogue.judging import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
-from diptych.evaluation.evaluate import evaluate, evaluate_scores
+from diptych.evaluation.evaluate import evaluate
 from diptych.evaluation.protocol import Reranking
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap
@@ -228,8 +228,9 @@ def measure_ranker(
         **(about or {}),
     }
     if rows.unranked:
-        return evaluate_scores(
+        return evaluate(
             Retrieved(rows, judged.truth),
+            None,
             judged.truth,
             measures,
             bootstrap=bootstrap,
