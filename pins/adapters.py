@@ -62,7 +62,7 @@ def measure_names() -> set[str]:
 
 def tie_rules() -> tuple[str, ...]:
     """The names of all tie rules."""
-    from diptych.metrics.ties import TIE_RULES
+    from diptych.metrics.ranks import TIE_RULES
 
     return tuple(TIE_RULES)
 

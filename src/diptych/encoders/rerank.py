@@ -38,7 +38,7 @@ from diptych.encoders.matching import MatchingEncoder, PairInputs
 from diptych.encoders.rerank_pairs import PairBlock, PairPlan, match_pairs
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS
-from diptych.metrics.similarities import similarity as similarity_of
+from diptych.metrics.sources import similarity as similarity_of
 
 # Where re-ranking keeps what it has: candidates, what the head reads of texts, scores block by block.
 #

@@ -18,7 +18,7 @@ from diptych.evaluation.protocol import OWN_GAINS, Reranking, protocol_of
 from diptych.evaluation.result import BOTH, Result, Score
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
-from diptych.metrics.measures.rank import best_ranks
+from diptych.metrics.measures import best_ranks
 from diptych.metrics.measuring import (
     DEFAULT_MEASURES,
     AnyMeasure,
@@ -29,11 +29,10 @@ from diptych.metrics.measuring import (
     Sum,
     resolve,
 )
-from diptych.metrics.ranks import Ranks, check_sizes, ranks_of
+from diptych.metrics.ranks import Ranks, check_rule, check_sizes, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance, graded_gains, similar_gains
-from diptych.metrics.similarities import similarity as similarity_of
 from diptych.metrics.sources import CosineRows, GivenScores, ScoreSource
-from diptych.metrics.ties import check_rule, tie_groups
+from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import BLOCK
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def evaluate(
         image_ids: for messages.
         text_ids: for messages.
         protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
-        ties: the tie rule; see :mod:`diptych.metrics.ties`. ``"expected"`` by default, ``"compat"`` for
+        ties: the tie rule; see :mod:`diptych.metrics.ranks`. ``"expected"`` by default, ``"compat"`` for
             candidates whose rest ties as published.
         relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
             evaluated one by default.

@@ -26,8 +26,7 @@ from diptych.metrics.candidates import Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.measuring import DEFAULT_MEASURES
 from diptych.metrics.relevance import Grades, Relevance
-from diptych.metrics.similarities import similarity
-from diptych.metrics.sources import ScoreSource
+from diptych.metrics.sources import ScoreSource, similarity
 from diptych.metrics.trec import write_qrels, write_run, write_trec
 
 TREC_DEPTH = 100

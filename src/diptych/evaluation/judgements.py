@@ -28,11 +28,10 @@ from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import Coefficient, correlate
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
-from diptych.metrics.measures.gains import discounts
+from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import Sum, measure
 from diptych.metrics.relevance import GradeTable, Relevance
-from diptych.metrics.similarities import similarity
-from diptych.metrics.sources import ScoreSource
+from diptych.metrics.sources import ScoreSource, similarity
 
 _LEAST = 2  # judged items that make an order
 

@@ -18,7 +18,7 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.metrics.bootstrap import MEAN, Aggregate
-from diptych.metrics.ties import TieGroups, tied_throughout
+from diptych.metrics.ranks import TieGroups, tied_throughout
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
 FAMILY = "@k"

@@ -14,8 +14,8 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import Direction, Positives
 from diptych.metrics.measuring import Gain, Gained
+from diptych.metrics.ranks import check_rule
 from diptych.metrics.sources import CosineRows, DirectedScores, Rows, ScoreSource
-from diptych.metrics.ties import check_rule
 from diptych.metrics.topk import BLOCK, Firsts, first_places
 
 

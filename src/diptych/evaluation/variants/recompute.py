@@ -21,9 +21,8 @@ from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Sett
 from diptych.metrics.candidates import Candidates
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import Measure, measure
-from diptych.metrics.ranks import Ranks, ranks_of
+from diptych.metrics.ranks import Ranks, ranks_of, tie_groups
 from diptych.metrics.sources import Rows
-from diptych.metrics.ties import tie_groups
 
 _RECALL = "R@"
 _KEPT = 6  # views whose candidates are kept

@@ -17,8 +17,8 @@ from diptych.evaluation.variants.settings import NotPossible
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import Direction, GroundTruth
 from diptych.metrics.ranks import check_sizes
-from diptych.metrics.similarities import similarity as similarity_of
 from diptych.metrics.sources import GivenScores, Rows, ScoreSource
+from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import best_of
 
 

@@ -17,7 +17,7 @@ from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.evaluation.printed.target import Target
 from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.ties import TieGroups
+from diptych.metrics.ranks import TieGroups
 
 if TYPE_CHECKING:
     from diptych.evaluation.variants.scored import Scored
