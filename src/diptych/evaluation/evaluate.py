@@ -204,17 +204,11 @@ def rows_source(
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One direction of one gallery.
+    """One direction of one gallery."""
 
-    Attributes:
-        values: per measure, (n_queries,) float64.
-        chances: per measure, the chance level; empty unless wanted.
-        best: (n_queries,) the rank of each query's best positive; empty where no rank was asked for.
-    """
-
-    values: dict[str, np.ndarray]
-    chances: dict[str, float]
-    best: np.ndarray
+    values: dict[str, np.ndarray]  # per measure, (n_queries,) float64
+    chances: dict[str, float]  # per measure, the chance level; empty unless wanted
+    best: np.ndarray  # (n_queries,) the rank of each query's best positive; empty where no rank was asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,12 +301,12 @@ def _gains(
 
 
 def measure_queries(
-    queries: np.ndarray,
-    gallery: np.ndarray,
-    positives: Positives,
-    measures: Sequence[str],
+    queries: np.ndarray,  # (n, d) float32 rows
+    gallery: np.ndarray,  # (m, d) float32 rows
+    positives: Positives,  # relevant gallery rows of these queries
+    measures: Sequence[str],  # names; no sums over both directions
     *,
-    query_side: Direction,
+    query_side: Direction,  # ``"i2t"`` where images are the queries
     similarity: str = "cosine",
     relevance: tuple[np.ndarray, np.ndarray] | None = None,
     ties: str = "expected",
@@ -323,11 +317,6 @@ def measure_queries(
     """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has.
 
     Args:
-        queries: (n, d) float32 rows.
-        gallery: (m, d) float32 rows.
-        positives: relevant gallery rows of these queries.
-        measures: names; no sums over both directions.
-        query_side: ``"i2t"`` where images are the queries.
         relevance: rows of queries and gallery by a relevance model.
     """
     plain, sums = resolve(measures)

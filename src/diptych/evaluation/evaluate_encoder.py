@@ -60,40 +60,30 @@ def evaluate_encoder(
 
 
 def evaluate_encoded(
-    encoded: EncodedCollection,
+    encoded: EncodedCollection,  # the embeddings
     folder: Path | str | None = None,
-    measures: Sequence[str] = DEFAULT_MEASURES,
+    measures: Sequence[str] = DEFAULT_MEASURES,  # names such as ``"R@5"``
     *,
     reranked: Reranked | None = None,
-    k: int | None = None,
+    k: int | None = None,  # as if so many candidates of each query had been re-ranked
     unranked: str = "miss",
-    positives: ExtendedPositives | None = None,
+    positives: ExtendedPositives | None = None,  # extended positives of what was embedded
     ground_truth: GroundTruth | None = None,
-    protocol: str = "full",
-    ties: str | None = None,
-    relevance: Relevance | None = None,
-    samples: int = 1000,
-    trec: bool = True,
-    about: dict[str, Any] | None = None,
+    protocol: str = "full",  # how the test set is cut into galleries
+    ties: str | None = None,  # the tie rule
+    relevance: Relevance | None = None,  # the model that says how relevant an item without a label is
+    samples: int = 1000,  # resamples for 95 % intervals; 0 for none
+    trec: bool = True,  # write TREC runs and qrels too
+    about: dict[str, Any] | None = None,  # what else the numbers depend on
 ) -> Result:
     """Measure retrieval in both directions on stored embeddings.
 
     Args:
-        encoded: the embeddings.
         folder: where the result goes, with values per query and TREC files; nothing is written without it.
-        measures: names such as ``"R@5"``.
         reranked: candidates that a matching head scored, made of these embeddings: the second stage is
             measured instead of the first.
-        k: as if so many candidates of each query had been re-ranked.
         unranked: what becomes of positives that are no candidates; see :mod:`diptych.evaluation.reranking`.
-        positives: extended positives of what was embedded.
         ground_truth: which captions are relevant to which images, instead of the collection's pairs.
-        protocol: how the test set is cut into galleries.
-        ties: the tie rule.
-        relevance: the model that says how relevant an item without a label is.
-        samples: resamples for 95 % intervals; 0 for none.
-        trec: write TREC runs and qrels too.
-        about: what else the numbers depend on.
     """
     truth = _truth_of(encoded, positives, ground_truth)
     images, texts = encoded.images, encoded.texts

@@ -31,21 +31,14 @@ def _accept(ground_truth: GroundTruth) -> None:
 
 @dataclass(frozen=True)
 class Partition:
-    """A declared protocol.
+    """A declared protocol."""
 
-    Attributes:
-        name: as it is asked for and printed.
-        description: one line of what it is.
-        citation: where it comes from.
-        count: into how many galleries of equal size the images are cut, in their order; values are
-            averaged over them.
-        check: refuses a test set that is not the protocol's.
-    """
-
-    name: str
-    description: str
-    citation: str
+    name: str  # as it is asked for and printed
+    description: str  # one line of what it is
+    citation: str  # where it comes from
+    # into how many galleries of equal size the images are cut, in their order; values are averaged over them
     count: int = 1
+    # refuses a test set that is not the protocol's
     check: Callable[[GroundTruth], None] = field(default=_accept, repr=False)
 
     def folds(self, ground_truth: GroundTruth) -> Iterator[Fold]:

@@ -23,23 +23,14 @@ _REST = {
 
 @dataclass(frozen=True)
 class Reranking:
-    """The second stage of a number: what was scored again, and what became of the rest.
+    """The second stage of a number: what was scored again, and what became of the rest."""
 
-    Attributes:
-        k_test: per direction, how many candidates of each query were scored again.
-        gallery: per direction, how many items there were to choose from.
-        score: what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``.
-        unranked: what became of positives that are no candidates; see
-            :mod:`diptych.evaluation.reranking`.
-        queries: per direction, how many queries are asked.
-        without_ranked_positive: per direction, how many of them have positives, none of which is a candidate.
-    """
-
-    k_test: dict[str, int]
-    gallery: dict[str, int]
-    score: str
-    unranked: str
-    queries: dict[str, int]
+    k_test: dict[str, int]  # per direction, how many candidates of each query were scored again
+    gallery: dict[str, int]  # per direction, how many items there were to choose from
+    score: str  # what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``
+    unranked: str  # what became of positives that are no candidates; see :mod:`diptych.evaluation.reranking`
+    queries: dict[str, int]  # per direction, how many queries are asked
+    # per direction, how many of them have positives, none of which is a candidate
     without_ranked_positive: dict[str, int]
 
     def line(self) -> str:
@@ -62,54 +53,35 @@ class Reranking:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Everything a number depends on besides the embeddings.
+    """Everything a number depends on besides the embeddings."""
 
-    Attributes:
-        name: the protocol's name, e.g. ``"coco-1k"``.
-        n_images: images in the test set.
-        n_texts: texts in the test set.
-        texts_per_image: least and most positives of an image query.
-        images_per_text: least and most positives of a text query.
-        galleries: into how many folds the test set was cut; values are averaged over them.
-        ties: the tie rule.
-        any_of_k: measures for which only the best positive of a query counts.
-        all_positives: measures for which every positive counts.
-        compat: what follows published conventions instead of plain definitions.
-        without_positive: per direction, queries that have none; they score 0 in every mean.
-        samples: bootstrap resamples of images; 0 for no intervals.
-        confidence: coverage of the intervals.
-        seed: of the bootstrap.
-        about: dataset, split, fingerprints, training seed: whatever else the numbers depend on.
-        similarity: by what rows are compared, ``"cosine"``, ``"dot"`` or ``"order"``; ``"given scores"``; empty
-            where candidates alone are known.
-        asked: per direction, how many of its items are queries, where that is not all of them.
-        reranking: the second stage; None where there is one stage alone.
-        gains: per measure of gains, what an item is worth and by what.
-        items: a fingerprint of the ids of images and texts; empty where they have none.
-        data_kind: what the fingerprint of the data in ``about`` is of: ``"pictures"``, ``"regions"`` or, of
-            given embeddings, ``"rows"``.
-    """
-
-    name: str
-    n_images: int
-    n_texts: int
-    texts_per_image: tuple[int, int]
-    images_per_text: tuple[int, int]
-    galleries: int
-    ties: str
-    any_of_k: tuple[str, ...]
-    all_positives: tuple[str, ...]
-    compat: tuple[str, ...]
-    without_positive: dict[str, int]
-    samples: int
-    confidence: float
-    seed: int
+    name: str  # the protocol's name, e.g. ``"coco-1k"``
+    n_images: int  # images in the test set
+    n_texts: int  # texts in the test set
+    texts_per_image: tuple[int, int]  # least and most positives of an image query
+    images_per_text: tuple[int, int]  # least and most positives of a text query
+    galleries: int  # into how many folds the test set was cut; values are averaged over them
+    ties: str  # the tie rule
+    any_of_k: tuple[str, ...]  # measures for which only the best positive of a query counts
+    all_positives: tuple[str, ...]  # measures for which every positive counts
+    compat: tuple[str, ...]  # what follows published conventions instead of plain definitions
+    without_positive: dict[str, int]  # per direction, queries that have none; they score 0 in every mean
+    samples: int  # bootstrap resamples of images; 0 for no intervals
+    confidence: float  # coverage of the intervals
+    seed: int  # of the bootstrap
+    # dataset, split, fingerprints, training seed: whatever else the numbers depend on
     about: dict[str, Any] = field(default_factory=dict)
+    # by what rows are compared, ``"cosine"``, ``"dot"`` or ``"order"``; ``"given scores"``; empty where
+    # candidates alone are known
     similarity: str = "cosine"
+    # per direction, how many of its items are queries, where that is not all of them
     asked: dict[str, int] = field(default_factory=dict)
-    reranking: Reranking | None = None
+    reranking: Reranking | None = None  # the second stage; None where there is one stage alone
+    # per measure of gains, what an item is worth and by what
     gains: dict[str, str] = field(default_factory=dict)
-    items: str = ""
+    items: str = ""  # a fingerprint of the ids of images and texts; empty where they have none
+    # what the fingerprint of the data in ``about`` is of: ``"pictures"``, ``"regions"`` or, of given
+    # embeddings, ``"rows"``
     data_kind: str = ""
 
     def line(self) -> str:

@@ -17,19 +17,12 @@ BOTH = "both"  # where a sum over both directions is kept
 
 @dataclass(frozen=True)
 class Score:
-    """A measure's value.
+    """A measure's value."""
 
-    Attributes:
-        value: a share in [0, 1], a rank from 1, or a sum in per cent.
-        chance: what a model that knows nothing gets.
-        low: lower end of the interval; None without one.
-        high: upper end.
-    """
-
-    value: float
-    chance: float
-    low: float | None = None
-    high: float | None = None
+    value: float  # a share in [0, 1], a rank from 1, or a sum in per cent
+    chance: float  # what a model that knows nothing gets
+    low: float | None = None  # lower end of the interval; None without one
+    high: float | None = None  # upper end
 
 
 class TableRow(NamedTuple):
@@ -45,21 +38,16 @@ class TableRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
-    """What :func:`~diptych.evaluation.evaluate.evaluate` returns.
+    """What :func:`~diptych.evaluation.evaluate.evaluate` returns."""
 
-    Attributes:
-        protocol: what the numbers depend on.
-        scores: per direction (``"i2t"``, ``"t2i"``, and ``"both"`` for sums) and measure.
-        per_query: per direction and measure, one float64 per query, NaN for one that was not asked.
-        ranks: per direction, the rank of each query's best positive, expected where ties leave it open.
-        text_image: (n_texts,) the image each text was written for, -1 for none: queries that are
-            resampled together.
-    """
-
-    protocol: Protocol
+    protocol: Protocol  # what the numbers depend on
+    # per direction (``"i2t"``, ``"t2i"``, and ``"both"`` for sums) and measure
     scores: dict[str, dict[str, Score]]
+    # per direction and measure, one float64 per query, NaN for one that was not asked
     per_query: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    # per direction, the rank of each query's best positive, expected where ties leave it open
     ranks: dict[str, np.ndarray] = field(default_factory=dict)
+    # (n_texts,) the image each text was written for, -1 for none: queries that are resampled together
     text_image: np.ndarray | None = None
 
     def score(self, name: str, direction: str = BOTH) -> Score:

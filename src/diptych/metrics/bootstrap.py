@@ -88,17 +88,11 @@ MEAN, MEDIAN, FLOOR_MEDIAN = Aggregate(), Median(), FloorMedian()
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Settings of bootstrap intervals.
+    """Settings of bootstrap intervals."""
 
-    Attributes:
-        samples: how many resamples; 0 for no intervals.
-        confidence: coverage, e.g. 0.95.
-        seed: of the draws.
-    """
-
-    samples: int = 1000
-    confidence: float = 0.95
-    seed: int = 0
+    samples: int = 1000  # how many resamples; 0 for no intervals
+    confidence: float = 0.95  # coverage, e.g. 0.95
+    seed: int = 0  # of the draws
 
     def __post_init__(self) -> None:
         if self.samples < 0:

@@ -29,17 +29,11 @@ _CHECKED = 1 << 21  # candidates checked at once
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """One direction: the candidates of every query, best contrastive score first.
+    """One direction: the candidates of every query, best contrastive score first."""
 
-    Attributes:
-        items: (n_queries, k) int64 rows of the gallery.
-        contrastive: (n_queries, k) float32 contrastive scores, not increasing along a row.
-        matching: (n_queries, k) float32 scores of the matching head.
-    """
-
-    items: np.ndarray
-    contrastive: np.ndarray
-    matching: np.ndarray
+    items: np.ndarray  # (n_queries, k) int64 rows of the gallery
+    contrastive: np.ndarray  # (n_queries, k) float32 contrastive scores, not increasing along a row
+    matching: np.ndarray  # (n_queries, k) float32 scores of the matching head
 
     def __post_init__(self) -> None:
         if not self.items.shape == self.contrastive.shape == self.matching.shape or self.items.ndim != 2:
@@ -106,20 +100,14 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate --rerank", mapped=DIRECTIONS):
-    """The candidates of both directions.
+    """The candidates of both directions."""
 
-    Attributes:
-        i2t: candidates of every image: rows of texts.
-        t2i: candidates of every text: rows of images.
-        adds_contrastive: whether the final score is matching + contrastive score (BLIP) instead of the
-            matching score alone (ALBEF, X-VLM).
-        about: what made it: encoder, fingerprints; JSON-able.
-    """
-
-    i2t: Candidates
-    t2i: Candidates
+    i2t: Candidates  # candidates of every image: rows of texts
+    t2i: Candidates  # candidates of every text: rows of images
+    # whether the final score is matching + contrastive score (BLIP) instead of the matching score alone
+    # (ALBEF, X-VLM)
     adds_contrastive: bool = False
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)  # what made it: encoder, fingerprints; JSON-able
 
     @property
     def n_images(self) -> int:

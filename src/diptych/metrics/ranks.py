@@ -49,28 +49,17 @@ class Ranks:
 
     Either every positive is there, best first within its query, or only the best of each query
     (``complete`` False), which is all that any-of-k measures need.
-
-    Attributes:
-        gallery: size of the gallery.
-        positives: (n_queries,) how many positives each query has; 0 where it has none.
-        start: (n_queries + 1,) each query's slice of the arrays below.
-        above: negatives that score more than this positive.
-        tied: negatives that score exactly the same.
-        later: those of the tied that come later in the gallery.
-        group: positives of the query that score exactly the same, this one included.
-        scores: this positive's exact score.
-        complete: whether every positive is there.
     """
 
-    gallery: int
-    positives: np.ndarray
-    start: np.ndarray
-    above: np.ndarray
-    tied: np.ndarray
-    later: np.ndarray
-    group: np.ndarray
-    scores: np.ndarray
-    complete: bool
+    gallery: int  # size of the gallery
+    positives: np.ndarray  # (n_queries,) how many positives each query has; 0 where it has none
+    start: np.ndarray  # (n_queries + 1,) each query's slice of the arrays below
+    above: np.ndarray  # negatives that score more than this positive
+    tied: np.ndarray  # negatives that score exactly the same
+    later: np.ndarray  # those of the tied that come later in the gallery
+    group: np.ndarray  # positives of the query that score exactly the same, this one included
+    scores: np.ndarray  # this positive's exact score
+    complete: bool  # whether every positive is there
 
     @property
     def n_queries(self) -> int:
@@ -213,26 +202,16 @@ class TieGroups:
     """Sets of neighbours in a ranking whose order is open, each with at least one positive.
 
     A rule that decides every order gives groups of one positive and no negative.
-
-    Attributes:
-        query: (g,) the query of each group; ascending, best group first within a query.
-        before: items of the gallery that certainly come before the group.
-        found: how many of those are positives.
-        negatives: negatives in the group.
-        positives: positives in the group, at least 1.
-        relevant: (n_queries,) all positives of each query.
-        gallery: size of the gallery.
-        complete: every positive is in a group; otherwise only the best group of each query is there.
     """
 
-    query: np.ndarray
-    before: np.ndarray
-    found: np.ndarray
-    negatives: np.ndarray
-    positives: np.ndarray
-    relevant: np.ndarray
-    gallery: int
-    complete: bool
+    query: np.ndarray  # (g,) the query of each group; ascending, best group first within a query
+    before: np.ndarray  # items of the gallery that certainly come before the group
+    found: np.ndarray  # how many of those are positives
+    negatives: np.ndarray  # negatives in the group
+    positives: np.ndarray  # positives in the group, at least 1
+    relevant: np.ndarray  # (n_queries,) all positives of each query
+    gallery: int  # size of the gallery
+    complete: bool  # every positive is in a group; otherwise only the best group of each query is there
 
     @property
     def size(self) -> np.ndarray:

@@ -27,13 +27,11 @@ class ScoreSource(ABC):
     """Scores of all images against all texts, a tile at a time.
 
     Attributes:
-        shape: how many images and how many texts.
-        similarity: what the scores are, for the protocol.
         one_core: a tile is computed by one core, so that as many workers as cores are of use.
     """
 
-    shape: tuple[int, int]
-    similarity: str
+    shape: tuple[int, int]  # how many images and how many texts
+    similarity: str  # what the scores are, for the protocol
     one_core = False
 
     @abstractmethod
@@ -327,16 +325,11 @@ class DirectedScores:
 
 @dataclass(frozen=True)
 class Similarity:
-    """How an image's row and a text's row make a score.
+    """How an image's row and a text's row make a score."""
 
-    Attributes:
-        name: as it is asked for and printed.
-        description: one line of what it is.
-        of: from image rows, text rows and the ids of both to a score source.
-    """
-
-    name: str
-    description: str
+    name: str  # as it is asked for and printed
+    description: str  # one line of what it is
+    # from image rows, text rows and the ids of both to a score source
     of: Callable[[np.ndarray, np.ndarray, Sequence[str] | None, Sequence[str] | None], ScoreSource]
 
     def source(

@@ -23,20 +23,15 @@ _MOST_QUERIES = 200_000  # larger test sets are not looked for
 
 @dataclass(frozen=True)
 class DigitReport:
-    """What the digits say.
+    """What the digits say."""
 
-    Attributes:
-        sizes: by which recalls (:data:`ALL_CELLS`, ``"i2t"``, ``"t2i"``) and rule, the numbers of queries that
-            are possible.
-        signs: what is impossible, truncated or unusual.
-        given: per direction, how many queries the test set at hand has, where there is one.
-        runs: of how many runs each number is a mean; of several, digits tell no number of queries.
-    """
-
+    # by which recalls (:data:`ALL_CELLS`, ``"i2t"``, ``"t2i"``) and rule, the numbers of queries that are
+    # possible
     sizes: Mapping[str, Mapping[str, PossibleSizes]]
-    signs: tuple[Sign, ...]
+    signs: tuple[Sign, ...]  # what is impossible, truncated or unusual
+    # per direction, how many queries the test set at hand has, where there is one
     given: Mapping[str, int] = field(default_factory=dict)
-    runs: int = 1
+    runs: int = 1  # of how many runs each number is a mean; of several, digits tell no number of queries
 
     def sentences(self) -> list[str]:
         """One or two sentences per finding."""

@@ -23,17 +23,11 @@ from diptych.evaluation.printed.target import RULES, Printed
 
 @dataclass(frozen=True)
 class KnownSize:
-    """One number of queries.
+    """One number of queries."""
 
-    Attributes:
-        n: how many.
-        kind: whether they are images or captions.
-        what: of which part of which dataset.
-    """
-
-    n: int
-    kind: Literal["images", "captions"]
-    what: str
+    n: int  # how many
+    kind: Literal["images", "captions"]  # whether they are images or captions
+    what: str  # of which part of which dataset
 
 
 KNOWN_SIZES = (
@@ -67,37 +61,23 @@ def names_of(n: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Size:
-    """A number of queries that makes every printed value.
+    """A number of queries that makes every printed value."""
 
-    Attributes:
-        n: how many queries.
-        known: which test sets have so many.
-        chance: probability that values unrelated to n would all fit it.
-    """
-
-    n: int
-    known: tuple[str, ...]
-    chance: float
+    n: int  # how many queries
+    known: tuple[str, ...]  # which test sets have so many
+    chance: float  # probability that values unrelated to n would all fit it
 
 
 @dataclass(frozen=True)
 class PossibleSizes:
-    """What one rule allows.
+    """What one rule allows."""
 
-    Attributes:
-        rule: ``round`` or ``truncate``.
-        sizes: those that fit, ascending.
-        tried: how many numbers of queries were tried.
-        expected: how many of them would fit by chance, if the values had nothing to do with any.
-        distinct: how many different values had to fit.
-        chances: of the sizes of known test sets that were tried, how likely each would fit by chance.
-    """
-
-    rule: str
-    sizes: tuple[Size, ...]
-    tried: int
-    expected: float
-    distinct: int
+    rule: str  # ``round`` or ``truncate``
+    sizes: tuple[Size, ...]  # those that fit, ascending
+    tried: int  # how many numbers of queries were tried
+    expected: float  # how many of them would fit by chance, if the values had nothing to do with any
+    distinct: int  # how many different values had to fit
+    # of the sizes of known test sets that were tried, how likely each would fit by chance
     chances: Mapping[int, float] = field(default_factory=dict)
 
     @property

@@ -34,21 +34,13 @@ ROUNDING = 2.0**-20
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Which queries a perturbation changed.
+    """Which queries a perturbation changed."""
 
-    Attributes:
-        changed: (n,) booleans.
-        content: a fingerprint of the changed queries.
-        options: what the perturbation was run with.
-        reasons: how many queries stayed, by reason.
-        texts: the changed texts in order, of captions.
-    """
-
-    changed: np.ndarray
-    content: str
-    options: Mapping[str, Any]
-    reasons: Mapping[str, int]
-    texts: Sequence[str] = field(default=())
+    changed: np.ndarray  # (n,) booleans
+    content: str  # a fingerprint of the changed queries
+    options: Mapping[str, Any]  # what the perturbation was run with
+    reasons: Mapping[str, int]  # how many queries stayed, by reason
+    texts: Sequence[str] = field(default=())  # the changed texts in order, of captions
 
     @property
     def places(self) -> np.ndarray:

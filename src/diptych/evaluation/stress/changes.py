@@ -27,44 +27,27 @@ CHANGE_GROUPS: Mapping[str, int] = {"decreased": -1, "increased": 1, "unchanged"
 
 @dataclass(frozen=True)
 class JaccardPair:
-    """How far two conditions change the same queries.
+    """How far two conditions change the same queries."""
 
-    Attributes:
-        first: a condition.
-        second: another.
-        decreased: Jaccard similarity of the queries that decrease; None where none does in either.
-        increased: of those that increase.
-        unchanged: of those that stay.
-    """
-
-    first: str
-    second: str
-    decreased: float | None
-    increased: float | None
-    unchanged: float | None
+    first: str  # a condition
+    second: str  # another
+    decreased: float | None  # Jaccard similarity of the queries that decrease; None where none does in either
+    increased: float | None  # of those that increase
+    unchanged: float | None  # of those that stay
 
 
 @dataclass(frozen=True)
 class JaccardOver:
-    """Agreement over all pairs of conditions.
+    """Agreement over all pairs of conditions."""
 
-    Attributes:
-        n: number of queries.
-        sizes: per condition, how many queries are in each of :data:`CHANGE_GROUPS`.
-        pairs: every pair of conditions, in their order.
-        decreased: mean over the pairs that have a similarity; None where no pair has.
-        increased: the same of queries that increase.
-        unchanged: the same of queries that stay.
-        left_out: per group, the pairs without a similarity: no query of that group in either.
-    """
-
-    n: int
+    n: int  # number of queries
+    # per condition, how many queries are in each of :data:`CHANGE_GROUPS`
     sizes: Mapping[str, Mapping[str, int]]
-    pairs: tuple[JaccardPair, ...]
-    decreased: float | None
-    increased: float | None
-    unchanged: float | None
-    left_out: Mapping[str, int]
+    pairs: tuple[JaccardPair, ...]  # every pair of conditions, in their order
+    decreased: float | None  # mean over the pairs that have a similarity; None where no pair has
+    increased: float | None  # the same of queries that increase
+    unchanged: float | None  # the same of queries that stay
+    left_out: Mapping[str, int]  # per group, the pairs without a similarity: no query of that group in either
 
     def line(self) -> str:
         """One line: what the means are over, and what was left out."""

@@ -31,21 +31,13 @@ _GAINS = "DCG_CM"
 
 @dataclass(frozen=True, eq=False)
 class Stressed:
-    """A finished stress run.
+    """A finished stress run."""
 
-    Attributes:
-        name: what tables call it.
-        folder: where it lies.
-        result: what it found.
-        clean: values of its clean queries.
-        seeds: of every perturbation.
-    """
-
-    name: str
-    folder: Path
-    result: StressResult
-    clean: Clean
-    seeds: tuple[int, ...]
+    name: str  # what tables call it
+    folder: Path  # where it lies
+    result: StressResult  # what it found
+    clean: Clean  # values of its clean queries
+    seeds: tuple[int, ...]  # of every perturbation
 
     def conditions(self, row: StressRow) -> list[Condition]:
         """What lies behind a row, one per seed."""
@@ -191,10 +183,6 @@ class ComparedRow:
 
     Attributes:
         name, description, group, keeps_meaning, direction: of the perturbation.
-        options: it was run with.
-        measure: what was measured.
-        unseen: per model, share of changed queries that it gives the very row of the clean one.
-        differences: per model but the baseline, its drop beside the baseline's.
     """
 
     name: str
@@ -202,10 +190,11 @@ class ComparedRow:
     group: str
     keeps_meaning: bool
     direction: str
-    options: Mapping[str, Any]
-    measure: str
+    options: Mapping[str, Any]  # it was run with
+    measure: str  # what was measured
+    # per model, share of changed queries that it gives the very row of the clean one
     unseen: Mapping[str, float]
-    differences: Mapping[str, DropDifference]
+    differences: Mapping[str, DropDifference]  # per model but the baseline, its drop beside the baseline's
 
     def own(self, model: str) -> OwnDrop:
         """What a model loses."""
@@ -218,29 +207,17 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class StressComparison:
-    """Models side by side.
+    """Models side by side."""
 
-    Attributes:
-        models: their names, in the order given.
-        encoders: per model, what its stress run calls it, and its fingerprint.
-        baseline: the one that others are compared with.
-        measures: by which.
-        protocol: what all runs have in common.
-        rows: perturbation by perturbation, one per measure.
-        left_out: perturbations that not all have, and which have them not.
-        method: how intervals and p-values were made, one line.
-        notes: what a reader of the numbers should know besides.
-    """
-
-    models: Sequence[str]
-    encoders: Mapping[str, str]
-    baseline: str
-    measures: Sequence[str]
-    protocol: Mapping[str, Any]
-    rows: Sequence[ComparedRow]
-    left_out: Mapping[str, str]
-    method: str
-    notes: Sequence[str] = ()
+    models: Sequence[str]  # their names, in the order given
+    encoders: Mapping[str, str]  # per model, what its stress run calls it, and its fingerprint
+    baseline: str  # the one that others are compared with
+    measures: Sequence[str]  # by which
+    protocol: Mapping[str, Any]  # what all runs have in common
+    rows: Sequence[ComparedRow]  # perturbation by perturbation, one per measure
+    left_out: Mapping[str, str]  # perturbations that not all have, and which have them not
+    method: str  # how intervals and p-values were made, one line
+    notes: Sequence[str] = ()  # what a reader of the numbers should know besides
 
     @property
     def others(self) -> list[str]:

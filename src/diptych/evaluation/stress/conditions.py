@@ -54,42 +54,28 @@ _TEXTS = "texts.jsonl.gz"
 
 @dataclass(frozen=True, eq=False)
 class Condition(Artifact, kind="condition", recreate=RECREATE, files=("texts",)):
-    """One perturbation with one seed.
-
-    Attributes:
-        key: what it was made of, by content.
-        content: a fingerprint of the changed queries: two seeds with the same are one experiment.
-        options: of the perturbation.
-        reasons: how many queries stayed as they were, by reason.
-        changed: (n,) booleans.
-        same: (n,) booleans: queries that were changed and whose embedding differs by no more than rounding.
-        values: per measure, (n,) float64; those of the clean query where it was not changed.
-        rank: (n,) float64, of the best positive.
-        preference: (n,) float64: 1 where the own image scores the clean caption higher than the changed
-            one, 0 where lower, one half where they tie; NaN for captions that were not changed, and for
-            images.
-        worst: queries whose best positive's rank grew by the greatest factor, that first, at most one per
-            image.
-        worst_first: (w, 2): the item that each of them found first, clean and changed.
-        worst_texts: of captions, the changed text of each of them.
-        texts: of captions, per id the changed text.
-    """
+    """One perturbation with one seed."""
 
     perturbation: str
     seed: int
-    key: str
-    content: str
-    options: Mapping[str, Any]
-    reasons: Mapping[str, int]
-    changed: np.ndarray
+    key: str  # what it was made of, by content
+    content: str  # a fingerprint of the changed queries: two seeds with the same are one experiment
+    options: Mapping[str, Any]  # of the perturbation
+    reasons: Mapping[str, int]  # how many queries stayed as they were, by reason
+    changed: np.ndarray  # (n,) booleans
+    # (n,) booleans: queries that were changed and whose embedding differs by no more than rounding
     same: np.ndarray
+    # per measure, (n,) float64; those of the clean query where it was not changed
     values: Mapping[str, np.ndarray]
-    rank: np.ndarray
+    rank: np.ndarray  # (n,) float64, of the best positive
+    # (n,) float64: 1 where the own image scores the clean caption higher than the changed one, 0 where lower,
+    # one half where they tie; NaN for captions that were not changed, and for images
     preference: np.ndarray
+    # queries whose best positive's rank grew by the greatest factor, that first, at most one per image
     worst: np.ndarray
-    worst_first: np.ndarray
-    worst_texts: Sequence[str] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
+    worst_first: np.ndarray  # (w, 2): the item that each of them found first, clean and changed
+    worst_texts: Sequence[str] = ()  # of captions, the changed text of each of them
+    texts: Mapping[str, str] = field(default_factory=dict)  # of captions, per id the changed text
 
     def write_files(self, folder: Path) -> None:
         """Write the changed captions, one JSON object per line."""
@@ -108,17 +94,11 @@ class Condition(Artifact, kind="condition", recreate=RECREATE, files=("texts",))
 
 @dataclass(frozen=True, eq=False)
 class Clean(Artifact, kind="clean", recreate=RECREATE):
-    """Values of the clean queries of both directions.
+    """Values of the clean queries of both directions."""
 
-    Attributes:
-        values: per direction and measure, (n,) float64.
-        cluster: per direction, (n,) the image that each query belongs to.
-        queries: per direction, a fingerprint of the ids of queries and gallery.
-    """
-
-    values: Mapping[str, Mapping[str, np.ndarray]]
-    cluster: Mapping[str, np.ndarray]
-    queries: Mapping[str, str]
+    values: Mapping[str, Mapping[str, np.ndarray]]  # per direction and measure, (n,) float64
+    cluster: Mapping[str, np.ndarray]  # per direction, (n,) the image that each query belongs to
+    queries: Mapping[str, str]  # per direction, a fingerprint of the ids of queries and gallery
 
     @classmethod
     def of(
@@ -146,19 +126,14 @@ def measured(
     clean: Mapping[str, np.ndarray],
     measures: Sequence[str],
     change: Change,
-    rows: np.ndarray,
-    relevant: np.ndarray | None,
+    rows: np.ndarray,  # (q, d) of those
+    relevant: np.ndarray | None,  # (q, e) of those by a relevance model that reads changed queries; else None
     *,
     perturbation: str,
     seed: int,
     key: str,
 ) -> Condition:
-    """Rank changed queries against the gallery; all others keep their clean values, bit for bit.
-
-    Args:
-        rows: (q, d) of those.
-        relevant: (q, e) of those by a relevance model that reads changed queries; else None.
-    """
+    """Rank changed queries against the gallery; all others keep their clean values, bit for bit."""
     places = change.places
     alike = same_rows(rows, side.rows[places])
     same = np.zeros(len(side), dtype=bool)
@@ -227,34 +202,21 @@ def open_condition(folder: Path, perturbation: str, seed: int) -> Condition:
 
 @dataclass(eq=False)
 class Conditions:
-    """Makes conditions, or opens those that are there and of the same content.
+    """Makes conditions, or opens those that are there and of the same content."""
 
-    Attributes:
-        encoder: makes embeddings of changed queries.
-        asking: the queries' images and captions.
-        sides: both directions, clean.
-        folder: the stress run's.
-        seeds: of the draws.
-        measures: names of what is measured.
-        language: what perturbations look words up in.
-        compat: of the perturbations.
-        options: per perturbation, its options.
-        relevance: a relevance model that reads changed queries; None where relevance is that of the clean
-            query, or there is no such model.
-        content: fingerprints of everything else that a condition depends on.
-    """
-
-    encoder: DualEncoder
-    asking: Collection
-    sides: Mapping[Direction, Queries]
-    folder: Path
-    seeds: Sequence[int]
-    measures: Sequence[str]
-    language: Language
-    compat: str
-    options: Mapping[str, Mapping[str, Any]]
+    encoder: DualEncoder  # makes embeddings of changed queries
+    asking: Collection  # the queries' images and captions
+    sides: Mapping[Direction, Queries]  # both directions, clean
+    folder: Path  # the stress run's
+    seeds: Sequence[int]  # of the draws
+    measures: Sequence[str]  # names of what is measured
+    language: Language  # what perturbations look words up in
+    compat: str  # of the perturbations
+    options: Mapping[str, Mapping[str, Any]]  # per perturbation, its options
+    # a relevance model that reads changed queries; None where relevance is that of the clean query, or there
+    # is no such model
     relevance: DualEncoder | None
-    content: Mapping[str, Any]
+    content: Mapping[str, Any]  # fingerprints of everything else that a condition depends on
 
     @cached_property
     def clean(self) -> dict[Direction, dict[str, np.ndarray]]:

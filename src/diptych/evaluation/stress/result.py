@@ -20,89 +20,53 @@ class ChangedDrop:
 
     Queries that could not be changed lose nothing and thin the drop over all of them; its p-value is of both,
     as the queries that stay add nothing to either difference.
-
-    Attributes:
-        clean: mean of the clean queries, each as often as seeds changed it.
-        perturbed: mean of the changed ones.
-        difference: changed less clean.
-        low: lower end of its interval; None without resamples.
-        high: upper end.
-        relative: ``difference / clean``; None where the clean mean is not above 0.
     """
 
-    clean: float
-    perturbed: float
-    difference: float
-    low: float | None
-    high: float | None
-    relative: float | None
+    clean: float  # mean of the clean queries, each as often as seeds changed it
+    perturbed: float  # mean of the changed ones
+    difference: float  # changed less clean
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    relative: float | None  # ``difference / clean``; None where the clean mean is not above 0
 
 
 @dataclass(frozen=True)
 class Preference:
-    """How often a caption's own picture scores the clean caption higher than the changed one.
+    """How often a caption's own picture scores the clean caption higher than the changed one."""
 
-    Attributes:
-        captions: that were changed, with any seed.
-        share: in [0, 1]; ties count one half, so one half is what an encoder has that cannot tell them apart.
-        ties: share of ties.
-        low: lower end of its interval; None without resamples.
-        high: upper end.
-        corrected: p-value against one half, corrected over the perturbations that have a preference.
-    """
-
-    captions: int
+    captions: int  # that were changed, with any seed
+    # in [0, 1]; ties count one half, so one half is what an encoder has that cannot tell them apart
     share: float
-    ties: float
-    low: float | None
-    high: float | None
-    corrected: float
+    ties: float  # share of ties
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    corrected: float  # p-value against one half, corrected over the perturbations that have a preference
 
 
 @dataclass(frozen=True)
 class LengthBin:
-    """Captions of like length.
+    """Captions of like length."""
 
-    Attributes:
-        low: words of the shortest.
-        high: words of the longest.
-        captions: how many.
-        decreased: share whose R@1 + R@5 + R@10 went down, the mean over seeds.
-        difference: what that sum lost on average, in per cent, below 0 where it lost.
-    """
-
-    low: int
-    high: int
-    captions: int
-    decreased: float
-    difference: float
+    low: int  # words of the shortest
+    high: int  # words of the longest
+    captions: int  # how many
+    decreased: float  # share whose R@1 + R@5 + R@10 went down, the mean over seeds
+    difference: float  # what that sum lost on average, in per cent, below 0 where it lost
 
 
 @dataclass(frozen=True)
 class Example:
-    """A query whose best positive's rank grew by a great factor.
+    """A query whose best positive's rank grew by a great factor."""
 
-    Attributes:
-        query: its id.
-        seed: of the perturbation.
-        before: rank of its best positive, clean; from 1.
-        after: the same, changed.
-        first_before: id of the item that it found first, clean.
-        first_after: the same, changed.
-        expected: id of a positive.
-        clean: its text, where it is a caption.
-        changed: its changed text.
-    """
-
-    query: str
-    seed: int
-    before: float
-    after: float
-    first_before: str
-    first_after: str
-    expected: str
-    clean: str = ""
-    changed: str = ""
+    query: str  # its id
+    seed: int  # of the perturbation
+    before: float  # rank of its best positive, clean; from 1
+    after: float  # the same, changed
+    first_before: str  # id of the item that it found first, clean
+    first_after: str  # the same, changed
+    expected: str  # id of a positive
+    clean: str = ""  # its text, where it is a caption
+    changed: str = ""  # its changed text
 
 
 @dataclass(frozen=True)
@@ -111,19 +75,6 @@ class StressRow:
 
     Attributes:
         name, description, group, source, keeps_meaning: as it declares them.
-        direction: ``"t2i"``: captions are perturbed and ask for pictures; ``"i2t"``: the other way round.
-        options: what it was run with.
-        queries: how many ask.
-        changed: per seed, how many of them it changed.
-        same: per seed, how many of those the encoder gives the very row of the clean query.
-        draws: how many different sets of changed queries the seeds gave; 1 where nothing is left to chance.
-        reasons: why others stayed as they were, and how many, over all seeds.
-        drops: per measure, what it costs, over all queries.
-        changed_drops: per measure, what it costs over those that it changed; empty where it changed none.
-        sizes: share of queries that decreased, increased and are unchanged in R@1 + R@5 + R@10.
-        preference: of captions that no longer say what they said, in words or by their order; else None.
-        lengths: what it costs captions of like length, the shortest first; none for pictures.
-        examples: the worst hit.
     """
 
     name: str
@@ -131,19 +82,23 @@ class StressRow:
     group: str
     source: str
     keeps_meaning: bool
-    direction: str
-    options: Mapping[str, Any]
-    queries: int
-    changed: Sequence[int]
-    same: Sequence[int]
-    draws: int
-    reasons: Mapping[str, int]
-    drops: Mapping[str, Drop]
+    direction: str  # ``"t2i"``: captions are perturbed and ask for pictures; ``"i2t"``: the other way round
+    options: Mapping[str, Any]  # what it was run with
+    queries: int  # how many ask
+    changed: Sequence[int]  # per seed, how many of them it changed
+    same: Sequence[int]  # per seed, how many of those the encoder gives the very row of the clean query
+    draws: int  # how many different sets of changed queries the seeds gave; 1 where nothing is left to chance
+    reasons: Mapping[str, int]  # why others stayed as they were, and how many, over all seeds
+    drops: Mapping[str, Drop]  # per measure, what it costs, over all queries
+    # per measure, what it costs over those that it changed; empty where it changed none
     changed_drops: Mapping[str, ChangedDrop]
+    # share of queries that decreased, increased and are unchanged in R@1 + R@5 + R@10
     sizes: Mapping[str, float]
+    # of captions that no longer say what they said, in words or by their order; else None
     preference: Preference | None = None
+    # what it costs captions of like length, the shortest first; none for pictures
     lengths: tuple[LengthBin, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: tuple[Example, ...] = ()  # the worst hit
 
     @property
     def changed_share(self) -> float:
@@ -167,48 +122,35 @@ class Agreement:
     """How far perturbations of one direction change the same queries (thesis, Table 5.4).
 
     Attributes:
-        decreased: mean Jaccard similarity of the queries that decrease, over pairs of perturbations and
-            seeds; None where no pair has one.
         increased, unchanged: the same of queries that increase and stay.
-        pairs: per pair of perturbations ``first``, ``second``, and the three, means over seeds.
-        left_out: per group, pairs without a similarity, summed over seeds.
     """
 
+    # mean Jaccard similarity of the queries that decrease, over pairs of perturbations and seeds; None where
+    # no pair has one
     decreased: float | None
     increased: float | None
     unchanged: float | None
+    # per pair of perturbations ``first``, ``second``, and the three, means over seeds
     pairs: Sequence[Mapping[str, Any]]
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, int]  # per group, pairs without a similarity, summed over seeds
 
 
 @dataclass(frozen=True)
 class StressResult(Artifact, kind="stress", version=3, recreate="the command of diptych stress once more"):
-    """What a stress run found.
+    """What a stress run found."""
 
-    Attributes:
-        key: what it was made of, by content.
-        model: what reports call the encoder.
-        protocol: what every number depends on, by name.
-        method: how intervals and p-values were made, one line.
-        measures: in the order asked for.
-        clean: per direction and measure, the mean over clean queries.
-        rows: one per perturbation.
-        left_out: perturbations that could not be run, and why.
-        agreement: per direction with two perturbations or more.
-        notes: what a reader of the numbers should know besides.
-        opened: whether the run found it finished, of the same content; this alone is not kept.
-    """
-
-    key: str
-    model: str
-    protocol: Mapping[str, Any]
-    method: str
-    measures: Sequence[str]
-    clean: Mapping[str, Mapping[str, float]]
-    rows: tuple[StressRow, ...]
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    key: str  # what it was made of, by content
+    model: str  # what reports call the encoder
+    protocol: Mapping[str, Any]  # what every number depends on, by name
+    method: str  # how intervals and p-values were made, one line
+    measures: Sequence[str]  # in the order asked for
+    clean: Mapping[str, Mapping[str, float]]  # per direction and measure, the mean over clean queries
+    rows: tuple[StressRow, ...]  # one per perturbation
+    left_out: Mapping[str, str] = field(default_factory=dict)  # perturbations that could not be run, and why
+    # per direction with two perturbations or more
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # what a reader of the numbers should know besides
+    # whether the run found it finished, of the same content; this alone is not kept
     opened: bool = field(default=False, init=False, compare=False)
 
     def row(self, perturbation: str) -> StressRow:

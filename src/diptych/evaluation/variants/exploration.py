@@ -20,15 +20,10 @@ _LUCKY = 0.05  # what more made-up targets than these meet as nearly is not put 
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """One departure from the default protocol.
+    """One departure from the default protocol."""
 
-    Attributes:
-        axis: its name.
-        choice: the name of the choice.
-    """
-
-    axis: str
-    choice: str
+    axis: str  # its name
+    choice: str  # the name of the choice
 
     def __str__(self) -> str:
         return f"{self.axis} = {self.choice}"
@@ -36,23 +31,14 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """One variant with its cells.
+    """One variant with its cells."""
 
-    Attributes:
-        changes: departures from the default protocol; empty for the default itself.
-        values: the target's cells, shares in per cent, with all their digits.
-        errors: relative distance per cell.
-        within: names of the cells within tolerance.
-        near: names of the cells within :data:`NEAR` of it.
-        exact: names of the cells that are printed alike.
-    """
-
-    changes: tuple[Change, ...]
-    values: Mapping[str, float]
-    errors: Mapping[str, float]
-    within: tuple[str, ...]
-    near: tuple[str, ...]
-    exact: tuple[str, ...]
+    changes: tuple[Change, ...]  # departures from the default protocol; empty for the default itself
+    values: Mapping[str, float]  # the target's cells, shares in per cent, with all their digits
+    errors: Mapping[str, float]  # relative distance per cell
+    within: tuple[str, ...]  # names of the cells within tolerance
+    near: tuple[str, ...]  # names of the cells within :data:`NEAR` of it
+    exact: tuple[str, ...]  # names of the cells that are printed alike
 
     @property
     def mean_error(self) -> float:
@@ -98,72 +84,49 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class SingleChange:
-    """How far the best choice on one axis alone goes.
+    """How far the best choice on one axis alone goes."""
 
-    Attributes:
-        axis: its name.
-        best: the variant of that one change that comes nearest.
-        tried: how many choices the axis had besides its default.
-    """
-
-    axis: str
-    best: Variant
-    tried: int
+    axis: str  # its name
+    best: Variant  # the variant of that one change that comes nearest
+    tried: int  # how many choices the axis had besides its default
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Variants that these inputs cannot give.
+    """Variants that these inputs cannot give."""
 
-    Attributes:
-        reason: why.
-        count: how many.
-        first: the changes of one of them.
-    """
-
-    reason: str
-    count: int
-    first: tuple[Change, ...]
+    reason: str  # why
+    count: int  # how many
+    first: tuple[Change, ...]  # the changes of one of them
 
 
 @dataclass(frozen=True, eq=False)
 class Exploration:
-    """What was tried and what came of it.
+    """What was tried and what came of it."""
 
-    Attributes:
-        target: what was printed.
-        tolerance: relative distance within which a cell counts as explained.
-        default: axis to the name of its default choice.
-        words: what each choice means: by axis and name.
-        variants: all that were tried, the best first: those that bring all cells within tolerance, by how few
-            changes they need, then to the printed digit, then by distance; then the others by distance.
-            Those that are near come before simpler ones where that is :attr:`telling`.
-        refused: what could not be tried, by reason.
-        exhaustive: up to how many changes everything was tried.
-        luck: share of made-up targets between two tried variants that some variant of as few changes as the
-            simplest explanation brings within tolerance too; None without an explanation.
-        near_luck: share of them that some variant of as few changes as the simplest near one is as near to;
-            None where no variant is near.
-        exact_luck: share of them of which some variant prints every cell alike; None where none prints the
-            target alike.
-        warnings: what has to be known before anything is believed, e.g. that the data are others.
-        galleries: per direction: size of a gallery, mean positives of a query, queries, as given.
-        about: what the numbers depend on.
-    """
-
-    target: Target
-    tolerance: float
-    default: Mapping[str, str]
-    words: Mapping[tuple[str, str], str]
+    target: Target  # what was printed
+    tolerance: float  # relative distance within which a cell counts as explained
+    default: Mapping[str, str]  # axis to the name of its default choice
+    words: Mapping[tuple[str, str], str]  # what each choice means: by axis and name
+    # all that were tried, the best first: those that bring all cells within tolerance, by how few changes
+    # they need, then to the printed digit, then by distance; then the others by distance. Those that are near
+    # come before simpler ones where that is :attr:`telling`
     variants: tuple[Variant, ...]
-    refused: tuple[Refusal, ...] = ()
-    exhaustive: int = 2
+    refused: tuple[Refusal, ...] = ()  # what could not be tried, by reason
+    exhaustive: int = 2  # up to how many changes everything was tried
+    # share of made-up targets between two tried variants that some variant of as few changes as the simplest
+    # explanation brings within tolerance too; None without an explanation
     luck: float | None = None
+    # share of them that some variant of as few changes as the simplest near one is as near to; None where no
+    # variant is near
     near_luck: float | None = None
+    # share of them of which some variant prints every cell alike; None where none prints the target alike
     exact_luck: float | None = None
+    # what has to be known before anything is believed, e.g. that the data are others
     warnings: tuple[str, ...] = ()
+    # per direction: size of a gallery, mean positives of a query, queries, as given
     galleries: Mapping[Direction, tuple[int, float, int]] = field(default_factory=dict)
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)  # what the numbers depend on
 
     @cached_property
     def as_given(self) -> Variant:
