@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,15 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.core.errors import DataError, ImageError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, ImageError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
 from diptych.data.scenes import make_product_scenes, product_scenes, read_product_scenes
 from diptych.data.scenes.products import PRODUCTS, VERSION, Effects, Telling
-from diptych.data.scenes.products import make as chunks_module
-from diptych.data.scenes.products import make as make_module
 from diptych.data.scenes.products.tree import grow
 
 Options = dict[str, Any]
@@ -135,42 +131,6 @@ def test_the_reader_recognises_it(shop: Path, products: Collection) -> None:
         read_collection(shop, images="elsewhere")
 
 
-def test_the_cache_is_made_once_and_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
-    first = make_product_scenes(None, 10, size=32)
-    assert first.parent == tmp_path / "product-scenes"
-    before = every_byte(first)
-    stamp = (first / "dataset.json").stat().st_mtime_ns
-    assert make_product_scenes(None, 10, size=32) == first
-    assert (first / "dataset.json").stat().st_mtime_ns == stamp
-    assert make_product_scenes(None, 10, size=32, seed=1) != first
-    effects = Effects(beside=0.5)
-    assert make_product_scenes(None, 10, size=32, effects=effects) != first
-    (first / "pictures" / "000" / "000002.png").unlink()
-    assert make_product_scenes(None, 10, size=32) == first
-    assert every_byte(first) == before
-
-
-def test_what_is_interrupted_does_not_look_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(chunk: chunks_module.Chunk) -> list[dict[str, object]]:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(chunks_module, "make_chunk", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        make_product_scenes(tmp_path / "one", 10, size=32, workers=1)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_disk_that_is_full_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(chunk: chunks_module.Chunk) -> list[dict[str, object]]:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(chunks_module, "make_chunk", full)
-    with pytest.raises(StorageError, match=r"No space left.*free some space"):
-        make_product_scenes(tmp_path / "one", 70, size=32, workers=1)
-    assert not list(tmp_path.iterdir())
-
-
 def test_what_a_seed_means_does_not_change_unnoticed(products: Collection) -> None:
     """If this fails on purpose, raise VERSION, so that nobody's cache holds the products of before."""
     told = fingerprint(products.captions, products.records)
@@ -208,18 +168,7 @@ def test_an_unknown_facet_is_named(tmp_path: Path) -> None:
         make_product_scenes(tmp_path / "one", 2, effects=Effects(title={"taste": Telling(0.5)}))
 
 
-def test_nothing_else_is_overwritten(shop: Path, options: Options, tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="holds other files"):
-        make_product_scenes(tmp_path, 2)
-    with pytest.raises(UsageError, match=r"n_products=200.*n_products=2,"):
-        make_product_scenes(shop, 2, **options)
-    assert (tmp_path / "thesis.tex").read_text() == "years of work"
-
-
-def test_what_is_damaged_is_said_to_be(
-    shop: Path, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_damaged_is_said_to_be(tmp_path: Path) -> None:
     made = make_product_scenes(tmp_path / "made", 4, size=32)
     lines = (made / PRODUCTS).read_text().splitlines()
     (made / PRODUCTS).write_text("\n".join(lines[:3]) + "\n")
@@ -241,6 +190,3 @@ def test_what_is_damaged_is_said_to_be(
     (made / "dataset.json").write_text('{"dataset":"scenes"}')
     with pytest.raises(DataError, match="holds no product scenes"):
         read_product_scenes(made)
-    monkeypatch.setattr(make_module, "VERSION", 2)
-    with pytest.raises(UsageError, match="version 1 with"):
-        make_product_scenes(shop, 200, **options)

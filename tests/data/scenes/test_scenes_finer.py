@@ -16,7 +16,7 @@ from diptych.data.scenes import finer, make_scenes, scenes
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.facts import TOPICS
 from diptych.data.scenes.world import generator, world_of
-from tests.data.test_scenes_captions import read_back, values_stated
+from tests.data.scenes.test_scenes_captions import read_back, values_stated
 
 
 def collection_of(seed: int, n: int = 3, k: int = 5) -> Collection:
