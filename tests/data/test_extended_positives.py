@@ -16,6 +16,7 @@ from diptych.data.extended_positives import (
     Listed,
     match,
     read_extended_positives,
+    read_ratings,
 )
 
 IMAGES = [f"COCO_val2014_{number:012d}.jpg" for number in (11, 22, 33)]
@@ -102,6 +103,7 @@ def test_nothing_in_common_is_an_error_with_both_counts(cxc: Path) -> None:
 
 
 def test_ratings_within_a_modality(cxc: Path) -> None:
+    assert list(read_ratings(cxc, "sts")) == [("a", "b", 3.5)]
     with pytest.raises(DataError, match="pairs within one modality \\(sts\\)"):
         read(f"cxc:{cxc}/sts_test.csv")
 

@@ -72,8 +72,8 @@ EXTENDED_POSITIVES: Registry[PositivesReader] = Registry(
 #
 # ``sits_{val,test}.csv`` rate captions against images from 0 to 5: ``caption,image,agg_score,sampling_method``. A pair
 # is positive when its rating is at least 3; the original pairs were rated too, and of the test split's 25,000 all but
-# 29 reach it. So CxC's image–text retrieval asks 5,000 images and 24,972 captions with 35,585 pairs. ``sts`` and
-# ``sis`` rate pairs within a modality.
+# 29 reach it. So CxC's image–text retrieval asks 5,000 images and 24,972 captions with 35,585 pairs. ``sts``
+# (caption–caption) and ``sis`` (image–image) rate pairs within a modality.
 #
 # Source: Parekh, Baldridge, Cer, Waters and Yang, Crisscrossed Captions, EACL 2021, section 3.
 
@@ -86,40 +86,44 @@ _HEADERS = {
 HIGHEST_RATING = 5.0
 
 
-def read_ratings(path: Path | str) -> Iterator[tuple[str, str, float]]:
-    """Yield image, caption and mean rating of ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder."""
+def read_ratings(path: Path | str, task: str = "sits") -> Iterator[tuple[str, str, float]]:
+    """Yield both ids of each pair, in the file's order, and its mean rating from 0 to 5.
+
+    Args:
+        path: one ``{sits,sts,sis}_{val,test}.csv``, gzipped or not, or a folder of them.
+        task: ``"sits"`` (caption, image), ``"sts"`` (captions) or ``"sis"`` (images).
+    """
     path = Path(path)
-    found = sorted(file for file in path.glob("sits_*.csv*") if "_raw" not in file.name)
+    found = sorted(file for file in path.glob(f"{task}_*.csv*") if "_raw" not in file.name)
     files = [path] if path.is_file() else found
     if not files:
-        raise DataError(f"no sits_*.csv in {path}", "give CxC's data folder or its sits_test.csv")
+        raise DataError(f"no {task}_*.csv in {path}", f"give CxC's data folder or its {task}_test.csv")
     for file in files:
-        yield from _ratings_of(file)
+        yield from _ratings_of(file, task)
 
 
-def _ratings_of(path: Path) -> Iterator[tuple[str, str, float]]:
-    fix = "give CxC's data folder or its sits_test.csv"
+def _ratings_of(path: Path, task: str) -> Iterator[tuple[str, str, float]]:
+    fix = f"give CxC's data folder or its {task}_test.csv"
     with open_text(path, newline="", error=DataError, fix=fix) as handle:
         lines = csv.reader(handle)
         header = next(lines, [])
-        task = _HEADERS.get(",".join(header[:3]))
-        if task is None:
+        held = _HEADERS.get(",".join(header[:3]))
+        if held is None:
             raise DataError(
                 f"{path} is no CxC file of aggregated ratings: its columns are {', '.join(header) or 'none'}",
                 "give {sits,sts,sis}_{val,test}.csv, not the raw ratings",
             )
-        if task != "sits":
-            raise DataError(
-                f"{path} rates pairs within one modality ({task})", "give sits_test.csv or its folder"
-            )
+        if held != task:
+            within = "within one modality" if held != "sits" else "of images and captions"
+            raise DataError(f"{path} rates pairs {within} ({held})", f"give {task}_test.csv or its folder")
         for fields in lines:
             try:
-                caption, image, score = fields[0], fields[1], float(fields[2])
+                left, right, score = fields[0], fields[1], float(fields[2])
             except (IndexError, ValueError):
                 score = -1.0
             if not 0 <= score <= HIGHEST_RATING:
                 raise DataError(f"{path}, line {lines.line_num}: no pair with a rating from 0 to 5")
-            yield image, caption, score
+            yield left, right, score
 
 
 def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
@@ -128,7 +132,7 @@ def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
         raise UsageError(
             f"CxC's threshold is {threshold!r}, it must lie above 0 and not above 5", "CxC takes 3"
         )
-    ratings = list(read_ratings(path))
+    ratings = [(image, caption, score) for caption, image, score in read_ratings(path)]
     judged = frozenset((image, caption) for image, caption, _ in ratings)
     positive = frozenset((image, caption) for image, caption, score in ratings if score >= threshold)
     return Listed(

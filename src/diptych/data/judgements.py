@@ -60,7 +60,7 @@ JUDGEMENTS: Registry[JudgementReader] = Registry("format of judgements", "diptyc
 def read_cxc_judgements(path: Path | str) -> Judged:
     """Read ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder."""
     ratings = list(read_ratings(path))
-    pairs = [(image, caption) for image, caption, _ in ratings]
+    pairs = [(image, caption) for caption, image, _ in ratings]
     return Judged("cxc, mean rating", pairs, [score for *_, score in ratings], 0.0, HIGHEST_RATING)
 
 
