@@ -95,7 +95,7 @@ def test_whole_paths_and_fewer_captions(tmp_path: Path) -> None:
         ),
         ([{"image": "a.jpg", "caption": [1]}], DataError, "entry 0 has no image and caption"),
         ([{"image": "a.jpg", "caption": "one"}, 7], DataError, "entry 1 has no image and caption"),
-        ([{"image": "a.jpg", "caption": "  "}], CaptionError, r"a_test\.json: caption a\.jpg#0 is empty"),
+        ([{"image": "a.jpg", "caption": "  "}], CaptionError, r"a_test\.json, caption a\.jpg#0 is empty"),
         ({"image": "a.jpg", "caption": "one"}, DataError, "is not a list"),
         ([], DataError, "lists no pictures"),
     ],
