@@ -21,7 +21,6 @@ def test_a_folder_of_lists(tmp_path: Path) -> None:
     assert found.captions_of(0) == ["a 0", "a 1"]
     assert found.captions_of(3) == [f"d {i}" for i in range(5)]
     assert found.caption_ids[:3] == ["val2014/a.jpg#0", "val2014/a.jpg#1", "val2014/b.jpg#0"]
-    assert found.records is not None
     assert found.records[1] == {"image_id": "coco_b"}
     assert found.image(2).size == (4, 4)
 

@@ -117,13 +117,15 @@ def _declared(name: str, given: dict[str, Any]) -> KnownDataset:
         )
         for one in given.pop("forms", ())
     ]
+    where, readings = given.pop("where"), given.pop("readings")
+    others: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
     return KnownDataset(
         name=name,
-        centric=given.pop("centric", None),
-        where=tuple(given.pop("where").items()),
-        readings=tuple(Reading(**one) for one in given.pop("readings")),
+        centric=others.pop("centric", None),
+        where=tuple(where.items()),
+        readings=tuple(Reading(**one) for one in readings),
         forms=tuple(forms),
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()},
+        **others,
     )
 
 

@@ -40,8 +40,6 @@ def test_a_larger_shop_begins_with_the_smaller(shop: Path, options: Options, tmp
 
 def test_what_is_missing_changes_nothing_else(products: Collection, tmp_path: Path) -> None:
     whole = product_scenes(tmp_path / "whole", 200, seed=3, size=32, workers=1)
-    assert whole.records is not None
-    assert products.records is not None
     assert whole.pictured.all()
     assert whole.n_captions == 200
     for row, (full, less) in enumerate(zip(whole.records, products.records, strict=True)):
@@ -56,7 +54,6 @@ def test_what_is_missing_changes_nothing_else(products: Collection, tmp_path: Pa
 
 
 def test_shares_are_as_asked(products: Collection) -> None:
-    assert products.records is not None
     lacking = {
         "picture": int((~products.pictured).sum()),
         "title": sum(not record["title"] for record in products.records),
@@ -73,7 +70,6 @@ def test_shares_are_as_asked(products: Collection) -> None:
 
 
 def test_records_are_products(shop: Path, products: Collection) -> None:
-    assert products.records is not None
     assert products.split_sizes == {"train": 140, "test": 40, "val": 20}
     assert len(set(products.image_ids)) == 200
     lines = [json.loads(line) for line in (shop / PRODUCTS).read_text().splitlines()]
@@ -95,7 +91,6 @@ def test_records_are_products(shop: Path, products: Collection) -> None:
 
 
 def test_two_places_are_in_two_departments(products: Collection) -> None:
-    assert products.records is not None
     twice = [paths_of(record) for record in products.records if len(paths_of(record)) > 1]
     assert twice
     assert all(first[0] != second[0] for first, second in twice)
@@ -109,18 +104,15 @@ def test_two_places_are_in_two_departments(products: Collection) -> None:
 
 def test_one_category_may_hold_half_of_all(tmp_path: Path) -> None:
     half = product_scenes(tmp_path / "half", 300, skew=0.5, size=32, workers=1)
-    assert half.records is not None
     largest = Counter(tuple(record["belongs"]) for record in half.records).most_common(1)[0][1]
     assert 120 <= largest <= 200
     all_of_them = product_scenes(tmp_path / "all", 20, skew=1.0, size=32, workers=1)
-    assert all_of_them.records is not None
     assert len({tuple(record["belongs"]) for record in all_of_them.records}) == 1
 
 
 @pytest.mark.parametrize("levels", [(1, 1), (2, 2), (3, 4), (9, 9)])
 def test_paths_have_the_levels_that_were_asked_for(levels: tuple[int, int], tmp_path: Path) -> None:
     made = product_scenes(tmp_path / "made", 60, levels=levels, size=32, workers=1)
-    assert made.records is not None
     lengths = {len(record["belongs"]) for record in made.records}
     assert (min(lengths), max(lengths)) == levels
 

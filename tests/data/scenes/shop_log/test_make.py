@@ -15,7 +15,7 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.scenes import make_shop_log
 from diptych.data.scenes.shop_log import DEFAULT, MARKER, RAW_COLUMNS
 from diptych.data.scenes.shop_log import make as make_module
-from diptych.data.scenes.shop_log.chance import MOST_EVENTS, event_files
+from diptych.data.scenes.shop_log.chance import event_files
 
 
 def every_byte(folder: Path) -> dict[str, bytes]:
@@ -69,18 +69,6 @@ def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest
     assert (parts / "truth.json").read_bytes() == (whole / "truth.json").read_bytes()
     assert len(list((parts / "events").iterdir())) > 3
     assert sorted(map(repr, raw_rows(parts))) == sorted(map(repr, raw_rows(whole)))
-
-
-def test_events_of_a_block_are_in_the_order_of_time(shop: Path) -> None:
-    from datetime import datetime
-
-    times = [datetime.fromisoformat(row["time"]) for row in raw_rows(shop)]
-    assert times == sorted(times)
-
-
-def test_no_visitor_has_as_many_events_as_a_bot(shop: Path) -> None:
-    rows = raw_rows(shop)
-    assert max(map(len, by_visitor(rows).values())) < MOST_EVENTS / 5
 
 
 def test_what_is_said_of_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raw_shop_logs import cleaned, raw_rows, sessions_of, statistics_of
+from raw_shop_logs import cleaned, raw_rows, sessions_of
 
 from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.shop_log import DEFAULT, RAW_COLUMNS, make_shop_log
@@ -136,40 +136,7 @@ def test_a_client_is_one_device_and_a_customer_may_have_several(sessions: list[d
     assert {len(some) for some in visitors.values()} == {1}
 
 
-def test_queries_are_typed_in_several_ways(sessions: list[dict[str, Any]]) -> None:
-    typed = {event["query"] for one in sessions for event in one["events"] if event["query"]}
-    normal = {" ".join(text.lower().split()) for text in typed}
-    assert len(typed) > len(normal)
-    assert any(text != text.strip() for text in typed)
-    assert any(text != text.lower() for text in typed)
-    assert any("  " in text.strip() for text in typed)
-    assert any(not text.isascii() for text in typed)
-
-
-def test_both_ways_of_writing_time(shop: Path) -> None:
-    rows = raw_rows(shop)
-    for row in rows:
-        assert row["time"].endswith("Z") == (row["device"] in ("Smartphone", "Tablet"))
-    assert {row["time"][26:] for row in rows} == {"Z", "+02:00", "+01:00"}
-
-
 def test_a_log_without_a_purchase(tmp_path: Path) -> None:
     folder = make_shop_log(tmp_path / "log", visitors=60, effects=replace(DEFAULT, base=-40.0))
     assert truth_of(folder)["purchase sessions"] == 0
     assert not any(row["purchased"] for row in raw_rows(folder))
-
-
-def test_it_looks_like_a_shop(sessions: list[dict[str, Any]]) -> None:
-    found = statistics_of(sessions)
-    totals = {row["what"]: row["total"] for row in found["overview"]}
-    assert 0.03 < totals["purchase sessions"] / totals["sessions"] < 0.06
-    assert 0.53 < totals["anonymous sessions"] / totals["sessions"] < 0.61
-    assert 0.2 < totals["queries"] / totals["sessions"] < 0.5
-    shares = {row["device"]: row["sessions"] / totals["sessions"] for row in found["devices"]}
-    assert 0.5 < shares["smartphone"] < 0.6
-    long = {
-        row["purchase"]: row["share"]
-        for row in found["session-length"]
-        if row["device"] == "all" and row["length"] == 12
-    }
-    assert long[True] > 4 * long[False] > 0.2
