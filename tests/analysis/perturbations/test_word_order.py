@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from itertools import permutations
 
+import perturbing
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.analysis.perturbations import (
-    PERTURBATIONS,
-    PerturbedCaptions,
-    TextPerturbation,
-    aro_shuffles,
-    perturb_captions,
-)
+from diptych.analysis.perturbations import PerturbedCaptions, published
 from diptych.data.language import words_of
 
 SHUFFLES = (
@@ -34,11 +29,8 @@ captions = st.lists(
 
 
 def perturbed(name: str, texts: list[str], seed: int = 0, compat: str = "none") -> PerturbedCaptions:
-    kind = PERTURBATIONS.get(name)
-    assert isinstance(kind, TextPerturbation)
     tags = [[TAGS.get(word.text, "DT") for word in words_of(text)] for text in texts]
-    ids = [str(row) for row in range(len(texts))]
-    return perturb_captions(kind, texts, ids, seed=seed, tags=tags, compat=compat)
+    return perturbing.perturbed(name, *texts, seed=seed, tags=tags, compat=compat)
 
 
 def words(text: str) -> list[str]:
@@ -123,15 +115,6 @@ def test_every_other_arrangement_is_as_likely(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHUFFLES)
-def test_a_caption_s_order_depends_on_seed_and_id_alone(name: str) -> None:
-    texts = ["a red dog, an old man and the cats in Paris!", "the bigger dog runs in the old Paris", "man"]
-    done = perturbed(name, texts)
-    assert perturbed(name, [texts[0], "another caption"]).texts[0] == done.texts[0]
-    assert perturbed(name, texts).texts == done.texts
-    assert perturbed(name, texts, seed=1).texts != done.texts
-
-
-@pytest.mark.parametrize("name", SHUFFLES)
 def test_five_thousand_words(name: str) -> None:
     text = " ".join(WORDS[number * number % len(WORDS)] for number in range(5000)) + "."
     done = perturbed(name, [text])
@@ -139,16 +122,9 @@ def test_five_thousand_words(name: str) -> None:
     assert Counter(words(done.texts[0])) == Counter(words(text))
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "no two different words"),
-        ("dog", "no two different words"),
-        ("dog dog, dog", "no two different words"),
-    ],
-)
-def test_what_has_no_other_order(text: str, reason: str) -> None:
-    assert perturbed("shuffle-all-words", [text]).reasons == {reason: 1}
+def test_what_has_no_other_order() -> None:
+    for text in ("", "dog", "dog dog, dog"):
+        assert perturbed("shuffle-all-words", [text]).reasons == {"no two different words": 1}
 
 
 def test_the_published_forms_are_of_their_tokens() -> None:
@@ -159,13 +135,13 @@ def test_the_published_forms_are_of_their_tokens() -> None:
     tags = ["DT", "JJ", "NN", ",", "DT", "DT", "-", "DT", "NN", "DT", "n't", "."]
     for seed in range(5):
         expected = {
-            "shuffle-nouns-and-adjectives": aro_shuffles.shuffle_nouns_and_adjectives(tokens, tags, seed),
-            "shuffle-all-but-nouns-and-adjectives": aro_shuffles.shuffle_allbut_nouns_and_adjectives(
+            "shuffle-nouns-and-adjectives": published.shuffle_nouns_and_adjectives(tokens, tags, seed),
+            "shuffle-all-but-nouns-and-adjectives": published.shuffle_allbut_nouns_and_adjectives(
                 tokens, tags, seed
             ),
-            "shuffle-all-words": aro_shuffles.shuffle_all_words(text.split(" "), seed),
-            "shuffle-within-trigrams": aro_shuffles.shuffle_within_trigrams(nltk_tokens, seed),
-            "shuffle-trigrams": aro_shuffles.shuffle_trigrams(nltk_tokens, seed),
+            "shuffle-all-words": published.shuffle_all_words(text.split(" "), seed),
+            "shuffle-within-trigrams": published.shuffle_within_trigrams(nltk_tokens, seed),
+            "shuffle-trigrams": published.shuffle_trigrams(nltk_tokens, seed),
         }
         for name, after in expected.items():
             assert perturbed(name, [text], seed, "published").texts == [after]

@@ -1,15 +1,21 @@
-"""Plural and singular of English nouns.
+"""Forms of English words: plurals, articles, comparison and verbs that agree, as far as captions need them.
 
-Rules with lists of exceptions that captions use, not a dictionary: whoever has a WordNet asks it for base
-forms first. The rules follow Huddleston and Pullum, The Cambridge Grammar of the English Language, 2002, ch. 18.
+Rules with lists of exceptions that captions use, not a dictionary: where there is a WordNet, base forms are its own.
+The rules follow Huddleston and Pullum, The Cambridge Grammar of the English Language, 2002, ch. 18.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
+from typing import Literal
 
-from diptych.analysis.perturbations.english.word_lists import listed
+
+def listed(text: str) -> frozenset[str]:
+    """Return the words of ``text``, which blanks part."""
+    return frozenset(text.split())
+
 
 PLURAL_ONLY = listed(
     "acrobatics aerobics athletics binoculars clothes dungarees earphones electronics eyeglasses fatigues glasses "
@@ -95,7 +101,7 @@ def plural(noun: str) -> str:
     before, last = _last_word(noun)
     if last.lower() in PLURAL_ONLY:
         return noun
-    return before + _like(last, _plural(last.lower()))
+    return before + cased_like(last, _plural(last.lower()))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -107,7 +113,7 @@ def singular(noun: str) -> str | None:
     """
     before, last = _last_word(noun)
     found = None if last.lower() in PLURAL_ONLY else _singular(last.lower())
-    return None if found is None else before + _like(last, found)
+    return None if found is None else before + cased_like(last, found)
 
 
 def _last_word(noun: str) -> tuple[str, str]:
@@ -116,11 +122,15 @@ def _last_word(noun: str) -> tuple[str, str]:
     return noun[: cut + 1], noun[cut + 1 :]
 
 
-def _like(model: str, word: str) -> str:
-    """``word`` in capitals, or with one, as ``model`` is."""
+def cased_like(model: str, text: str) -> str:
+    """Return ``text`` in capitals where ``model`` is, with a capital where ``model`` has one, else as it is.
+
+    >>> cased_like("Dog", "domestic dog"), cased_like("DOG", "puppy"), cased_like("dog", "Labrador")
+    ('Domestic dog', 'PUPPY', 'Labrador')
+    """
     if model.isupper() and len(model) > 1:
-        return word.upper()
-    return word[:1].upper() + word[1:] if model[:1].isupper() else word
+        return text.upper()
+    return text[:1].upper() + text[1:] if model[:1].isupper() else text
 
 
 def _plural(noun: str) -> str:
@@ -190,3 +200,100 @@ def _singular(noun: str) -> str | None:
         us = noun.endswith("uses") and not one.endswith(_USE)
         return noun[:-2] if us or noun[:-2] in _S else one
     return one
+
+
+_COMPARED = {"good": ("better", "best"), "bad": ("worse", "worst"), "far": ("farther", "farthest")}
+_SYLLABLES = re.compile(r"[aeiouy]+")
+_DOUBLED = re.compile(r"[^aeiouy]*[aeiouy][bdgmnpt]")
+
+
+def compared(adjective: str, degree: Literal["comparative", "superlative"]) -> str:
+    """``larger`` or ``largest`` of ``large``; ``more`` or ``most`` before what takes no ending.
+
+    >>> [compared(word, "comparative") for word in ("large", "big", "tiny", "wooden", "dark red")]
+    ['larger', 'bigger', 'tinier', 'more wooden', 'more dark red']
+    """
+    which = ("comparative", "superlative").index(degree)
+    if adjective.lower() in _COMPARED:
+        return _COMPARED[adjective.lower()][which]
+    ending = ("er", "est")[which]
+    syllables = len(_SYLLABLES.findall(adjective.removesuffix("e"))) or 1
+    if (
+        " " in adjective
+        or "-" in adjective
+        or not (syllables == 1 or (syllables == 2 and adjective.endswith(("y", "ow", "le"))))
+    ):
+        return f"{('more', 'most')[which]} {adjective}"
+    if adjective.endswith("y") and adjective[-2:-1] not in ("a", "e", "o"):
+        return adjective[:-1] + "i" + ending
+    if adjective.endswith("e"):
+        return adjective + ending[1:]
+    return adjective + (adjective[-1] if _DOUBLED.fullmatch(adjective) else "") + ending
+
+
+# Letters whose names begin with a vowel, for words that are spelled out: an SUV, an X-ray, a U-turn.
+_SPOKEN = "aefhilmnorsx"
+_SPELLED = listed("atm atv fbi hd hiv lcd led mp3 mri nba nfl rv suv ufo usb")
+_LETTER = re.compile(r"[a-z](?:-|$)")
+
+_CONSONANT_SOUND = re.compile(
+    r"eu|ewe|one(?![a-z])|once|oneself|oui|"  # a European, a ewe, a one-way street
+    r"u(?:ni(?!n|m|d)|nan|s[aeu]|t[eio]|r[aiou]|k|biq|vu|gand)"  # a unicorn, a useful, a utensil, a ukulele
+)
+_VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|hono|heir|8|1[18](?!\d)")
+
+
+def article_before(word: str) -> str:
+    """``a`` or ``an``, whichever goes before ``word``.
+
+    >>> [article_before(word) for word in ("dog", "apple", "hour", "unicorn", "umbrella", "SUV", "8")]
+    ['a', 'an', 'an', 'a', 'an', 'an', 'an']
+    """
+    plain = unicodedata.normalize("NFD", word.lower())
+    spelled = plain in _SPELLED or _LETTER.match(plain) or _without_vowels(word)
+    if spelled and plain[:1].isalpha():
+        return "an" if plain[0] in _SPOKEN else "a"
+    if _CONSONANT_SOUND.match(plain):
+        return "a"
+    return "an" if _VOWEL_SOUND.match(plain) else "a"
+
+
+def _without_vowels(word: str) -> bool:
+    """Whether it is an abbreviation that can only be spelled out: ``HDTV``."""
+    return len(word) > 1 and word.isupper() and not set(word) & set("AEIOUY")
+
+
+_MANY = {"is": "are", "was": "were", "has": "have", "does": "do", "isn't": "aren't", "wasn't": "weren't"}
+_ONE = {many: one for one, many in _MANY.items()}
+_E = listed("aches caches canoes hoes shoes tiptoes toes")  # -ches and -oes of verbs that end in e
+_ES = ("sses", "xes", "zzes", "shes", "ches", "oes", "focuses")
+
+
+def for_many(verb: str) -> str:
+    """The form for several subjects of one that has a single subject: ``runs`` → ``run``, ``is`` → ``are``.
+
+    >>> [for_many(verb) for verb in ("runs", "is", "watches", "carries", "goes", "lies", "uses", "poses")]
+    ['run', 'are', 'watch', 'carry', 'go', 'lie', 'use', 'pose']
+    """
+    if verb in _MANY:
+        return _MANY[verb]
+    if not verb.endswith("s") or verb.endswith("ss"):
+        return verb
+    if verb.endswith("ies"):
+        return verb[:-1] if len(verb) < 5 else verb[:-3] + "y"
+    return verb[:-2] if verb.endswith(_ES) and verb not in _E else verb[:-1]
+
+
+def for_one(verb: str) -> str:
+    """The form for a single subject of one that has several: ``run`` → ``runs``, ``are`` → ``is``.
+
+    >>> [for_one(verb) for verb in ("run", "are", "watch", "carry", "go", "play")]
+    ['runs', 'is', 'watches', 'carries', 'goes', 'plays']
+    """
+    if verb in _ONE:
+        return _ONE[verb]
+    if verb.endswith("y") and verb[-2:-1] not in ("a", "e", "o", "u", ""):
+        return verb[:-1] + "ies"
+    if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
+        return verb + ("s" if verb.endswith("oo") else "es")
+    return verb + "s"

@@ -1,28 +1,30 @@
-"""Typos as the thesis's published code made them, one by one.
+"""Captions as the thesis's published code changed them, faults included.
 
-It took them from the package typo 0.1.7 (R. Kumar, MIT licence), begun anew with seed 42 for every caption, and
-drew letters for a fourteenth change itself. What is said here is what those do, faults included: a swap of two
-equal letters is the caption again, and a letter outside a–z is its own neighbour. Where they raise an
-exception, the published evaluation kept the caption as it was; that is :class:`Unchanged`.
-
-Python's ``random.Random`` is the generator, so that draws are the same.
+- Typos are those of the package typo 0.1.7 (R. Kumar, MIT licence), begun anew with seed 42 for every caption: a swap
+  of two equal letters is the caption again, and a letter outside a–z is its own neighbour. Where the package raises
+  an exception, the published evaluation kept the caption as it was; that is :class:`Unchanged`.
+- Changes of word order are the ``TextShuffler`` of ARO (Yuksekgonul et al., ICLR 2023). There NumPy's and Python's
+  global generators were never seeded, so published captions cannot be made again; here each call begins generators
+  of its own, so that what a seed gives is what the published functions give after ``numpy.random.seed(seed)`` and
+  ``random.seed(seed)``. A shuffle may leave everything where it was. Tokens are joined with blanks, marks among them.
 """
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
-from diptych.data.language import is_word, words_of
+from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, is_word, words_of
 
 _WORD_CHARACTER = re.compile(r"\w")
 _TWO_WORD_CHARACTERS = re.compile(r"(?=\w\w)")
@@ -166,3 +168,53 @@ def spacy_like_tokens(caption: Caption) -> tuple[list[str], list[str]]:
             tokens.append(piece)
             tags.append(piece if piece == "-" or (number and re.match(_CONTRACTION, piece, re.I)) else tag)
     return tokens, tags
+
+
+def shuffle_nouns_and_adjectives(tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
+    """Nouns are permuted among the places of nouns, then adjectives among those of adjectives."""
+    nouns = [place for place, tag in enumerate(tags) if tag in NOUN_TAGS]
+    adjectives = [place for place, tag in enumerate(tags) if tag in ADJECTIVE_TAGS]
+    return _permuted(tokens, [nouns, adjectives], seed)
+
+
+def shuffle_all_words(tokens: Sequence[str], seed: int) -> str:
+    """All tokens are permuted."""
+    return _permuted(tokens, [range(len(tokens))], seed)
+
+
+def shuffle_allbut_nouns_and_adjectives(tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
+    """All tokens but nouns and adjectives are permuted among their places, marks with them."""
+    kept = NOUN_TAGS | ADJECTIVE_TAGS
+    return _permuted(tokens, [[place for place, tag in enumerate(tags) if tag not in kept]], seed)
+
+
+def shuffle_within_trigrams(tokens: Sequence[str], seed: int) -> str:
+    """The tokens of each three in turn are permuted; at the end, those that are left."""
+    random = Random(seed)
+    trigrams = _trigrams(tokens)
+    for trigram in trigrams:
+        random.shuffle(trigram)
+    return " ".join(token for trigram in trigrams for token in trigram)
+
+
+def shuffle_trigrams(tokens: Sequence[str], seed: int) -> str:
+    """Each three tokens in turn stay together, and the threes are permuted."""
+    trigrams = _trigrams(tokens)
+    Random(seed).shuffle(trigrams)
+    return " ".join(token for trigram in trigrams for token in trigram)
+
+
+def _permuted(tokens: Sequence[str], groups: Sequence[Sequence[int]], seed: int) -> str:
+    if not 0 <= seed < 2**32:
+        raise UsageError(f"seed {seed} with compat=published", "give one from 0 to 4,294,967,295")
+    state = np.random.RandomState(seed)
+    result = list(tokens)
+    for places in groups:
+        # Places are permuted, not tokens: an array of texts would lose what ends in NUL.
+        for to, of in zip(places, state.permutation(np.asarray(places, dtype=np.int64)), strict=True):
+            result[to] = tokens[of]
+    return " ".join(result)
+
+
+def _trigrams(tokens: Sequence[str]) -> list[list[str]]:
+    return [list(tokens[start : start + 3]) for start in range(0, len(tokens), 3)]
