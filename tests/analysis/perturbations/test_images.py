@@ -29,7 +29,7 @@ from diptych.analysis.perturbations.pictures import (
     picture_changes,
 )
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.analysis.shortcuts.drawn_digits import drawn_digits
+from diptych.analysis.shortcuts.digits import drawn_digits
 from diptych.core.draws import Draws
 from diptych.core.errors import ImageError, UsageError
 from diptych.core.fingerprint import fingerprint_bytes

@@ -144,7 +144,7 @@ class DigitOverlayOptions(SeverityOptions):
 def _overlaid(picture: Image, draws: Draws, options: DigitOverlayOptions) -> Image:
     from PIL import Image as pillow
 
-    from diptych.analysis.shortcuts.drawn_digits import DRAWN_OF_EACH, drawn_digits
+    from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, drawn_digits
     from diptych.analysis.shortcuts.overlay import digit_places
 
     size = max(1, int(options.size * min(picture.size)))
