@@ -50,7 +50,7 @@ def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> N
         assert word in done.out, word
     assert f"open {out / 'report.html'}" in done.out
     assert "the caption" in (out / "report.html").read_text().lower()
-    for file in ("sparse.json", "options.json", "metrics.jsonl", "head", "rows/test", "measures/test.json"):
+    for file in ("sparse.json", "options.json", "metrics.jsonl", "head", "rows/test", "measures/test.npz"):
         assert (out / file).exists(), file
     again = diptych("sparsify", run_folder, *_QUICK, "--eta", "1e-4", "--out", out)
     assert again.code == 0, again.err

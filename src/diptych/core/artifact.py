@@ -172,7 +172,8 @@ class Artifact:
         if path.suffix not in (".json", ".npz"):
             arrays = _folder_arrays(path, content)
         try:
-            kept = {name: _hints(cls)[name].open(path / name) for name in sorted(cls.PARTS)}
+            this: Any = cls
+            kept = {name: _hints(this)[name].open(path / name) for name in sorted(cls.PARTS)}
             kept |= cls.read_files(path, content)
             found: Self = _decode_record(cls, content, arrays, kept)
             return found
