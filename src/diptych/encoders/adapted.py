@@ -15,8 +15,8 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import opening, read_json
-from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder
+from diptych.core.reading import opening
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.linear_maps import LinearMaps
 
@@ -128,13 +128,13 @@ class LinearlyAdapted(DualEncoder):
             raise StorageError(
                 f"{folder} has no encoder in {_BASE}/", "copy the whole folder, or adapt again"
             )
-        config = read_json(folder / CONFIG_FILE)
+        header = EncoderHeader.open(folder)
         maps = LinearMaps.load(folder / _MAPS)
         base = DualEncoder.load(folder / _BASE, device=device)
-        adapted = cls(base, maps, config.get("settings", {}).get("about", {}))
-        if adapted.fingerprint != config.get("fingerprint"):
+        adapted = cls(base, maps, header.settings.get("about", {}))
+        if adapted.fingerprint != header.fingerprint:
             raise MismatchError(
-                f"{folder} was saved as {config.get('fingerprint')} and is {adapted.fingerprint} now",
+                f"{folder} was saved as {header.fingerprint} and is {adapted.fingerprint} now",
                 f"{_BASE}/ or {_MAPS} is of another encoder: copy the whole folder, or adapt again",
             )
         return adapted

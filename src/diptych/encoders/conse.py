@@ -29,10 +29,11 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json, read_text
 from diptych.data.loading import batched
 from diptych.encoders.classifier import Classifier, ClassifierConfig
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.rows import unit_rows
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
+from diptych.encoders.targets.contract import TargetHeader
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 from diptych.encoders.tensors import save_tensors
 
@@ -273,7 +274,7 @@ class ConseEncoder(DualEncoder):
         config = ConseConfig.read(folder)
         texts = class_texts(config.names, folder, config.template)
         inside = folder / Path(config.sentences).expanduser()
-        if (inside / "targets.json").is_file():
+        if TargetHeader.is_at(inside):
             sentences = open_target_model(inside)
         else:
             source = str(inside) if inside.is_dir() else config.sentences
@@ -281,7 +282,6 @@ class ConseEncoder(DualEncoder):
         network = ClassifierConfig(**config.model_dump(include=set(ClassifierConfig.model_fields)))
         classifier = Classifier.open(network, folder, device)
         name = folder.resolve().name
-        marker = folder / "diptych.json"
-        if marker.is_file():
-            name = read_json(marker).get("settings", {}).get("name", name)
+        if EncoderHeader.is_at(folder):
+            name = EncoderHeader.open(folder).settings.get("name", name)
         return cls(classifier, texts, sentences, config.top, config.temperature, name)

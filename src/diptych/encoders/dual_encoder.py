@@ -7,18 +7,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from diptych.core.files import atomic_folder, write_json, write_text
+from diptych.core.artifact import Artifact
+from diptych.core.files import atomic_folder, write_text
 
 CONFIG_FILE = "diptych.json"
 """The file that marks a folder as a saved encoder and names its family."""
 
-FORMAT = 1
-"""Version of :data:`CONFIG_FILE`."""
+
+@dataclass(frozen=True)
+class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
+    """The header of a saved encoder.
+
+    Attributes:
+        family: in the registry.
+        fingerprint: of the encoder.
+        settings: what its other files do not hold.
+    """
+
+    family: str
+    fingerprint: str
+    settings: dict[str, Any]
 
 
 class DualEncoder(ABC):
@@ -163,15 +177,7 @@ class DualEncoder(ABC):
         folder = Path(folder)
         with atomic_folder(folder, CONFIG_FILE) as temporary:
             self._write(temporary)
-            write_json(
-                temporary / CONFIG_FILE,
-                {
-                    "format": FORMAT,
-                    "family": self.family,
-                    "fingerprint": self.fingerprint,
-                    "settings": self._settings(),
-                },
-            )
+            EncoderHeader(self.family, self.fingerprint, self._settings()).write_header(temporary)
             write_text(temporary / "README.md", model_card(self))
         return folder
 
@@ -191,7 +197,7 @@ class DualEncoder(ABC):
 
         Raises:
             UsageError: no such folder or name, or a hub that cannot be reached; says what to do.
-            StorageError: the folder's files are missing, damaged or of another version.
+            StorageError: the folder's files are missing, corrupt or of another version.
             MissingExtraError: the family's library is not installed.
             MismatchError: the folder holds an encoder of another class than the one asked.
         """

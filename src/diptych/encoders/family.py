@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.reading import read_json
 from diptych.core.registry import Registry
-from diptych.encoders.dual_encoder import CONFIG_FILE, FORMAT, DualEncoder
+from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
 
 logger = logging.getLogger(__name__)
 
@@ -57,14 +56,7 @@ def _strip(source: str, family: Family) -> str:
 def _of_folder(folder: Path) -> Family:
     marker = folder / CONFIG_FILE
     if marker.is_file():
-        config = read_json(marker)
-        version = config.get("format") if isinstance(config, dict) else None
-        if version != FORMAT or not isinstance(config.get("family"), str):
-            raise StorageError(
-                f"{marker} is of format {version}, this version reads format {FORMAT}",
-                "save the encoder again with this version",
-            )
-        return FAMILIES.get(config["family"])
+        return FAMILIES.get(EncoderHeader.open(folder).family)
     fitting = [family for family in FAMILIES if family.recognises(folder)]
     if not fitting:
         names = sorted(path.name for path in folder.iterdir())

@@ -17,6 +17,7 @@ from diptych.core.reading import opening, read_json
 from diptych.data.loading import batched
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTower
+from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.pretrained import pick_device
 from diptych.encoders.rows import unit_rows
@@ -211,7 +212,7 @@ class TwoTowerEncoder(TrainableEncoder):
     def open(cls, folder: Path | str, device: str | None = None) -> TwoTowerEncoder:
         """Load what ``save`` wrote."""
         folder = Path(folder)
-        settings = read_json(folder / "diptych.json").get("settings", {})
+        settings = EncoderHeader.open(folder).settings
         try:
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
             source = _source_of(config, folder)
