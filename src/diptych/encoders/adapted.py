@@ -56,51 +56,41 @@ class LinearlyAdapted(DualEncoder):
 
     @property
     def width(self) -> int:
-        """k, the width of the maps' results."""
         return self.maps.width
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """What the encoder itself takes."""
         return self.base.takes
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """The encoder's rows of pictures, mapped: (n, k) float32 unit rows."""
         rows = self.base.encode_images(images, batch_size)
         return self.maps.image(rows, "image", range(len(rows)))
 
     @property
     def prepares(self) -> bool:
-        """As the encoder itself."""
         return self.base.prepares
 
     def prepared(self, item: Any, position: int | str) -> Any:
-        """As the encoder itself."""
         return self.base.prepared(item, position)
 
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """The encoder's rows of one batch, mapped."""
         return self.maps.image(self.base.encode_prepared(prepared, positions), "image", positions)
 
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """The encoder's rows of texts, mapped: (n, k) float32 unit rows."""
         rows = self.base.encode_texts(texts, batch_size)
         return self.maps.text(rows, "text", range(len(rows)))
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """As the encoder itself."""
         return self.base.with_endings(texts, endings)
 
     @property
     def fingerprint(self) -> str:
-        """Of the encoder and the maps; the encoder's own where they change nothing."""
         base = self.base.fingerprint
         return base if self.maps.is_identity else fingerprint(self.family, base, self.maps.fingerprint)
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number: that of the encoder, and what it was adapted on."""
         base = self.base.describe()
         return {
             **base,

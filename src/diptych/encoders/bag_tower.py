@@ -103,7 +103,6 @@ class BagTower(Tower):
         return TokenInputs(*self.vocabulary.encode_all(texts), self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: that order is ignored, and the size of the vocabulary."""
         return {"limit": None, "words": len(self.vocabulary), "cut": "none", "order": "ignored"}
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:

@@ -170,7 +170,6 @@ class CaptionTower(Tower):
         return ended
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: the longest text and the size of the vocabulary."""
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:

@@ -90,7 +90,6 @@ class Classifier:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of weights, network and preprocessing."""
         weights = {name: value.cpu().numpy() for name, value in self.network.state_dict().items()}
         options = [self.config.network, self.config.network_options]
         return fingerprint(options, self.preprocessing.model_dump(mode="json"), fingerprint_arrays(weights))

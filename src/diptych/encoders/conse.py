@@ -172,11 +172,9 @@ class ConseEncoder(DualEncoder):
 
     @property
     def width(self) -> int:
-        """d, that of the sentence encoder."""
         return self.sentences.width
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays)."""
         blocks = []
         done = 0
         for batch in batched(images, batch_size):
@@ -188,17 +186,14 @@ class ConseEncoder(DualEncoder):
 
     @property
     def prepares(self) -> bool:
-        """True."""
         return True
 
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        """What the network takes of a picture."""
         return self.classifier.prepare(item, position)
 
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """(n, d) float32 unit rows of one batch."""
         logits = self.classifier.logits(np.stack(prepared))
         bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
         if len(bad):
@@ -210,12 +205,10 @@ class ConseEncoder(DualEncoder):
         return unit_rows(rows, "image", positions)
 
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """(n, d) float32 unit rows; a text that the sentence encoder knows nothing of has a row of zeros."""
         return self.sentences.encode(check_texts(texts), batch_size)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the classifier, the class names, the sentence encoder, T and τ."""
         return fingerprint(
             self.family,
             self.classifier.fingerprint,
@@ -226,7 +219,6 @@ class ConseEncoder(DualEncoder):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number this encoder produced."""
         network = self.classifier.config
         return {
             "family": self.family,

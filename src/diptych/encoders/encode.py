@@ -269,11 +269,7 @@ def encode_blocks(
     blocks: Sequence[int],
     threads: int | None = None,
 ) -> Iterator[int]:
-    """Encode blocks of a collection's images or captions and write them, until a stop is asked for.
-
-    Yields:
-        the number of rows of each block that is written.
-    """
+    """Encode blocks of a collection's images or captions and write them, until a stop is asked for."""
     encoded = _images if kind == "image" else _captions
     with store, closing(encoded(encoder, collection, store.plan, blocks, threads)) as work:
         for block, found in work:

@@ -46,7 +46,6 @@ class EncodedCollection(
 
     @property
     def similarity(self) -> str:
-        """Return how an image's row and a caption's row are compared: ``"cosine"`` or ``"order"``."""
         return self.images.similarity
 
     @classmethod

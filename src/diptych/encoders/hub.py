@@ -98,11 +98,7 @@ LOADING_ERRORS = (
 
 
 def loading_failure(source: str, folder: Path | None, error: BaseException, fix: str) -> DiptychError:
-    """Our error for a library's, raised while it loaded ``source``.
-
-    Args:
-        folder: the folder it is, None when it is a name on a hub.
-    """
+    """Our error for a library's, raised while it loaded ``source``."""
     if isinstance(error, pickle.UnpicklingError):
         return StorageError(
             f"the weights of {source} hold more than tensors (pickled code), or are damaged, and are refused",

@@ -120,7 +120,6 @@ class ImageTower(Tower):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: the backbone and what it sees."""
         return {"backbone": self.config.backbone, **self.config.preprocessing.model_dump(mode="json")}
 
     def features(self, pictures: Tensor) -> Tensor:

@@ -80,12 +80,10 @@ class LinearMaps:
 
     @property
     def takes(self) -> int:
-        """d, the width of the rows that are mapped."""
         return int(self.image.matrix.shape[0])
 
     @property
     def width(self) -> int:
-        """k, the width of what comes out."""
         return int(self.image.matrix.shape[1])
 
     @property
@@ -99,7 +97,6 @@ class LinearMaps:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of all their numbers."""
         return fingerprint_arrays(self._arrays())
 
     def save(self, file: Path) -> None:

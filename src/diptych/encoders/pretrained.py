@@ -92,13 +92,11 @@ class PretrainedEncoder(PretrainedParts):
         return other
 
     def to(self, device: torch.device) -> None:
-        """Move the model."""
         self.model.to(device)
         self.device = device
 
     @cached_property
     def width(self) -> int:
-        """d, the length of one row."""
         with torch.inference_mode():
             return int(self._text_features(["a"]).shape[1])
 
@@ -108,7 +106,6 @@ class PretrainedEncoder(PretrainedParts):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of weights, configuration, preprocessing, tokenizer, text cut and prefix."""
         text = [self.text_limit, self.characters, *([self.prefix] if self.prefix else [])]
         return fingerprint(self.family, self._weights, self.preprocessing(), text, self._content())
 
@@ -117,7 +114,6 @@ class PretrainedEncoder(PretrainedParts):
         return settings | ({"prefix": self.prefix} if self.prefix else {})
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number this encoder produced."""
         text = {"limit": self.text_limit, "unit": "tokens", "characters": self.characters}
         about = self._about()
         text |= {"prefix": self.prefix} if self.prefix else {}
@@ -150,11 +146,9 @@ class PretrainedEncoder(PretrainedParts):
 
     @property
     def prepares(self) -> bool:
-        """True, except for a model that takes pictures of different shapes."""
         return True
 
     def prepared(self, item: Any, position: int | str) -> Any:
-        """As :meth:`prepare`; the picture itself where the model needs more than pixels of one shape."""
         if self.prepares or isinstance(item, OverlaidPicture):
             return self.prepare(item, position)
         return as_picture(item, position)
@@ -163,7 +157,6 @@ class PretrainedEncoder(PretrainedParts):
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """Unit rows of one batch of prepared pictures."""
         self.model.eval()
         if self.prepares:
             pixels = torch.from_numpy(np.stack(prepared)).to(self.device)
@@ -179,7 +172,6 @@ class PretrainedEncoder(PretrainedParts):
 
     @torch.inference_mode()
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Encode texts to (n, d) float32 unit rows; batches hold texts of like length."""
         _check_batch_size(batch_size)
         check_texts(texts)
         self.model.eval()

@@ -230,12 +230,7 @@ class PretrainedInputs:
         self._shortened = False
 
     def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
-        """(n, t) int64 padded token ids, and (n,) lengths.
-
-        Args:
-            rows: (n,) which captions.
-            endings: (n,) what each ends with, read whole however long the caption; "" for nothing.
-        """
+        """(n, t) int64 padded token ids, and (n,) lengths."""
         ids = [self._flat[self._starts[row] : self._starts[row + 1]] for row in rows.tolist()]
         ended = [place for place, ending in enumerate(endings or ()) if ending]
         if endings is not None and ended:
@@ -323,7 +318,6 @@ class PretrainedImages(nn.Module):
         return self._encoder.prepare(cut if overlay is None else OverlaidPicture(cut, overlay), position)
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: the library's preprocessing."""
         return self._encoder.preprocessing()
 
     def features(self, pictures: Tensor) -> Tensor:
@@ -352,7 +346,6 @@ class PretrainedTexts(nn.Module):
         return PretrainedInputs(self._encoder, texts)
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: the longest text."""
         return {"limit": self._encoder.text_limit, "characters": self._encoder.characters, "cut": "end"}
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:

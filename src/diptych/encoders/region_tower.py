@@ -149,7 +149,6 @@ class RegionTower(Tower):
         return as_regions(item, position, self.config.regions, self.config.feature_width)
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: what is taken, and how it is normalised."""
         return {
             "takes": self.takes,
             "regions": self.config.regions,

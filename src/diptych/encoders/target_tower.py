@@ -86,7 +86,6 @@ class TargetTower(Tower):
         return self._last[1]
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: the model that made the vectors."""
         return {"targets": self.targets.describe(), "head": self.config.head}
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:

@@ -61,42 +61,34 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @property
     def width(self) -> int:
-        """d, the length of one row."""
         return self.model.config.width
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """``"pictures"`` or ``"regions"``: what :meth:`encode_images` wants."""
         return self.model.image.takes
 
     @property
     def similarity(self) -> Literal["cosine", "order"]:
-        """How rows are compared: as the model was trained."""
         # The root of a violation ranks as the violation itself: only training tells them apart.
         return "cosine" if self.model.config.similarity == "cosine" else "order"
 
     def to(self, device: torch.device) -> None:
-        """Move the weights, laid out so that convolutions are fast."""
         self.model.to(memory_format=torch.channels_last)
         self.model.to(device)
 
     @property
     def towers(self) -> TwoTowerModel:
-        """The model itself."""
         return self.model
 
     @property
     def scoring(self) -> Literal["cosine", "order", "order-root"]:
-        """As the model's configuration says."""
         return self.model.config.similarity
 
     @property
     def learned_options(self) -> dict[str, float]:
-        """The temperature, where there was one."""
         return {} if self.temperature is None else {"temperature": self.temperature}
 
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> TwoTowerEncoder:
-        """The same weights with another name and temperature; a bias has no place here and changes no rank."""
         return TwoTowerEncoder(self.model, self.source, name, temperature)
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
@@ -115,18 +107,15 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @property
     def prepares(self) -> bool:
-        """True."""
         return True
 
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        """What the image tower takes of a picture, or of a matrix of regions."""
         return self.model.image.prepare(item, position)
 
     @torch.inference_mode()
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """(n, d) float32 unit rows of one batch."""
         self.model.eval()
         arrays = np.stack(prepared)
         layout = torch.channels_last if arrays.ndim == 4 else torch.contiguous_format
@@ -146,7 +135,6 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @torch.inference_mode()
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """(n, d) float32 unit rows; captions are read in order of length and put back in place."""
         self.model.eval()
         texts = check_texts(texts)
         inputs = self.model.text.inputs(texts)
@@ -160,7 +148,6 @@ class TwoTowerEncoder(TrainableEncoder):
         return rows
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Each text, a blank, its ending; texts that would be cut lose words of their own instead."""
         if isinstance(self.model.text, CaptionTower):
             return self.model.text.with_endings(texts, endings)
         return super().with_endings(texts, endings)
@@ -182,7 +169,6 @@ class TwoTowerEncoder(TrainableEncoder):
         return fingerprint(fingerprint_arrays(state), config, content, *more)
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number this encoder produced."""
         return {
             "family": self.family,
             "name": self.name,

@@ -55,9 +55,6 @@ def blip_state_from_official(
 
     Momentum copies, queues and the temperature are left out; positions are interpolated when the pictures
     are of another size than the checkpoint's.
-
-    Returns:
-        Keyword arguments of ``BlipConfig``; float32 weights by transformers' names.
     """
     kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
     default = _PRE_TRAINED_SIZE if stage == "pre-training" else None

@@ -207,7 +207,6 @@ class OfficialEncoder(PreparedEncoder):
 
     @property
     def width(self) -> int:
-        """d, the length of one row."""
         return self.config.width
 
     def _tokens(self, texts: list[str], limit: int) -> list[list[int]]:
@@ -226,29 +225,24 @@ class OfficialEncoder(PreparedEncoder):
 
     @property
     def padding(self) -> tuple[int, int | None]:
-        """The tokenizer's padding token; to the batch's longest, for the mask hides it."""
         return int(self.tokenizer.pad_token_id), None
 
     def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
         return self._prepare(picture, overlay)
 
     def sides(self) -> tuple[list[str], list[str]]:
-        """``image``, ``vision_proj``; ``text``, ``text_proj``. Fusion and matching head are of neither."""
         return ["image", "vision_proj"], ["text", "text_proj"]
 
     @property
     def towers(self) -> PretrainedTowers:
-        """Refused."""
         raise not_two_towers(self.name)
 
     @property
     def learned_options(self) -> dict[str, float]:
-        """The temperature, where the checkpoint has it."""
         kept = self.config.temperature
         return {} if kept is None else {"temperature": kept}
 
     def preprocessing(self) -> dict[str, Any]:
-        """The square that a picture is squashed to, and what its pixels are divided by."""
         return self._prepare.describe()
 
     def _content(self) -> list[Any]:

@@ -106,17 +106,7 @@ class Fusion(nn.Module):
         )
 
     def forward(self, texts: Tensor, mask: Tensor, images: Tensor, rows: Tensor) -> Tensor:
-        """Read pairs: text i with image ``rows[i]``.
-
-        Args:
-            texts: (n, t, width) states of the text half.
-            mask: (n, t) bool, which of them are tokens.
-            images: (m, tokens, image_width); keys and values of each are computed once.
-            rows: (n,) which image.
-
-        Returns:
-            (n, t, width) states.
-        """
+        """Read pairs: text i with image ``rows[i]``."""
         keys = mask[:, None, None, :]
         for layer in self.layer:
             texts = layer(texts, keys, images, rows)
@@ -248,11 +238,7 @@ def built(config: MatchingConfig) -> MatchingModel:
 def filled(
     model: MatchingModel, state: Mapping[str, Tensor], layout: Layout, source: str
 ) -> dict[str, Tensor]:
-    """The weights of ``model`` out of a checkpoint: each by its name, none missing, none left over.
-
-    Returns:
-        float32 weights by the names of ``model``.
-    """
+    """The weights of ``model`` out of a checkpoint: each by its name, none missing, none left over."""
     wanted = {name: (model.official_name(name, layout), value) for name, value in model.state_dict().items()}
     names = {theirs for (theirs, _), _ in wanted.values()}
     missing = sorted(names - state.keys())
