@@ -26,8 +26,7 @@ from diptych.analysis.information.audit_report import (
 )
 from diptych.core.artifact import Artifact
 from diptych.encoders.dual_encoder import EncoderHeader
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.row_store import KeyedRows, RowPlan
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.encoders.store import FeatureOptions, FeatureStore

@@ -9,11 +9,10 @@ import pytest
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.data.readers import read_collection
-from diptych.encoders.adapted import LinearlyAdapted
+from diptych.encoders.adapted import LinearlyAdapted, LinearMap, LinearMaps
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.given_rows import GivenRows
-from diptych.encoders.linear_maps import LinearMap, LinearMaps
 
 ABOUT = {"pairs": 4, "dataset": "small", "seed": 0}
 

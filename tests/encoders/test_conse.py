@@ -23,8 +23,7 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.data.readers import read_collection
-from diptych.encoders.classifier import Classifier
-from diptych.encoders.conse import ConseEncoder, convex_combination
+from diptych.encoders.conse import Classifier, ConseEncoder, convex_combination
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis

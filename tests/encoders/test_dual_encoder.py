@@ -17,9 +17,8 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.family import FAMILIES, Family, resolve
-from diptych.encoders.rows import unit_rows
 
 
 class LengthEncoder(DualEncoder):

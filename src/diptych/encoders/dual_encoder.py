@@ -9,12 +9,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from diptych.core.artifact import Artifact
+from diptych.core.errors import NumericalError
 from diptych.core.files import atomic_folder, write_text
+from diptych.metrics import products
+
+if TYPE_CHECKING:
+    import torch
+
+    from diptych.encoders.caption_tower import BagTower, CaptionTower
+    from diptych.encoders.image_tower import ImageTower
+    from diptych.encoders.pretrained_towers import PretrainedImages, PretrainedTexts
+    from diptych.encoders.region_tower import RegionTower
+    from diptych.encoders.target_tower import TargetTower
+
+    ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
+    TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
+
 
 CONFIG_FILE = "diptych.json"
 """The file that marks a folder as a saved encoder and names its family."""
@@ -40,7 +55,7 @@ class DualEncoder(ABC):
 
     Rows are (n, d) float32 of unit length, so that a matrix product of them is the cosine. A row
     whose length is below 1e-12 stays (nearly) zero instead of becoming NaN; see
-    :func:`diptych.encoders.rows.unit_rows`.
+    :func:`diptych.encoders.dual_encoder.unit_rows`.
     """
 
     family: ClassVar[str]
@@ -223,3 +238,69 @@ class DualEncoder(ABC):
         from diptych.encoders.hub import push
 
         return push(self, repo_id, private=private, message=message)
+
+
+def unit_rows(
+    rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
+) -> np.ndarray:
+    """Divide each of (n, d) rows by its length, see :func:`diptych.metrics.products.unit_rows`.
+
+    A row that is not finite is refused by its name in ``positions``.
+    """
+    exact = np.asarray(rows, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))
+    if len(bad):
+        raise NumericalError(
+            f"the embedding of {kind} {positions[int(bad[0])]} is not finite",
+            "the weights are damaged or diverged: load or train them again",
+        )
+    return products.unit_rows(exact)
+
+
+class Towers(Protocol):
+    """Both sides of a dual encoder as modules."""
+
+    @property
+    def image(self) -> ImageSide:
+        """Prepares pictures (or region features) and gives their rows; its parameters are ``image.*``."""
+
+    @property
+    def text(self) -> TextSide:
+        """Prepares captions and gives their rows; its parameters are ``text.*``."""
+
+
+class TrainableEncoder(DualEncoder):
+    """A dual encoder whose weights can be trained in place.
+
+    Attributes:
+        name: what reports call it.
+    """
+
+    name: str
+
+    @abstractmethod
+    def to(self, device: torch.device) -> None:
+        """Move the weights to ``device``."""
+
+    @property
+    @abstractmethod
+    def towers(self) -> Towers:
+        """Its two sides, which share its weights: training them trains the encoder."""
+
+    @property
+    @abstractmethod
+    def scoring(self) -> Literal["cosine", "order", "order-root"]:
+        """What an objective scores rows with in training; see :func:`diptych.objectives.similarity_of`."""
+
+    @property
+    @abstractmethod
+    def learned_options(self) -> dict[str, float]:
+        """What an objective had learned when this was trained: ``temperature``, ``bias``, those it has."""
+
+    @abstractmethod
+    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> DualEncoder:
+        """An encoder of the same family with the weights of the moment, shared.
+
+        Args:
+            temperature, bias: the objective's, kept with the weights; None where it has none.
+        """

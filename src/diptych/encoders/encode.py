@@ -44,8 +44,7 @@ from diptych.data.contents import each_picture_content
 from diptych.data.loading import default_workers, read_ahead
 from diptych.encoders.distributed import DistributedContext, device_for
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.row_store import RowPlan, RowStore
 

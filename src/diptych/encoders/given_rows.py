@@ -25,8 +25,7 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import map_array, read_text
 from diptych.data.collection import Collection
-from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.rows import unit_rows
+from diptych.encoders.dual_encoder import DualEncoder, unit_rows
 from diptych.metrics.products import cosine_rows
 
 _NAMES = {"image": ("img_embs", "images"), "text": ("text_embs", "texts")}

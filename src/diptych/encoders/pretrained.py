@@ -16,9 +16,9 @@ from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.loading import batched
 from diptych.data.overlay import OverlaidPicture
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.pretrained_towers import PretrainedParts
-from diptych.encoders.rows import unit_rows
 from diptych.metrics.products import EPSILON
 
 logger = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from diptych.core.errors import CaptionError, UsageError
 from diptych.data.overlay import OverlaidPicture, Overlay, split_overlay
-from diptych.encoders.heads import unit_rows
+from diptych.encoders.dual_encoder import TrainableEncoder
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
-from diptych.encoders.trainable import TrainableEncoder
+from diptych.encoders.tower import unit_rows
 
 _WORD = re.compile(r"\S+")
 

@@ -17,9 +17,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from diptych.encoders.heads import start_uniform
 from diptych.encoders.inputs import as_regions
-from diptych.encoders.tower import ProjectionConfig, Tower
+from diptych.encoders.tower import ProjectionConfig, Tower, start_uniform
 
 
 class RegionTowerConfig(BaseModel):

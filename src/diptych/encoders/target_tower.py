@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.caption_inputs import TargetInputs
-from diptych.encoders.heads import make_head
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
-from diptych.encoders.tower import ProjectionConfig, Tower
+from diptych.encoders.tower import ProjectionConfig, Tower, make_head
 
 
 class TargetTowerConfig(BaseModel):

@@ -29,8 +29,7 @@ from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
+from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 NAMES = ["a", "b", "c", "d"]
 

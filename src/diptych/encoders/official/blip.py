@@ -16,9 +16,15 @@ from torch import Tensor
 
 from diptych.core.errors import StorageError
 from diptych.encoders.blip import BlipEncoder
-from diptych.encoders.official.checkpoint import read_checkpoint
+from diptych.encoders.official.checkpoint import (
+    FOLLOWING,
+    LAYOUTS,
+    Stage,
+    listed,
+    read_checkpoint,
+    retrieval_weights,
+)
 from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
-from diptych.encoders.official.layouts import FOLLOWING, LAYOUTS, Stage, listed, retrieval_weights
 from diptych.encoders.official.vit import position_table, vit_config
 from diptych.encoders.official.weights import Renaming, Weights, given_heads, not_cut_off, usable
 

@@ -12,10 +12,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from diptych.core.errors import MismatchError
 from diptych.data.loading import batched
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
 from diptych.encoders.pretrained import PretrainedEncoder
-from diptych.encoders.rows import unit_rows
 
 if TYPE_CHECKING:
     from diptych.encoders.official.model import MatchingConfig

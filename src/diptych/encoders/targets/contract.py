@@ -21,8 +21,8 @@ from diptych.core.context import task
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import atomic_folder
 from diptych.core.registry import Registry
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.row_store import keyed_rows, text_keys
-from diptych.encoders.rows import unit_rows
 
 
 class TargetOptions(BaseModel):

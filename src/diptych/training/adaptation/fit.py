@@ -11,8 +11,8 @@ import torch
 
 from diptych.core.context import track
 from diptych.core.errors import DataError
-from diptych.encoders.linear_maps import LinearMaps
-from diptych.encoders.rows import unit_rows
+from diptych.encoders.adapted import LinearMaps
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.objectives.infonce import infonce_per_query
 from diptych.training.adaptation import contrastive, gaussian
 from diptych.training.adaptation.options import AdaptationOptions, Method
