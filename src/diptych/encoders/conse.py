@@ -16,7 +16,7 @@ splits; ``docs/results.md`` has the figures.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,7 +29,6 @@ from diptych.core.errors import MismatchError, NumericalError, StorageError, Unk
 from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json, read_text
-from diptych.data.loading import batched
 from diptych.data.overlay import split_overlay
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.hub import LOADING_ERRORS, loading_failure
@@ -303,16 +302,6 @@ class ConseEncoder(DualEncoder):
     @property
     def width(self) -> int:
         return self.sentences.width
-
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        blocks = []
-        done = 0
-        for batch in batched(images, batch_size):
-            positions = range(done, done + len(batch))
-            prepared = [self.prepared(item, place) for place, item in zip(positions, batch, strict=True)]
-            blocks.append(self.encode_prepared(prepared, positions))
-            done += len(batch)
-        return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
 
     @property
     def prepares(self) -> bool:

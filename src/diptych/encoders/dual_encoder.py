@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.core.errors import NumericalError
+from diptych.core.context import track
+from diptych.core.errors import NumericalError, UsageError
 from diptych.core.files import atomic_folder, write_text
 from diptych.metrics import products
 
@@ -61,7 +62,6 @@ class DualEncoder(ABC):
     family: ClassVar[str]
     """Name of the declaration in :data:`diptych.encoders.family.FAMILIES` that loads this class."""
 
-    @abstractmethod
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """Encode pictures, a batch in memory at a time.
 
@@ -77,6 +77,18 @@ class DualEncoder(ABC):
             ImageError: an item is not what this encoder takes; the message names its position.
             NumericalError: an output is NaN or infinite; the message names its position.
         """
+        from diptych.data.loading import batched
+
+        if batch_size < 1:
+            raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
+        rows: list[np.ndarray] = []
+        done = 0
+        for batch in batched(track(images, "encoding images", unit="images"), batch_size):
+            positions = range(done, done + len(batch))
+            prepared = [self.prepared(item, place) for place, item in zip(positions, batch, strict=True)]
+            rows.append(self.encode_prepared(prepared, positions))
+            done += len(batch)
+        return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -15,7 +15,6 @@ from diptych.core.errors import MismatchError, StorageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import opening, read_json
-from diptych.data.loading import batched
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTower, CaptionTowerConfig
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
@@ -165,20 +164,6 @@ class TwoTowerEncoder(TrainableEncoder):
 
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> TwoTowerEncoder:
         return TwoTowerEncoder(self.model, self.source, name, temperature)
-
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays), or of
-        (regions, features) float matrices where the image tower takes regions."""
-        blocks = []
-        done = 0
-        for batch in batched(images, batch_size):
-            positions = range(done, done + len(batch))
-            prepared = [
-                self.prepared(item, position) for position, item in zip(positions, batch, strict=True)
-            ]
-            blocks.append(self.encode_prepared(prepared, positions))
-            done += len(batch)
-        return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
 
     @property
     def prepares(self) -> bool:
