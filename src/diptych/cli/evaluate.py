@@ -28,7 +28,7 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.origin import Origin
     from diptych.evaluation import Result
     from diptych.evaluation.judgements import Agreement, HumanAgreement
@@ -58,7 +58,7 @@ def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tup
 
 def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
     """The relevance model called ``name``."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.origin import Origin
     from diptych.evaluation.evaluate_encoder import relevance_of
 

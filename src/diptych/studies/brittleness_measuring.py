@@ -289,7 +289,7 @@ def _keep_queries(
     result: StressResult, seeds: Sequence[int], target: Path, part: Part, embeddings: Path
 ) -> None:
     """Keep the sum of recalls of every query: clean, and with each perturbation, the mean over seeds."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation.stress import open_condition
     from diptych.evaluation.stress.queries import RSUM, queries_of
 

@@ -16,7 +16,7 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.data.language import Language
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate import measure_queries
 from diptych.evaluation.stress import (
     StressResult,
