@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from diptych.evaluation.drops import Drop
 from diptych.evaluation.stress import ChangedDrop, StressRow
-from diptych.evaluation.stress.changes import jaccard_over
+from diptych.evaluation.stress.summary import jaccard_over
 from diptych.studies.brittleness_retrieval import _cell, agreement_tables, chance_similarity, drop_tables
 from diptych.studies.evidence import Evidence
 

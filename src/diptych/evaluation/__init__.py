@@ -2,8 +2,7 @@
 
 from diptych.evaluation.comparison import Comparison, Difference, Spread, spread_over_seeds
 from diptych.evaluation.evaluate import evaluate
-from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
-from diptych.evaluation.protocol import Protocol, Reranking
+from diptych.evaluation.protocol import PARTITIONS, Partition, Protocol, Reranking, partition
 from diptych.evaluation.reranking import UNRANKED_RULES, RerankedScores
 from diptych.evaluation.result import BOTH, Result, Score, TableRow
 from diptych.evaluation.significance import compare

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.partitioning import Fold, one_gallery, partition
-from diptych.evaluation.protocol import OWN_GAINS, Reranking, protocol_of
+from diptych.evaluation.protocol import OWN_GAINS, Fold, Reranking, one_gallery, partition, protocol_of
 from diptych.evaluation.result import BOTH, Result, Score
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
@@ -99,7 +98,7 @@ def evaluate(
             everything; the protocol says how many there are.
         image_ids: for messages.
         text_ids: for messages.
-        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
+        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.protocol`.
         ties: the tie rule; see :mod:`diptych.metrics.ranks`. ``"expected"`` by default, ``"compat"`` for
             candidates whose rest ties as published.
         relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the

@@ -17,8 +17,8 @@ from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
 from diptych.data.collection import Collection
 from diptych.evaluation.stress import Agreement, Example, StressResult, StressRow, summarise
-from diptych.evaluation.stress.changes import CHANGE_GROUPS
 from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.summary import CHANGE_GROUPS
 from diptych.evaluation.stress.summary_text import shown, shown_difference
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.html import CAPTION_LIMIT

@@ -20,7 +20,7 @@ from diptych.metrics.ground_truth import GroundTruth
 from diptych.metrics.ranks import TieGroups
 
 if TYPE_CHECKING:
-    from diptych.evaluation.variants.scored import Scored
+    from diptych.evaluation.variants.recompute import Scored
 
 LEAST_SHRUNK = 10
 """Candidates that are left at least, so that R@10 is that of a ranking."""
