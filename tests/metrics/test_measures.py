@@ -118,14 +118,6 @@ def test_agrees_with_every_order_written_out(data: st.DataObject) -> None:
     assert values(scores, truth, name, rule, direction) == pytest.approx(slow, abs=1e-12)
 
 
-def test_a_query_without_a_positive_is_kept_and_is_the_worst() -> None:
-    truth = GroundTruth.from_pairs([0], [1], 2, 3)
-    scores = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
-    for name in ("R@3", "MRR", "mAP", "P@1", "R-precision"):
-        assert values(scores, truth, name, "expected")[1] == 0, name
-    assert values(scores, truth, "meanr", "expected") == [2, 4]
-
-
 def test_the_published_median_is_rounded_down() -> None:
     assert plain("medr").aggregate.of(np.array([1.0, 4.0])) == 2.5
     floor = plain("medr-floor")
