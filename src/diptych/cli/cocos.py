@@ -25,7 +25,7 @@ from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.batches import Batch
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.objectives import Objective
     from diptych.training.run import Run
 

@@ -1,15 +1,17 @@
-"""What is known of a published dataset, and the registry of those that are known.
+"""Published datasets: where they are, under which licence, how they are laid out, how large they are.
 
-One file of this package per dataset. What is not certain is left out, or called unverified where it says it.
+What is known of them stands in ``known.toml``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import UsageError
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.data.collection import Centric
 
@@ -26,11 +28,6 @@ class Size:
 
     images: int
     captions: Mapping[int, str] = field(default_factory=dict)
-
-    @classmethod
-    def of_each(cls, images: int, k: int) -> Size:
-        """``images`` images with ``k`` captions each."""
-        return cls(images, {images * k: f"{k} of each"})
 
 
 @dataclass(frozen=True)
@@ -106,8 +103,38 @@ class KnownDataset:
 KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")
 
 
+def _size(images: int, captions: Mapping[str, str] | None = None) -> Size:
+    return Size(images, {int(count): meaning for count, meaning in (captions or {}).items()})
+
+
+def _declared(name: str, given: dict[str, Any]) -> KnownDataset:
+    """Return a dataset from its table of ``known.toml``."""
+    forms = [
+        Form(
+            one["name"],
+            {split: _size(**size) for split, size in one["sizes"].items()},
+            one.get("binding", True),
+        )
+        for one in given.pop("forms", ())
+    ]
+    where, readings = given.pop("where"), given.pop("readings")
+    others: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    return KnownDataset(
+        name=name,
+        centric=others.pop("centric", None),
+        where=tuple(where.items()),
+        readings=tuple(Reading(**one) for one in readings),
+        forms=tuple(forms),
+        **others,
+    )
+
+
+for _name, _given in read_toml(Path(__file__).with_suffix(".toml")).items():
+    KNOWN.add(_declared(_name, _given))
+
+
 def known_by_name(name: str) -> KnownDataset | None:
-    """The dataset that a collection of that name is, or is a part of; None where nobody knows.
+    """Return the dataset that a collection of that name is, or is a part of; None where nobody knows.
 
     ``coco`` and ``coco_val2017`` are MS COCO, ``coco-fg`` is not: the longest name wins.
     """
@@ -122,7 +149,7 @@ def known_by_name(name: str) -> KnownDataset | None:
 
 
 def centric_of(given: Any, name: str) -> Centric | None:
-    """What the pictures of a collection show: as given, else as its dataset's known name says.
+    """Return what the pictures of a collection show: as given, else as its dataset's known name says.
 
     Args:
         given: a reader's option ``centric``; None where it was not given.
