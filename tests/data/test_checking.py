@@ -226,7 +226,7 @@ def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
     folder = tiny(tmp_path, **{"in/a.png": ("train", ["one", " ", "..."])})
     check = check_dataset(TINY, folder)
     assert not check.complete
-    assert "2 empty captions left out; the first: dataset_tiny.json, caption 101 of a.png is empty" in said(
+    assert "2 empty captions left out; the first: dataset_tiny.json, caption 101 of in/a.png is empty" in said(
         check
     )
     assert "skip_bad_captions=true" in said(check)

@@ -1,14 +1,17 @@
-"""A shop is made once, found again, the same from the same seed, and never half."""
+"""A shop is the same from the same seed, and its titles, attributes, pictures and tree say what its records say."""
 
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, ImageError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
@@ -17,7 +20,9 @@ from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
 from diptych.data.scenes import make_product_scenes, product_scenes, read_product_scenes
 from diptych.data.scenes.products import PRODUCTS, VERSION, Effects, Telling
-from diptych.data.scenes.products.tree import grow
+from diptych.data.scenes.products.facets import DEPARTMENTS, SAID
+from diptych.data.scenes.products.product import BRANDS, spoilt, title_of_product
+from diptych.data.scenes.products.tree import ShopTree, grow
 
 Options = dict[str, Any]
 
@@ -182,3 +187,106 @@ def test_what_is_damaged_is_said_to_be(tmp_path: Path) -> None:
     (made / "dataset.json").write_text('{"dataset":"scenes"}')
     with pytest.raises(DataError, match="holds no product scenes"):
         read_product_scenes(made)
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    return product_scenes(tmp_path_factory.mktemp("made") / "clean", 120, seed=5, size=32, workers=1)
+
+
+def test_titles_say_what_is_told_and_nothing_else(clean: Collection) -> None:
+    synonyms = 0
+    for record in clean.records:
+        title = record["title"].lower()
+        brand = next(
+            brand for brand in sorted(BRANDS, key=len, reverse=True) if title.startswith(brand.lower())
+        )
+        head = title.removeprefix(brand.lower()).split(",")[0]
+        for facet, value in record["told"]["title"].items():
+            said = [word for word in SAID[facet][value] if word in head]
+            assert said, (facet, value, title)
+            synonyms += SAID[facet][value][0] not in head
+            head = head.replace(max(said, key=len), "", 1)
+        assert not head.strip()
+    told = sum(len(record["told"]["title"]) for record in clean.records)
+    assert 0.2 < synonyms / told < 0.5  # 0.4 of those that have synonyms
+
+
+def test_attributes_say_what_is_told_among_what_tells_nothing(clean: Collection) -> None:
+    for record in clean.records:
+        attributes = dict(attributes_of(record))
+        told = record["told"]["attributes"]
+        assert {facet: attributes[facet] for facet in told} == {
+            facet: SAID[facet][value][0] for facet, value in told.items()
+        }
+        assert set(attributes) - set(told) <= {"brand", "weight", "country of origin"}
+
+
+def test_pictures_show_the_background_that_is_told(clean: Collection) -> None:
+    """The corners' mean colour, against those of the other pictures of each background."""
+    told = np.array([record["told"]["picture"]["department"] for record in clean.records], dtype=object)
+    corners = np.zeros((clean.n_images, 32, 32), dtype=bool)
+    corners[:, :6, :6] = corners[:, -6:, :6] = corners[:, :6, -6:] = corners[:, -6:, -6:] = True
+    pixels = np.stack([np.asarray(picture, dtype=float) for picture in clean.images()])
+    means = np.stack([picture[where].mean(axis=0) for picture, where in zip(pixels, corners, strict=True)])
+    right = 0
+    for row in range(clean.n_images):
+        others = np.arange(clean.n_images) != row
+        centres = {name: means[(told == name) & others].mean(axis=0) for name in set(told[others])}
+        guess = min(centres, key=lambda name: float(((centres[name] - means[row]) ** 2).sum()))
+        right += guess == told[row]
+    assert right / clean.n_images > 0.8
+
+
+@given(
+    st.integers(0, 2**32),
+    st.fixed_dictionaries(
+        {}, optional={facet: st.sampled_from(sorted(said)) for facet, said in SAID.items()}
+    ),
+)
+def test_what_is_spoilt_can_be_read(seed: int, told: dict[str, str]) -> None:
+    chance = random.Random(seed)
+    title = title_of_product(told, chance, 0.4)
+    assert plain_text(title) == title
+    assert plain_text(spoilt(title, chance)) == title
+
+
+def test_dirt_spoils_attributes_too(products: Collection, shop: Path) -> None:
+    raw = [value for record in products.records for value in record["attributes"].values()]
+    assert any("<" in value for value in raw)
+    assert any(not plain_text(value) for value in raw)  # a name without a value
+    assert not any("<" in value for record in products.records for _, value in attributes_of(record))
+
+
+@pytest.fixture(scope="module")
+def tree() -> ShopTree:
+    return grow(0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_depths_are_uneven_and_as_the_thesis_has_them(seed: int) -> None:
+    leaves = grow(seed).leaves
+    assert {len(leaf.path) for leaf in leaves} == set(range(2, 10))
+    assert sum(leaf.prior for leaf in leaves) == pytest.approx(1)
+    assert sum(leaf.prior * len(leaf.path) for leaf in leaves) == pytest.approx(4.6, abs=0.3)
+
+
+def test_a_level_adds_a_facet_and_its_word(tree: ShopTree) -> None:
+    for leaf in tree.leaves:
+        facets = list(leaf.values)
+        assert facets[:2] == ["department", "shape"]
+        assert len(set(facets)) == len(leaf.path)
+        assert leaf.path[0] == leaf.values["department"]
+        noun = DEPARTMENTS[leaf.path[0]].noun
+        for facet, name in zip(facets[1:], leaf.path[1:], strict=True):
+            words = name.lower().split()
+            assert words[-2:] == [leaf.values["shape"], f"{noun}s"]
+            assert leaf.values[facet] in words
+
+
+def test_skew_leaves_the_rest_in_proportion(tree: ShopTree) -> None:
+    skewed = tree.with_skew(0.5)
+    largest = max(range(len(tree.leaves)), key=lambda place: tree.leaves[place].prior)
+    for place, (one, other) in enumerate(zip(tree.leaves, skewed.leaves, strict=True)):
+        assert other.path == one.path
+        assert other.prior == pytest.approx(one.prior / 2 + (0.5 if place == largest else 0))
