@@ -17,7 +17,7 @@ from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data import Collection, read_collection
 from diptych.data.scenes import facts as words
 from diptych.data.scenes import finer, make_scenes, scenes
-from diptych.data.scenes.captions import write_caption, write_captions
+from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import (
     BACKGROUNDS,
@@ -37,43 +37,8 @@ from diptych.data.scenes.world import (
     World,
     generator,
     home_split,
-    place,
-    relation,
     world_of,
 )
-
-
-def at(x: float, y: float, radius: float = 0.1) -> SceneObject:
-    return SceneObject("star", "red", "small", "matte", x, y, radius)
-
-
-@pytest.mark.parametrize(
-    ("first", "other", "expected"),
-    [
-        (at(0.2, 0.5), at(0.8, 0.4), "left of"),
-        (at(0.8, 0.5), at(0.2, 0.4), "right of"),
-        (at(0.5, 0.1), at(0.4, 0.9), "above"),
-        (at(0.5, 0.9), at(0.4, 0.1), "below"),
-        (at(0.1, 0.1), at(0.9, 0.5), "left of"),  # the longer way decides
-        (at(0.1, 0.1), at(0.5, 0.9), "above"),
-    ],
-)
-def test_relation_follows_the_longer_axis(first: SceneObject, other: SceneObject, expected: str) -> None:
-    assert relation(first, other) == expected
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "expected"),
-    [
-        (0.5, 0.5, "middle"),
-        (0.2, 0.4, "left"),
-        (0.8, 0.6, "right"),
-        (0.6, 0.2, "top"),
-        (0.45, 0.75, "bottom"),
-    ],
-)
-def test_place(x: float, y: float, expected: str) -> None:
-    assert place(x, y) == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -138,23 +103,6 @@ def pixels(world: World, seed: int = 0, size: int = 64) -> np.ndarray:
     return np.asarray(draw_world(world, random.Random(seed), size), dtype=np.float64)
 
 
-def area(contour: tuple[tuple[float, float], ...]) -> float:
-    """The shoelace formula."""
-    following = [*contour[1:], contour[0]]
-    return abs(sum(x * v - u * y for (x, y), (u, v) in zip(contour, following, strict=True))) / 2
-
-
-def test_the_same_generator_draws_the_same_pixels_and_another_does_not() -> None:
-    world = world_of(0, "train", 0)
-    first, again, other = (
-        np.asarray(draw_world(world, generator(0, "train", index, "picture"), 64)) for index in (0, 0, 1)
-    )
-    assert first.shape == (64, 64, 3)
-    assert first.dtype == np.uint8
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 def test_every_fact_shows() -> None:
     """Changing one fact, with the same noise, changes far more than rounding would."""
     before = pixels(WORLD)
@@ -168,33 +116,6 @@ def test_every_fact_shows() -> None:
         ]
     for world in changed:
         assert np.abs(pixels(world) - before).mean() > 1.0, world
-
-
-def test_colours_are_told_apart_in_spite_of_their_jitter() -> None:
-    """A reader of the middle pixels alone, by nearest mean colour, hardly ever errs."""
-    middles = np.array(
-        [
-            [
-                pixels(replace(WORLD, objects=(replace(STAR, shape="circle", colour=colour),)), seed)
-                .reshape(64 * 64, 3)[MIDDLE]
-                .mean(axis=0)
-                for seed in range(8)
-            ]
-            for colour in COLOURS
-        ]
-    )  # (colours, seeds, 3)
-    means = middles.mean(axis=1)
-    distance = np.linalg.norm(middles[:, :, None] - means[None, None], axis=3)
-    right = distance.argmin(axis=2) == np.arange(len(COLOURS))[:, None]
-    assert right.mean() > 0.95
-
-
-@pytest.mark.parametrize("size", [32, 33, 96])
-def test_any_size_can_be_drawn(size: int) -> None:
-    for index in range(4):
-        picture = draw_world(world_of(1, "val", index), random.Random(index), size)
-        assert picture.size == (size, size)
-        assert picture.mode == "RGB"
 
 
 KINDS = {
@@ -264,33 +185,9 @@ def test_every_scene_has_shared_specific_and_undescribed_facts(seed: int, k: int
             assert set(caption.states) & set(told.specific), "each caption has a fact of its own"
 
 
-def test_a_sentence_written_from_facts_by_hand() -> None:
-    facts = {
-        "main.shape": "triangle", "main.colour": "red", "main.size": "large", "main.material": "striped",
-        "second.shape": "star", "second.colour": "blue", "second.size": "small", "second.material": "matte",
-        "relation.main.second": "above", "count": "3", "background": "sand",
-    }  # fmt: skip
-    states = (*SHARED, *TOPICS["second"])
-    alike = {write_caption(facts, states, random.Random(i)) for i in range(400)}
-    assert "A red triangle above a blue star." in alike
-    assert "There is a scarlet triangle with a cobalt star below it." in alike
-
-
 def test_no_caption_is_an_error() -> None:
     with pytest.raises(UsageError, match="k=1 or more"):
         write_captions(world_of(0, "train", 0).facts(), random.Random(0), 0)
-
-
-def test_every_value_has_words_and_no_phrase_has_two_meanings() -> None:
-    for key, values in FACT_VALUES.items():
-        if key in ("light", "tint", "frame"):
-            continue
-        assert set(values) == set(KINDS[kind_of(key)]), key
-    meanings: dict[str, tuple[str, str]] = {}
-    for phrase, kind, value in READINGS:
-        assert meanings.setdefault(phrase, (kind, value)) == (kind, value)
-        found = {k: v for k, v in read_back(phrase).items() if v}
-        assert found == {kind: {value}}, phrase
 
 
 def collection_of(seed: int, n: int = 3, k: int = 5) -> Collection:
