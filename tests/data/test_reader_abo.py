@@ -212,14 +212,11 @@ def test_archives_in_folders_of_their_own_and_unpacked_listings(tmp_path: Path) 
     ("line", "error", "message"),
     [
         (b"{broken", DataError, r"listings_0\.json\.gz, line 1 is not JSON"),
-        (b"[" * 99_999, DataError, "line 1 is not JSON: maximum recursion"),
         (b"[1]", DataError, r"line 1 is not a listing \(TypeError"),
         (b"{}", DataError, r"line 1 is not a listing \(KeyError: 'item_id'"),
         (b'{"item_id": "B", "item_name": ["lamp"]}', DataError, "not a listing"),
         (b'{"item_id": "B", "node": ["/Home"]}', DataError, "not a listing"),
         (b'{"item_id": "B", "node": [{"path": "%s"}]}' % (b"/a" * 60), DataError, "a category of 60 levels"),
-        (b"caf\xe9", DataError, "line 1 is not utf-8"),
-        (b"x" * (1 << 23), DataError, "line 1 is longer than 4,194,304 bytes"),
         (json.dumps(listing("B", item_name=said("en_US: !"))).encode(), CaptionError, "line 1 is empty: '!'"),
     ],
 )
@@ -230,9 +227,6 @@ def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], me
     with pytest.raises(error, match=message) as caught:
         read_collection(tmp_path)
     assert caught.value.fix
-    file.write_bytes(gzip.compress(line)[:-4])
-    with pytest.raises(DataError):
-        read_collection(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -70,24 +70,6 @@ def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
     assert columns.describe() == lists.describe()
 
 
-def test_it_is_written_once_and_again_when_damaged(caplog: pytest.LogCaptureFixture) -> None:
-    calls: list[int] = []
-
-    def counted(writer: StoredWriter) -> None:
-        calls.append(1)
-        write(writer)
-
-    first = stored("once", counted, 1, ["more"])
-    stored("once", counted, 1, ["more"])
-    assert len(calls) == 1
-    (cache_root() / "collections" / "once" / "places.i8").write_bytes(bytes(8))
-    again = stored("once", counted, 1, ["more"])
-    assert len(calls) == 2
-    assert "is corrupt and recreated" in caplog.text
-    assert list(again.places) == [(7,), (-8,), (9,)]
-    assert list(first.places) == list(again.places)
-
-
 def test_an_error_leaves_nothing_behind() -> None:
     def broken(writer: StoredWriter) -> None:
         writer.add("a", "train", ["one"], [0])
@@ -172,14 +154,6 @@ def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch
     same(of(stored("shared", write, 1, ["more"])), in_lists())
     with pytest.raises(StorageError, match="DIPTYCH_CACHE"):
         stored("not there", write, 1, ["more"])
-
-
-def test_what_a_killed_process_left_is_cleared_away() -> None:
-    left = cache_root() / "collections" / ".killed.abc.tmp"
-    left.mkdir(parents=True)
-    (left / "captions.utf8").write_bytes(b"half of it")
-    stored("killed", write, 1, ["more"])
-    assert not left.exists()
 
 
 @given(

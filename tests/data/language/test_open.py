@@ -138,13 +138,6 @@ def test_without_nltk(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "WordNet 3.0" in open_language().line()  # which is read without it
 
 
-@pytest.fixture(autouse=True)
-def nowhere_of_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pytest.importorskip("nltk.data"), "path", ["/no/such/folder"])
-    monkeypatch.delenv("NLTK_DATA", raising=False)
-    monkeypatch.delenv("DIPTYCH_WORDNET", raising=False)
-
-
 def by_name(found: Resources) -> dict[str, Resource]:
     return {row.name: row for row in found.rows}
 
@@ -167,7 +160,7 @@ def test_nothing_is_there_but_the_language_of_scenes() -> None:
     found = find_resources()
     rows = by_name(found)
     assert [row.name for row in found.missing] == ["tagger", "WordNet"]
-    assert found.folders == (Path("/no/such/folder"),)
+    assert found.folders == ()
     assert rows["tagger"].fix == "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
     assert "en-word.net" in rows["WordNet"].fix
     assert rows["language of scenes"].state == "there"

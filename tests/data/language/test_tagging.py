@@ -15,7 +15,7 @@ from tiny_tagger import CLASSES, TAGDICT, WEIGHTS, write_tagger
 from diptych.core.errors import MissingExtraError, StorageError, UsageError
 from diptych.data.language import is_word, tagged, words_of
 from diptych.data.language import nltk_tagger as nltk_folder
-from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper, data_folders, find_resource
+from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
 from diptych.data.language.tagged import Tags, tag_captions
 from diptych.data.vocabulary import words as words_of_a_vocabulary
 
@@ -139,23 +139,6 @@ def test_more_kinds_of_tags_than_a_byte_has(cache: Path) -> None:
         assert tag_captions(captions, Counting()) == expected(captions)
 
 
-@pytest.mark.parametrize("damage", ["cut", "other"])
-def test_a_damaged_file_is_made_again(cache: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    tagger = Counting()
-    tag_captions(MANY, tagger)
-    (file,) = cache.glob("*.npz")
-    whole = file.read_bytes()
-    if damage == "cut":
-        file.write_bytes(whole[: len(whole) // 2])
-    else:
-        file.write_bytes(b"no such file")
-    tagger.seen = []
-    assert tag_captions(MANY, tagger) == expected(MANY)
-    assert len(tagger.seen) == len(MANY)
-    assert "is corrupt and recreated" in caplog.text
-    assert file.read_bytes() == whole
-
-
 def tokens(text: str) -> list[str]:
     return [word.text for word in words_of(text, marks=True)]
 
@@ -190,12 +173,6 @@ def test_a_word_has_the_tag_of_its_first_part(tmp_path: Path) -> None:
     assert tags(tagger, "dog 's") == ["NN", "POS", "POS"]
 
 
-def test_a_capital_at_the_beginning_is_no_name_and_one_within_is(tmp_path: Path) -> None:
-    tagger = NltkTagger(write_tagger(tmp_path))
-    assert tags(tagger, "Young Jack. Two cats") == ["NN", "NNP", ".", "CD", "NNS"]
-    assert tags(tagger, "TWO CATS") == ["CD", "NNS"]
-
-
 def test_it_is_nltks_tagger_on_those_pieces(tmp_path: Path) -> None:
     perceptron = pytest.importorskip("nltk.tag.perceptron")
     tagger = NltkTagger(write_tagger(tmp_path))
@@ -216,12 +193,6 @@ def test_tokens_are_tagged_as_they_stand_where_that_is_asked(tmp_path: Path) -> 
     given = tagger.tag_as_given(sentences)
     assert given == [[tag for _, tag in plain.tag(tokens)] for tokens in sentences]
     assert given[0][0] == "NNP" != tagger.tag(sentences)[0][0]
-
-
-def test_nothing_to_tag(tmp_path: Path) -> None:
-    tagger = NltkTagger(write_tagger(tmp_path))
-    assert tagger.tag([]) == []
-    assert tagger.tag([[], ["the"]]) == [[], ["DT"]]
 
 
 def test_content_names_it_not_its_place(tmp_path: Path) -> None:
@@ -276,15 +247,3 @@ def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(MissingExtraError) as caught:
         tagger.tag([["the"]])
     assert caught.value.fix == "pip install 'diptych[language]'"
-
-
-def test_the_real_one() -> None:
-    found = find_resource(data_folders(), TAGGER)
-    if found is None:
-        pytest.skip("NLTK's tagger is in none of its data folders; set NLTK_DATA to one that has it")
-    tagger = NltkTagger(found.parent.parent)
-    assert tags(tagger, "Young dogs are in the man's garden.") == [
-        *("JJ", "NNS", "VBP", "IN", "DT", "NN", "NN", "."),
-    ]
-    assert tags(tagger, "YOUNG GIRL ISN'T HAPPY") == ["JJ", "NN", "VBZ", "JJ"]
-    assert len(tags(tagger, "dog " * 5000)) == 5000
