@@ -48,20 +48,8 @@ def test_plain_text_is_one_line_that_files_can_hold(text: str) -> None:
 
 
 _PIECES = (
-    "<!--",
-    "-->",
-    "/*",
-    "*/",
-    "<script",
-    "<style>",
-    "</script>",
-    "</STYLE >",
-    ">",
-    "<b",
-    "a",
-    " ",
-    "&lt;",
-    "&amp;",
+    *("<!--", "-->", "/*", "*/", "<script", "<style>", "</script>", "</STYLE >", ">", "<b", "a", " "),
+    *("&lt;", "&amp;"),
 )
 
 

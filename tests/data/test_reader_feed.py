@@ -227,12 +227,8 @@ def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
 def test_bad_options_and_folders(tmp_path: Path) -> None:
     file = write(tmp_path, "id,title,link\n1,a,l\n", "feed.csv")
     for options in (
-        {"categories": "both"},
-        {"missing": "no"},
-        {"duplicates": "last"},
-        {"validation": 2},
-        {"keep": "id"},
-        {"separator": " "},
+        *({"categories": "both"}, {"missing": "no"}, {"duplicates": "last"}, {"validation": 2}),
+        *({"keep": "id"}, {"separator": " "}),
     ):
         with pytest.raises(UsageError):
             read_collection(file, **options)

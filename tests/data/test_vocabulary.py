@@ -114,16 +114,9 @@ def test_words_of_a_title(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("plural", "singular"),
     [
-        ("dresses", "dress"),
-        ("watches", "watch"),
-        ("brushes", "brush"),
-        ("boxes", "box"),
-        ("shoes", "shoe"),
-        ("accessories", "accessory"),
-        ("hoodies", "hoodie"),
-        ("tshirts", "tshirt"),
-        ("jeans", "jean"),
-        ("glasses", "glass"),
+        *(("dresses", "dress"), ("watches", "watch"), ("brushes", "brush"), ("boxes", "box")),
+        *(("shoes", "shoe"), ("accessories", "accessory"), ("hoodies", "hoodie")),
+        *(("tshirts", "tshirt"), ("jeans", "jean"), ("glasses", "glass")),
     ],
 )
 def test_a_plural_meets_its_singular(plural: str, singular: str) -> None:

@@ -54,11 +54,8 @@ def texts(taxonomy: Taxonomy) -> list[str]:
 def test_google_with_ids(tmp_path: Path, name: str, mark: str) -> None:
     found = read_taxonomy(write(tmp_path, mark + GOOGLE.replace("\n", "\r\n"), name))
     assert texts(found) == [
-        "Animals & Pet Supplies",
-        "Animals & Pet Supplies > Live Animals",
-        "Apparel & Accessories",
-        "Food, Beverages & Tobacco",
-        "Food, Beverages & Tobacco > A>B - C",
+        *("Animals & Pet Supplies", "Animals & Pet Supplies > Live Animals", "Apparel & Accessories"),
+        *("Food, Beverages & Tobacco", "Food, Beverages & Tobacco > A>B - C"),
     ]
     assert found.tree.codes["Animals & Pet Supplies", "Live Animals"] == "3237"
     assert (found.name, found.version, found.language) == ("Google product taxonomy", "2021-09-21", "en-US")
@@ -120,12 +117,8 @@ def test_parents(tmp_path: Path, name: str, delimiter: str) -> None:
     )
     found = read_taxonomy(write(tmp_path, "\ufeff" + text.replace("#", ","), name))
     assert texts(found) == [
-        "Men",
-        "Men > Accessories",
-        "Men > Shirts, Tops",
-        "Women",
-        "Women > Accessories",
-        "Women > Dresses",
+        *("Men", "Men > Accessories", "Men > Shirts, Tops", "Women"),
+        *("Women > Accessories", "Women > Dresses"),
     ]
     assert found.tree.codes["Women", "Accessories"] == "6"
     assert found.notes == ()
