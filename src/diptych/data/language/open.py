@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Self
 
 from diptych.core.errors import UnknownNameError
-from diptych.core.files import atomic_folder, cache_root
+from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import cached
 from diptych.data.collection import Collection
 from diptych.data.language.contract import Language
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, data_folders, find_resource, how_to_get
 from diptych.data.language.table_wordnet import TableWordNet
-from diptych.data.language.wordnet_files import WORDNET, WordNetFiles, wordnet_files
+from diptych.data.language.wordnet_files import WORDNET, wordnet_files
 from diptych.data.language.wordnet_tables import WordNetTables
 
 PAGE = "https://en-word.net"
 """Where Open English WordNet is to be had."""
 
 # A change of the tables' layout, or of how the files are read, makes them anew.
-_VERSION = 2
+_VERSION = 3
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +34,8 @@ def open_wordnet(path: Path | str) -> TableWordNet:
     files = wordnet_files(path)
     key = fingerprint(_VERSION, files.fingerprint())
     folder = cache_root() / "wordnet" / key
-    tables = cached(folder, WordNetTables.open, lambda target: _write(files, target))
+    tables = cached(folder, WordNetTables.open, lambda target: WordNetTables.of(files.read()).save(target))
     return TableWordNet(tables, key)
-
-
-def _write(files: WordNetFiles, folder: Path) -> None:
-    tables = WordNetTables.of(files.read())
-    with atomic_folder(folder) as temporary:
-        tables.save(temporary)
 
 
 WORDNET_VARIABLE = "DIPTYCH_WORDNET"

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Self, TypeVar, get_args
+from typing import Any, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 
+from diptych.core.artifact import Artifact
 from diptych.core.context import task
-from diptych.core.errors import DataError, StorageError
-from diptych.core.reading import file_errors, read_arrays
+from diptych.core.errors import DataError
 from diptych.data.language.contract import PartOfSpeech
 from diptych.data.string_table import StringTable, write_strings
 
@@ -117,9 +117,7 @@ def inverted(above: Sequence[Sequence[int]]) -> list[list[int]]:
 PART_ORDER: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
 """The order in which the senses of a lemma of several parts of speech come, as in WordNet."""
 
-_ARRAYS = "arrays.npz"
-_TEXTS = ("title", "lemmas", "synsets", "forms")
-_LISTS = ("senses", "members", "hypernyms", "hyponyms")
+_TEXTS = ("lemmas", "synsets", "forms")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +141,7 @@ class Ragged:
 
 
 @dataclass(frozen=True, eq=False)
-class WordNetTables:
+class WordNetTables(Artifact, kind="wordnet", files=_TEXTS):
     """Numbers of lemmas and synsets instead of their names.
 
     Attributes:
@@ -204,45 +202,15 @@ class WordNetTables:
             form_of=np.asarray([rest for _, *rest in forms], dtype=np.int32).reshape(-1, 2),
         )
 
-    def save(self, folder: Path) -> None:
-        """Write it into a folder; the caller cares for all or nothing."""
-        texts = {"title": [self.title], "lemmas": self.lemmas, "synsets": self.synsets, "forms": self.forms}
-        for name, strings in texts.items():
-            write_strings(folder / name, strings)
-        numbers = {"parts": self.parts, "depths": self.depths, "form_of": self.form_of}
-        for name in _LISTS:
-            ragged: Ragged = getattr(self, name)
-            numbers |= {name: ragged.values, f"{name}_starts": ragged.starts}
-        np.savez(folder / _ARRAYS, allow_pickle=False, **numbers)
+    def write_files(self, folder: Path) -> None:
+        """Write the strings, which are too many for a header."""
+        for name in _TEXTS:
+            write_strings(folder / name, getattr(self, name))
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
-        """Read what :meth:`save` wrote."""
-        texts = {name: StringTable(folder / name)[:] for name in _TEXTS}
-        with file_errors(folder / _ARRAYS, fix="delete its folder"):
-            file = read_arrays(folder / _ARRAYS, fix="delete its folder")
-            lists = {name: Ragged(file[name], file[f"{name}_starts"]) for name in _LISTS}
-            made = cls(
-                title="".join(texts["title"]),
-                lemmas=texts["lemmas"],
-                synsets=texts["synsets"],
-                parts=file["parts"],
-                senses=lists["senses"],
-                members=lists["members"],
-                hypernyms=lists["hypernyms"],
-                hyponyms=lists["hyponyms"],
-                depths=file["depths"],
-                forms=texts["forms"],
-                form_of=file["form_of"],
-            )
-        sizes = {
-            len(made.parts),
-            len(made.depths),
-            *(len(getattr(made, name).starts) - 1 for name in _LISTS[1:]),
-        }
-        if sizes != {len(made.synsets)} or len(made.senses.starts) != len(made.lemmas) + 1:
-            raise StorageError(f"{folder} holds tables of different sizes", "delete it")
-        return made
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Return the strings that :meth:`write_files` wrote."""
+        return {name: StringTable(folder / name)[:] for name in _TEXTS}
 
 
 def _numbers(names: Sequence[str], number: dict[str, int], of: str) -> list[int]:
