@@ -49,7 +49,7 @@ def _is_picture(file: str) -> bool:
 
 
 def folder_state(root: Path, every: bool = False) -> tuple[int, int]:
-    """How many pictures, or files at all, are below ``root``, and a number that changes with their names."""
+    """Return how many pictures, or files at all, are below ``root``, and a number that changes with their names."""
     count = names = 0
     for folder, file in _files(root):
         if not (every or _is_picture(file)):
@@ -96,7 +96,7 @@ class NumberedPictures:
             )
 
     def name(self, place: int) -> str:
-        """The file below the folder of the picture at that place in :attr:`numbers`."""
+        """Return the file below the folder of the picture at that place in :attr:`numbers`."""
         folder, width, ending = self._known[self._forms[place]]
         return f"{folder}{self.numbers[place]:0{width}d}.{ending}"
 
@@ -185,7 +185,7 @@ class CaptionTable:
 
     @classmethod
     def looks_like(cls, file: Path) -> bool:
-        """Whether a file's first line is a caption and an address, or names such columns; reads that line."""
+        """Return whether a file's first line is a caption and an address, or names such columns; reads that line."""
         try:
             with open_regular(file) as handle:
                 line = handle.readline(_LOOK_BYTES)
@@ -255,7 +255,7 @@ class Part:
 
     @property
     def folder(self) -> Path:
-        """The folder of this table's pictures."""
+        """Return the folder of this table's pictures."""
         return self.root / self.prefix
 
 

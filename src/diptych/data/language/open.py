@@ -91,7 +91,7 @@ def open_language(
     nltk_data: Path | str | None = None,
     collection: Collection | None = None,
 ) -> Language:
-    """What is at hand of a language."""
+    """Return what is at hand of a language."""
     if name not in LANGUAGES:
         raise UnknownNameError("language", name, LANGUAGES)
     if name == "none":
@@ -109,12 +109,12 @@ def open_language(
 
 
 def other_wordnets() -> str:
-    """What to do to have a WordNet that is not NLTK's."""
+    """Return what to do to have a WordNet that is not NLTK's."""
     return f"name Open English WordNet ({PAGE}) with --wordnet or {WORDNET_VARIABLE}"
 
 
 def is_of_scenes(collection: Collection | None) -> bool:
-    """Whether a collection is of generated scenes: its pictures' facts and what its captions state are known."""
+    """Return whether a collection is of generated scenes: its pictures' facts and what its captions state are known."""
     if collection is None or not collection.records or not collection.caption_records:
         return False
     return "facts" in collection.records[0] and "states" in collection.caption_records[0]

@@ -79,7 +79,7 @@ def in_blocks(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
 
 
 def depths(above: Sequence[Sequence[int]]) -> np.ndarray:
-    """The shortest and the longest way from each thing to a root, in steps.
+    """Return the shortest and the longest way from each thing to a root, in steps.
 
     Returns:
         (n, 2) int32. A way that comes back to where it was is not gone further, so that a cycle, which no

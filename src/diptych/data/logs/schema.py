@@ -174,5 +174,5 @@ NO_BOT = "cubot"
 
 
 def printable(word: str) -> str:
-    """A log's word without what a terminal would take for a command."""
+    """Return a log's word without what a terminal would take for a command."""
     return "".join(letter if letter.isprintable() else "?" for letter in word)

@@ -65,12 +65,12 @@ class SourceFile:
         return self.path.name.lower().removesuffix(".gz").rpartition(".")[0]
 
     def has(self, *columns: str) -> bool:
-        """Whether there are columns of these names."""
+        """Return whether there are columns of these names."""
         return set(columns) <= set(self.first)
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a folder that a log may be in, sorted by name."""
+    """Return the files of a folder that a log may be in, sorted by name."""
     return sorted(
         path
         for path in folder.iterdir()
@@ -125,7 +125,7 @@ def check_whole(file: SourceFile) -> None:
 
 
 def _first_lines(path: Path, gzipped: bool) -> list[str]:
-    """The lines of a file's beginning that are not blank, each whole but for a very long first."""
+    """Return the lines of a file's beginning that are not blank, each whole but for a very long first."""
     with file_errors(path, DataError), open_bytes(path, gzipped) as handle:
         content = handle.read(_BEGINNING)
     if content.startswith(_UTF16):
@@ -145,7 +145,7 @@ def _first_lines(path: Path, gzipped: bool) -> list[str]:
 
 
 def _pointers(lines: list[str]) -> dict[str, str]:
-    """All keys of the first objects, in the order in which they come, and where their values are."""
+    """Return all keys of the first objects, in the order in which they come, and where their values are."""
     found: dict[str, str] = {}
 
     def add(value: Mapping[str, Any], name: str = "", pointer: str = "") -> None:

@@ -47,7 +47,7 @@ class Staged:
     marks: dict[str, int] = field(default_factory=dict)
 
     def bucket(self, number: int) -> list[Path]:
-        """The files of one bucket."""
+        """Return the files of one bucket."""
         return sorted(self.folder.glob(f"*/bucket={number}/*.parquet"))
 
 
@@ -163,7 +163,7 @@ class BucketCounts:
 
 
 def arrow_schema() -> Any:
-    """The canonical table's columns in Arrow."""
+    """Return the canonical table's columns in Arrow."""
     import pyarrow as pa
 
     kinds = {"double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}

@@ -61,7 +61,7 @@ class Listing:
 
 
 def _values(listing: Mapping[str, Any], key: str, language: str | None = None) -> list[str]:
-    """The texts of a field, those in one language where one is given; ``en`` is also ``en_GB``."""
+    """Return the texts of a field, those in one language where one is given; ``en`` is also ``en_GB``."""
     found = []
     for entry in listing.get(key) or ():
         tag = str(entry.get("language_tag", ""))
@@ -71,7 +71,7 @@ def _values(listing: Mapping[str, Any], key: str, language: str | None = None) -
 
 
 def _texts(listing: Mapping[str, Any], field: str, language: str) -> str:
-    """The caption a field gives: all bullet points in their order, of other fields the first text."""
+    """Return the caption a field gives: all bullet points in their order, of other fields the first text."""
     values = _values(listing, FIELDS[field], language)
     return " ".join(values if field == "bullets" else values[:1])
 
@@ -91,7 +91,7 @@ def _attributes(listing: Mapping[str, Any], language: str) -> dict[str, list[str
 
 
 def _paths(listing: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The paths of all nodes, each once: ``/Categories/Home/Lamps`` without what stands above every category."""
+    """Return the paths of all nodes, each once: ``/Categories/Home/Lamps`` without what stands above every category."""
     found: dict[tuple[str, ...], None] = {}
     for node in listing.get("node") or ():
         given = str(node.get("node_name") or node.get("path") or "")
@@ -167,7 +167,7 @@ def _folder(path: Path, wanted: str, archive: str) -> Path:
 
 
 def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
-    """The file of each wanted picture, as ``images.csv`` has it."""
+    """Return the file of each wanted picture, as ``images.csv`` has it."""
     for name in ("images.csv.gz", "images.csv"):
         file = folder / "metadata" / name
         if file.is_file():

@@ -99,7 +99,7 @@ class Members:
                 return
 
     def _header(self, at: int) -> tarfile.TarInfo | None:
-        """The header at ``at``; None for the mark of the end."""
+        """Return the header at ``at``; None for the mark of the end."""
         block = self._read(at, _BLOCK)
         if block == _ZEROS:
             return None
@@ -111,7 +111,7 @@ class Members:
             raise _Damaged(f"not a header ({error})") from None
 
     def _extension(self, info: tarfile.TarInfo, at: int) -> dict[str, str]:
-        """The name or size of the next member where its own header has no room for them."""
+        """Return the name or size of the next member where its own header has no room for them."""
         if info.size > _MAX_EXTENSION_BYTES:
             raise _Damaged(f"{info.size:,} bytes of a name")
         content = self._read(at, info.size)
@@ -178,7 +178,7 @@ class Sample:
     parts: dict[str, Member] = field(default_factory=dict)
 
     def picture(self, ending: str | None = None) -> Member | None:
-        """The picture, or the one of that ending; None where there is none."""
+        """Return the picture, or the one of that ending; None where there is none."""
         if ending is not None:
             return self.parts.get(ending)
         found = sorted(PICTURE_ENDINGS & self.parts.keys())
@@ -191,7 +191,7 @@ class Sample:
 
 
 def samples_of(path: Path, members: Members, picture: str | None = None) -> Iterator[Sample]:
-    """The samples of a shard; of one that is cut off, those that are surely whole."""
+    """Yield the samples of a shard; of one that is cut off, those that are surely whole."""
     endings = (PICTURE_ENDINGS if picture is None else {picture}) | TEXT_ENDINGS
     current: Sample | None = None
     for member in members:

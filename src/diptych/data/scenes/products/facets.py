@@ -185,7 +185,7 @@ class Effects:
     synonyms: float = 0.4
 
     def of(self, modality: str) -> Mapping[str, Telling]:
-        """How one of :data:`MODALITIES` tells each facet."""
+        """Return how one of :data:`MODALITIES` tells each facet."""
         told: Mapping[str, Telling] = getattr(self, modality)
         return told
 

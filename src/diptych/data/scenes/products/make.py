@@ -101,7 +101,7 @@ class Shop:
 
     @cached_property
     def tree(self) -> ShopTree:
-        """Where products are."""
+        """Return where products are."""
         return grow(self.seed, self.levels).with_skew(self.skew)
 
     def product(self, number: int) -> Product:
@@ -118,12 +118,12 @@ class Shop:
 
 
 def picture_file(number: int) -> str:
-    """The picture's name inside the dataset's folder; a thousand to a folder."""
+    """Return the picture's name inside the dataset's folder; a thousand to a folder."""
     return f"pictures/{number // 1000:03}/{number:06}.png"
 
 
 def line_of(shop: Shop, product: Product) -> dict[str, Any]:
-    """A product as ``products.jsonl`` has it."""
+    """Return a product as ``products.jsonl`` has it."""
     told = product.told
     title = attributes = None
     if "title" in told:

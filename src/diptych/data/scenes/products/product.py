@@ -66,7 +66,7 @@ class Product:
 
 
 def generator(seed: int, number: int, purpose: str) -> random.Random:
-    """The generator of one purpose of one product."""
+    """Return the generator of one purpose of one product."""
     return random.Random(f"diptych products/{seed}/{number}/{purpose}")
 
 
@@ -108,7 +108,7 @@ def _told(
     effects: Effects,
     modality: str,
 ) -> dict[str, str]:
-    """What a modality tells, in the order of facets; every facet takes the same draws, told or not."""
+    """Return what a modality tells, in the order of facets; every facet takes the same draws, told or not."""
     found = {}
     telling = effects.of(modality)
     for facet, value in facts.items():
@@ -159,7 +159,7 @@ _LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 
 
 def title_of_product(told: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
-    """One line of plain text."""
+    """Return one line of plain text."""
     words = []
     for facet in _ORDER:
         if facet in told:
@@ -191,7 +191,7 @@ def attributes_of_product(told: Mapping[str, str], chance: random.Random) -> dic
 
 
 def spoilt(text: str, chance: random.Random) -> str:
-    """The same text as some feeds have it; ``plain_text`` gives it back.
+    """Return the same text as some feeds have it; ``plain_text`` gives it back.
 
     Nothing comes between two words but white space, and no word is changed.
     """

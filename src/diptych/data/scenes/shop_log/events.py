@@ -68,7 +68,7 @@ class Events(Rows):
 
 
 def events_of(world: World, visits: Visits) -> Events:
-    """All events of a block, ordered by time."""
+    """Return all events of a block, ordered by time."""
     paths, sessions, people = visits.paths, visits.sessions, visits.people
     known_page = sessions.known_page[paths.session]
     opened_us = sessions.start_us[paths.session] + paths.open_us
@@ -128,7 +128,7 @@ def _part(
     query: np.ndarray | None = None,
     item: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """The events of one action: time, row of the path, action, and what it is about."""
+    """Return the events of one action: time, row of the path, action, and what it is about."""
     rows = np.arange(len(paths))[which]
     nothing = np.full(len(rows), NOTHING)
     about = (nothing if values is None else values[rows] for values in (page, query, item))

@@ -60,7 +60,7 @@ class People(Rows):
 
 
 def draw_people(world: World, number: np.ndarray) -> People:
-    """The visitors of these numbers; each depends on its own number alone."""
+    """Return the visitors of these numbers; each depends on its own number alone."""
     from scipy.special import ndtri
 
     def draw(what: Draw) -> np.ndarray:
@@ -120,7 +120,7 @@ class Sessions(Rows):
 
 
 def draw_sessions(world: World, people: People) -> Sessions:
-    """All sessions that these visitors begin.
+    """Return all sessions that these visitors begin.
 
     The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
     in a purchase where it is below the quantile of the session's own chance. So the chance is the same whoever
@@ -188,7 +188,7 @@ def _known_page(world: World, customer: np.ndarray, mode: np.ndarray, page: np.n
 def _devices(
     world: World, people: People, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
 ) -> np.ndarray:
-    """A session's device: by the transition from the customer's last session in which the customer is known.
+    """Return a session's device: by the transition from the customer's last session in which the customer is known.
 
     In sessions where nobody is known the device is one of the visitor's as in the long run, and the next one does
     not depend on it, so that the transitions that can be seen are the planted ones.
@@ -232,7 +232,7 @@ class Visits:
 
 
 def visits_of(world: World, numbers: np.ndarray) -> Visits:
-    """All sessions of these visitors; those of each depend on the visitor's number alone.
+    """Return all sessions of these visitors; those of each depend on the visitor's number alone.
 
     A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
     minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
@@ -250,7 +250,7 @@ def visits_of(world: World, numbers: np.ndarray) -> Visits:
 
 
 def moment_inside(dwell_us: np.ndarray) -> np.ndarray:
-    """How long after a page is opened something is put into the basket there, or taken out."""
+    """Return how long after a page is opened something is put into the basket there, or taken out."""
     moments: np.ndarray = dwell_us * 2 // 5
     return moments
 
@@ -266,7 +266,7 @@ def _durations(sessions: Sessions, paths: Paths) -> np.ndarray:
 def _one_after_the_other(
     world: World, sessions: Sessions, durations: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """When each session begins, and whether it does: (n,) microseconds and bool."""
+    """Return when each session begins, and whether it does: (n,) microseconds and bool."""
     start_us, person = sessions.start_us.copy(), sessions.person
     kept = np.ones(len(start_us), bool)
     soon = (person[1:] == person[:-1]) & (start_us[1:] - (start_us + durations)[:-1] <= LONGEST_GAP)
@@ -322,7 +322,7 @@ class Paths(Rows):
 
 
 def draw_paths(world: World, sessions: Sessions) -> Paths:
-    """All pages of these sessions.
+    """Return all pages of these sessions.
 
     Until three pages before the confirmation a purchase session follows the buyers' chain and dwell times; after
     it, and in all other sessions, the others' hold.

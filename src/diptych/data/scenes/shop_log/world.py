@@ -30,7 +30,7 @@ STYLES = 5
 
 @lru_cache
 def query_texts(count: int) -> tuple[str, ...]:
-    """The first ``count`` queries, most frequent first, as they are when normalised: all different."""
+    """Return the first ``count`` queries, most frequent first, as they are when normalised: all different."""
     texts = []
     for number in range(count):
         kind, rest = number % len(_KINDS), number // len(_KINDS)
@@ -116,7 +116,7 @@ class World:
 
     @classmethod
     def of(cls, effects: Effects, calendar: Calendar, seed: int) -> World:
-        """The world of these effects."""
+        """Return the world of these effects."""
         week_days = (calendar.first_day + np.arange(calendar.days) + 3) % 7
         day_shares = np.array(effects.week_days)[week_days]
         owned, set_shares = _device_sets(effects)
@@ -144,7 +144,7 @@ class World:
 
     @cached_property
     def latent_chance(self) -> np.ndarray:
-        """The quantiles of a standard normal number that belong to :attr:`chance`."""
+        """Return the quantiles of a standard normal number that belong to :attr:`chance`."""
         from scipy.special import ndtri
 
         quantiles: np.ndarray = ndtri(self.chance)
@@ -163,7 +163,7 @@ class World:
 
     @cached_property
     def cumulative(self) -> dict[str, np.ndarray]:
-        """All that :func:`choose` draws from, cumulated once for all blocks."""
+        """Return all that :func:`choose` draws from, cumulated once for all blocks."""
         return {
             "days": cumulated(self.day_shares),
             "hours": cumulated(np.array(self.effects.hours)),
@@ -193,7 +193,7 @@ def _chance(effects: Effects) -> np.ndarray:
 
 
 def _device_sets(effects: Effects) -> tuple[tuple[tuple[int, ...], ...], np.ndarray]:
-    """The sets of devices, and which share of anonymous visitors and of customers has each."""
+    """Return the sets of devices, and which share of anonymous visitors and of customers has each."""
     number = {name: place for place, name in enumerate(THESIS_DEVICES)}
     customers = [tuple(number[device] for device in one.devices) for one in effects.device_sets]
     anonymous = [(place,) for place in range(len(THESIS_DEVICES))]
