@@ -126,25 +126,15 @@ class Row:
 
 @dataclass(frozen=True)
 class CaptionTable:
-    """Where what is in a table of captions.
+    """Where what is in a table of captions."""
 
-    Attributes:
-        file: the table.
-        headings: whether its first line names the columns.
-        caption: the column of captions.
-        url: the column of addresses; -1 for none.
-        image: the column of files of pictures; -1 for none.
-        n_columns: fields per line.
-        quoted: whether fields may be in quotation marks, as CSV files have them.
-    """
-
-    file: Path
-    headings: bool
-    caption: int
-    url: int
-    image: int
-    n_columns: int
-    quoted: bool
+    file: Path  # the table
+    headings: bool  # whether its first line names the columns
+    caption: int  # the column of captions
+    url: int  # the column of addresses; -1 for none
+    image: int  # the column of files of pictures; -1 for none
+    n_columns: int  # fields per line
+    quoted: bool  # whether fields may be in quotation marks, as CSV files have them
 
     @classmethod
     def of(
@@ -239,19 +229,12 @@ def _fields(file: Path, quoted: bool) -> Iterator[tuple[int, list[str]]]:
 
 @dataclass(frozen=True)
 class Part:
-    """A table and where its pictures are.
+    """A table and where its pictures are."""
 
-    Attributes:
-        table: the table.
-        split: of all of its lines; None where nothing says one.
-        root: what pictures' names are below.
-        prefix: the folder of this table's pictures below it, with a ``/`` at its end, or empty.
-    """
-
-    table: CaptionTable
-    split: str | None
-    root: Path
-    prefix: str
+    table: CaptionTable  # the table
+    split: str | None  # of all of its lines; None where nothing says one
+    root: Path  # what pictures' names are below
+    prefix: str  # the folder of this table's pictures below it, with a / at its end, or empty
 
     @property
     def folder(self) -> Path:

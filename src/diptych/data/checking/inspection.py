@@ -157,17 +157,11 @@ _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What one walk through a folder found.
+    """What one walk through a folder found."""
 
-    Attributes:
-        there: (n_names,) whether each wanted name is there.
-        unused: pictures that are not wanted, sorted.
-        archives: archives that lie about, sorted.
-    """
-
-    there: np.ndarray
-    unused: list[str]
-    archives: list[str]
+    there: np.ndarray  # (n_names,) whether each wanted name is there
+    unused: list[str]  # pictures that are not wanted, sorted
+    archives: list[str]  # archives that lie about, sorted
 
 
 def _files(root: Path) -> Iterator[str]:

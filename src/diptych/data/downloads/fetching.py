@@ -23,12 +23,9 @@ class Trouble(Exception):
 
     Args:
         after: seconds that the host asks to wait.
-
-    Attributes:
-        host: where it happened, which after a redirect is not where it began.
     """
 
-    host: str | None = None
+    host: str | None = None  # where it happened, which after a redirect is not where it began
 
     def __init__(
         self,

@@ -44,19 +44,13 @@ WORDNET_VARIABLE = "DIPTYCH_WORDNET"
 
 @dataclass(frozen=True)
 class Places:
-    """Where a language's parts are, or were said to be.
+    """Where a language's parts are, or were said to be."""
 
-    Attributes:
-        folders: of NLTK data that were looked in.
-        tagger: a folder of NLTK data with a tagger in it, or the one that was named; None where none was found.
-        wordnet: a folder or file of a WordNet, found or named; None where none was found.
-        wordnet_by: who said so.
-    """
-
-    folders: tuple[Path, ...]
+    folders: tuple[Path, ...]  # of NLTK data that were looked in
+    # a folder of NLTK data with a tagger in it, or the one that was named; None where none was found
     tagger: Path | None
-    wordnet: Path | None
-    wordnet_by: str
+    wordnet: Path | None  # a folder or file of a WordNet, found or named; None where none was found
+    wordnet_by: str  # who said so
 
     @classmethod
     def find(cls, wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Self:

@@ -212,17 +212,11 @@ WORDNET = "corpora/wordnet"
 
 @dataclass(frozen=True)
 class WordNetFiles:
-    """Where a WordNet is and in which form.
+    """Where a WordNet is and in which form."""
 
-    Attributes:
-        path: as it was named.
-        form: one of :data:`FORMS`.
-        files: all that is read.
-    """
-
-    path: Path
-    form: str
-    files: tuple[Path, ...]
+    path: Path  # as it was named
+    form: str  # one of FORMS
+    files: tuple[Path, ...]  # all that is read
 
     def fingerprint(self) -> str:
         """Of the files' names and contents."""

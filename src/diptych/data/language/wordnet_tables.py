@@ -56,17 +56,11 @@ class Entry(NamedTuple):
 
 @dataclass
 class Records:
-    """All of a WordNet.
+    """All of a WordNet."""
 
-    Attributes:
-        title: what it calls itself, with its version where it says so.
-        synsets: in the order of its files.
-        entries: in the order of its files.
-    """
-
-    title: str = ""
-    synsets: list[Synset] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    title: str = ""  # what it calls itself, with its version where it says so
+    synsets: list[Synset] = field(default_factory=list)  # in the order of its files
+    entries: list[Entry] = field(default_factory=list)  # in the order of its files
 
 
 def in_blocks(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
@@ -142,33 +136,19 @@ class Ragged:
 
 @dataclass(frozen=True, eq=False)
 class WordNetTables(Artifact, kind="wordnet", files=_TEXTS):
-    """Numbers of lemmas and synsets instead of their names.
+    """Numbers of lemmas and synsets instead of their names."""
 
-    Attributes:
-        title: what the WordNet calls itself.
-        lemmas: sorted.
-        synsets: their names.
-        parts: (n_synsets,) uint8, each one's place in :data:`PART_ORDER`.
-        senses: for each lemma its synsets, by part of speech and then the usual one first.
-        members: for each synset its lemmas.
-        hypernyms: for each synset those directly above it.
-        hyponyms: for each synset those directly below it.
-        depths: (n_synsets, 2) int32, the shortest and the longest way to a root.
-        forms: irregular forms.
-        form_of: (n_forms, 2) int32, each one's lemma and part of speech.
-    """
-
-    title: str
-    lemmas: list[str]
-    synsets: list[str]
-    parts: np.ndarray
-    senses: Ragged
-    members: Ragged
-    hypernyms: Ragged
-    hyponyms: Ragged
-    depths: np.ndarray
-    forms: list[str]
-    form_of: np.ndarray
+    title: str  # what the WordNet calls itself
+    lemmas: list[str]  # sorted
+    synsets: list[str]  # their names
+    parts: np.ndarray  # (n_synsets,) uint8, each one's place in PART_ORDER
+    senses: Ragged  # for each lemma its synsets, by part of speech and then the usual one first
+    members: Ragged  # for each synset its lemmas
+    hypernyms: Ragged  # for each synset those directly above it
+    hyponyms: Ragged  # for each synset those directly below it
+    depths: np.ndarray  # (n_synsets, 2) int32, the shortest and the longest way to a root
+    forms: list[str]  # irregular forms
+    form_of: np.ndarray  # (n_forms, 2) int32, each one's lemma and part of speech
 
     @classmethod
     def of(cls, records: Records) -> Self:

@@ -123,19 +123,12 @@ _SESSIONS = ("Administrative", "ProductRelated", "PageValues", "Revenue")
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is read.
+    """What is read."""
 
-    Attributes:
-        format: the format of all files.
-        files: of events, in the order of their names, which is the order of arrival.
-        left_out: names of files that hold no events.
-        zone: that the log says its days are in.
-    """
-
-    format: LogFormat
-    files: tuple[SourceFile, ...]
-    left_out: tuple[str, ...] = ()
-    zone: str | None = None
+    format: LogFormat  # the format of all files
+    files: tuple[SourceFile, ...]  # of events, in the order of their names, which is the order of arrival
+    left_out: tuple[str, ...] = ()  # names of files that hold no events
+    zone: str | None = None  # that the log says its days are in
 
 
 def choose_format(

@@ -29,29 +29,20 @@ _UNPACKED = 6  # times as large as gzipped, roughly
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a raw log.
+    """One file of a raw log."""
 
-    Attributes:
-        path: where it is.
-        kind: ``text`` with a delimiter, ``json`` lines or ``parquet``.
-        first: of text, the fields of its first line, which may be names or values; else the columns' names.
-            Fields of JSON objects inside objects are called ``outer.inner``.
-        size: bytes.
-        rows: how many there are, of text roughly.
-        delimiter: of text.
-        gzipped: whether it is.
-        timed: columns that hold dates or timestamps (Parquet).
-        pointers: of JSON, where each value is in its object (RFC 6901).
-    """
-
-    path: Path
-    kind: Literal["text", "json", "parquet"]
+    path: Path  # where it is
+    kind: Literal["text", "json", "parquet"]  # text with a delimiter, json lines or parquet
+    # of text, the fields of its first line, which may be names or values; else the columns' names. Fields
+    # of JSON objects inside objects are called outer.inner
     first: tuple[str, ...]
-    size: int
-    rows: int
-    delimiter: str = ","
-    gzipped: bool = False
+    size: int  # bytes
+    rows: int  # how many there are, of text roughly
+    delimiter: str = ","  # of text
+    gzipped: bool = False  # whether it is
+    # columns that hold dates or timestamps (Parquet)
     timed: frozenset[str] = field(default_factory=frozenset)
+    # of JSON, where each value is in its object (RFC 6901)
     pointers: Mapping[str, str] = field(default_factory=dict)
 
     @property

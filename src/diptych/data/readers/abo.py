@@ -41,23 +41,14 @@ _ABOVE_ALL = "Categories"
 
 @dataclass(frozen=True)
 class Listing:
-    """What is kept of a listing.
+    """What is kept of a listing."""
 
-    Attributes:
-        where: its file and line.
-        item: its item's id.
-        image: the id of its main picture, ``""`` where it has none.
-        field: the name in :data:`FIELDS` of what its caption was.
-        caption: the text, white space made single blanks.
-        record: title, attributes, product type, category path or paths, country and domain.
-    """
-
-    where: str
-    item: str
-    image: str
-    field: str
-    caption: str
-    record: dict[str, Any]
+    where: str  # its file and line
+    item: str  # its item's id
+    image: str  # the id of its main picture, "" where it has none
+    field: str  # the name in FIELDS of what its caption was
+    caption: str  # the text, white space made single blanks
+    record: dict[str, Any]  # title, attributes, product type, category path or paths, country and domain
 
 
 def _values(listing: Mapping[str, Any], key: str, language: str | None = None) -> list[str]:

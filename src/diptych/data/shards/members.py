@@ -30,17 +30,11 @@ _MAX_EXTENSION_BYTES = 1 << 20
 
 
 class Member(NamedTuple):
-    """A file in a shard.
+    """A file in a shard."""
 
-    Attributes:
-        name: its path in the shard, without a leading ``./``.
-        offset: of its first byte in the shard.
-        size: in bytes; the shard holds all of them.
-    """
-
-    name: str
-    offset: int
-    size: int
+    name: str  # its path in the shard, without a leading ./
+    offset: int  # of its first byte in the shard
+    size: int  # in bytes; the shard holds all of them
 
 
 class _Damaged(Exception):
@@ -165,17 +159,11 @@ TEXT_ENDINGS = frozenset({"txt", "json", "cls"})
 
 @dataclass
 class Sample:
-    """Files of one key.
+    """Files of one key."""
 
-    Attributes:
-        key: what they share.
-        start: byte of the first of them in the shard.
-        parts: where each is, by its ending in lower case.
-    """
-
-    key: str
-    start: int
-    parts: dict[str, Member] = field(default_factory=dict)
+    key: str  # what they share
+    start: int  # byte of the first of them in the shard
+    parts: dict[str, Member] = field(default_factory=dict)  # where each is, by its ending in lower case
 
     def picture(self, ending: str | None = None) -> Member | None:
         """Return the picture, or the one of that ending; None where there is none."""

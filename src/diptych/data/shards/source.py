@@ -36,15 +36,10 @@ _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 @dataclass(frozen=True)
 class Shard:
-    """One tar file.
+    """One tar file."""
 
-    Attributes:
-        path: where it is.
-        name: what ids begin with: its path below the dataset's folder, without ending.
-    """
-
-    path: Path
-    name: str
+    path: Path  # where it is
+    name: str  # what ids begin with: its path below the dataset's folder, without ending
 
 
 def is_pattern(path: Path) -> bool:

@@ -43,15 +43,10 @@ class Taxonomy:
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a format is recognised by.
+    """What a format is recognised by."""
 
-    Attributes:
-        path: the file.
-        lines: its first lines that hold something.
-    """
-
-    path: Path
-    lines: tuple[str, ...]
+    path: Path  # the file
+    lines: tuple[str, ...]  # its first lines that hold something
 
     @property
     def ending(self) -> str:

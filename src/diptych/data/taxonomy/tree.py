@@ -140,38 +140,24 @@ class CategoryTree:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a tree.
+    """One level of a tree."""
 
-    Attributes:
-        level: 1 for the roots.
-        categories: on it.
-        leaves: those of them without children.
-        most_children: of one of them.
-        mean_children: of those that have some; 0 where none has.
-    """
-
-    level: int
-    categories: int
-    leaves: int
-    most_children: int
-    mean_children: float
+    level: int  # 1 for the roots
+    categories: int  # on it
+    leaves: int  # those of them without children
+    most_children: int  # of one of them
+    mean_children: float  # of those that have some; 0 where none has
 
 
 @dataclass(frozen=True)
 class TreeShape:
-    """The shape of a tree.
+    """The shape of a tree."""
 
-    Attributes:
-        categories: in all.
-        levels: from the roots on.
-        shared: names of several categories, each with its nodes; those of most categories first, then by name.
-        only_children: categories without siblings: a level that sorts nothing.
-    """
-
-    categories: int
-    levels: tuple[Level, ...]
+    categories: int  # in all
+    levels: tuple[Level, ...]  # from the roots on
+    # names of several categories, each with its nodes; those of most categories first, then by name
     shared: tuple[tuple[str, tuple[int, ...]], ...]
-    only_children: int
+    only_children: int  # categories without siblings: a level that sorts nothing
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, the shared names as counts."""

@@ -18,15 +18,10 @@ Words = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Department:
-    """A root of the tree.
+    """A root of the tree."""
 
-    Attributes:
-        background: what pictures of its products stand in front of.
-        noun: what it sells; a key of :data:`NOUNS`.
-    """
-
-    background: str
-    noun: str
+    background: str  # what pictures of its products stand in front of
+    noun: str  # what it sells; a key of NOUNS
 
 
 DEPARTMENTS = {

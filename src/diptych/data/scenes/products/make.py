@@ -81,23 +81,14 @@ def draw_product(told: Mapping[str, str], chance: random.Random, size: int) -> I
 
 @dataclass(frozen=True)
 class Shop:
-    """Everything that products are made of.
+    """Everything that products are made of."""
 
-    Attributes:
-        seed: of all draws.
-        levels: the least and the most levels of a category.
-        size: side of a picture in pixels.
-        skew: share of products in one category.
-        shares: parts of products that lack something, or have too much.
-        effects: what is planted.
-    """
-
-    seed: int
-    levels: tuple[int, int]
-    size: int
-    skew: float
-    shares: Shares
-    effects: Effects
+    seed: int  # of all draws
+    levels: tuple[int, int]  # the least and the most levels of a category
+    size: int  # side of a picture in pixels
+    skew: float  # share of products in one category
+    shares: Shares  # parts of products that lack something, or have too much
+    effects: Effects  # what is planted
 
     @cached_property
     def tree(self) -> ShopTree:

@@ -37,17 +37,11 @@ _MOST_ADJECTIVES = 3
 
 @dataclass(frozen=True)
 class Leaf:
-    """A category without children.
+    """A category without children."""
 
-    Attributes:
-        path: names from the root on.
-        values: facet → value, of the facets that it depends on, in their order.
-        prior: probability that a product is here.
-    """
-
-    path: tuple[str, ...]
-    values: dict[str, str]
-    prior: float
+    path: tuple[str, ...]  # names from the root on
+    values: dict[str, str]  # facet → value, of the facets that it depends on, in their order
+    prior: float  # probability that a product is here
 
 
 @dataclass(frozen=True)
