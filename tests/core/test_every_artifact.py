@@ -38,6 +38,7 @@ from diptych.commerce.purchase_intent.statistics.description import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags
+from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
 from diptych.data.logs.log import Log
 from diptych.data.stored import Columns
 from diptych.evaluation import Result, evaluate
@@ -136,6 +137,9 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     ),
     Cell: cell,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
+    WordNetTables: lambda: WordNetTables.of(
+        Records("net", [Synset("dog.n", "noun", ["dog"])], [Entry("dog", "noun", ["dog.n"], ["dogs"])])
+    ),
 }
 
 every = pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.KIND)
