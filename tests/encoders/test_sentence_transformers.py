@@ -12,8 +12,7 @@ import pytest
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import FAMILIES
-from diptych.encoders.huggingface import HuggingFaceEncoder
-from diptych.encoders.sentence_transformers import SentenceTransformersEncoder
+from diptych.encoders.huggingface import HuggingFaceEncoder, SentenceTransformersEncoder
 
 from .tiny_pretrained import CAPTIONS, pictures, transformers_folder
 
