@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from diptych.encoders.tower import LinearHead, MLPHead, make_head
+from diptych.encoders.tower import make_head
 
 
 @pytest.mark.parametrize("hidden", [None, 7])
@@ -24,7 +24,7 @@ def test_layers_are_as_asked(hidden: int | None, bias: bool, batch_norm: bool) -
 
 def test_the_start_is_uniform_in_the_bound() -> None:
     torch.manual_seed(0)
-    layer = LinearHead(300, 500)[1]
+    layer = make_head(300, 500, None)[1]
     bound = math.sqrt(6 / 800)
     assert 0.99 * bound < layer.weight.abs().max().item() <= bound
     assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.01)
@@ -32,7 +32,7 @@ def test_the_start_is_uniform_in_the_bound() -> None:
 
 
 def test_by_hand() -> None:
-    head = MLPHead(2, 1, 2, bias=False)
+    head = make_head(2, 1, 2, bias=False)
     with torch.no_grad():
         head[1].weight.copy_(torch.tensor([[1.0, 0.0], [0.0, -1.0]]))
         head[4].weight.copy_(torch.tensor([[2.0, 3.0]]))

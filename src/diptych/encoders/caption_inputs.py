@@ -8,9 +8,10 @@ words of its own instead.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,13 +23,18 @@ from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 from diptych.data.word_vectors import read_word_vectors
 
 
-class CaptionInputs(Protocol):
-    """Captions as a tower takes them."""
+class CaptionInputs(ABC):
+    """Captions as a tower takes them.
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """(n,) int64; captions of like length make batches without padding."""
+    Attributes:
+        lengths: (n,) int64; captions of like length make batches without padding.
+        wordless: why no word can be unknown or left out, and what to do, where that is so.
+    """
 
+    lengths: np.ndarray
+    wordless: ClassVar[tuple[str, str]]
+
+    @abstractmethod
     def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
         """The two tensors that the tower takes of captions ``rows``, one row each, with their endings."""
 
@@ -42,9 +48,11 @@ class CaptionInputs(Protocol):
         endings: Sequence[str] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The same of captions with noise on their words; see :meth:`TokenInputs.augmented`."""
+        why, fix = self.wordless
+        raise UsageError(f"{why} (caption_augmentation: unknown {unknown}, deleted {deleted})", fix)
 
 
-class TokenInputs:
+class TokenInputs(CaptionInputs):
     """Token ids of captions, end to end.
 
     Args:
@@ -126,12 +134,17 @@ class TokenInputs:
         return pad_tokens(flat, starts, np.arange(len(rows)))
 
 
-class TargetInputs:
+class TargetInputs(CaptionInputs):
     """Captions' vectors from a sentence encoder or an LSA.
 
     Args:
         vectors: (n, d) float32.
     """
+
+    wordless = (
+        "captions are vectors of sentences: no word can be unknown or left out",
+        "leave caption_augmentation out, or set model.text.kind = 'gru'",
+    )
 
     def __init__(self, vectors: np.ndarray) -> None:
         self._vectors = vectors
@@ -148,21 +161,6 @@ class TargetInputs:
         vectors = np.ascontiguousarray(self._vectors[rows], dtype=np.float32)
         return torch.from_numpy(vectors), torch.ones(len(rows), dtype=torch.int64)
 
-    def augmented(
-        self,
-        rows: np.ndarray,
-        unknown: float,
-        deleted: float,
-        seed: int,
-        epoch: int,
-        endings: Sequence[str] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Refused."""
-        raise UsageError(
-            f"captions are vectors of sentences: no word can be unknown ({unknown}) or left out ({deleted})",
-            "leave caption_augmentation out, or set model.text.kind = 'gru'",
-        )
-
 
 def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
     """Token ids of captions ``rows`` as a padded (n, longest) int64 tensor, and their lengths (n,)."""
@@ -174,19 +172,30 @@ def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[
     return torch.from_numpy(tokens.astype(np.int64)), torch.from_numpy(lengths)
 
 
-def start_from_vectors(embed: nn.Embedding, vocabulary: Vocabulary, path: Path, as_given: bool) -> None:
-    """Words that the file knows get its vector, narrower ones in the first places of a row."""
-    known, vectors = read_word_vectors(path, "model.text.word_vectors in the recipe")
-    width = embed.embedding_dim
+def word_embedding(
+    vocabulary: Vocabulary, width: int, file: str | None, scale: Literal["matched", "given"]
+) -> nn.Embedding:
+    """Return embeddings of a vocabulary.
+
+    Words that the file knows start from its vector, narrower ones in the first places of a row: as they are, all
+    else drawn from N(0, 1), as Bleeker et al. 2022 do (``given``), or scaled as a whole to the spread of the others.
+    """
+    embed = nn.Embedding(len(vocabulary), width)
+    nn.init.uniform_(embed.weight, -0.1, 0.1)
+    if file is None:
+        return embed
+    known, vectors = read_word_vectors(Path(file), "model.text.word_vectors in the recipe")
     if vectors.shape[1] > width:
         raise MismatchError(
             f"word vectors of shape {vectors.shape} do not fit word_width {width}",
             f"set model.text.word_width to at least {vectors.shape[-1]}",
         )
-    spread = 1.0 if as_given else float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
+    spread = float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
     with torch.no_grad():
-        if as_given:
+        if scale == "given":
             nn.init.normal_(embed.weight)
+            spread = 1.0
         for number, word in enumerate(vocabulary.entries):
             if word in known:
                 embed.weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[known[word]] * spread)
+    return embed

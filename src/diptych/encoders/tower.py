@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,42 +29,6 @@ def start_uniform(*layers: nn.Linear) -> None:
             nn.init.zeros_(layer.bias)
 
 
-class LinearHead(nn.Sequential):
-    """One linear layer, as in VSE++. (n, features) → (n, width)."""
-
-    def __init__(
-        self, features: int, width: int, dropout: float = 0.0, bias: bool = True, batch_norm: bool = False
-    ) -> None:
-        linear = nn.Linear(features, width, bias=bias)
-        start_uniform(linear)
-        super().__init__(nn.Dropout(dropout), linear)
-        if batch_norm:
-            self.append(nn.BatchNorm1d(width))
-
-
-class MLPHead(nn.Sequential):
-    """Two linear layers with a ReLU between. (n, features) → (n, width).
-
-    Arguments as for :class:`LinearHead`; ``bias`` is of both layers, ``batch_norm`` of the last.
-    Without bias it is the head of Bleeker et al. 2022, who need the batch norm for a triplet loss.
-    """
-
-    def __init__(
-        self,
-        features: int,
-        width: int,
-        hidden: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        batch_norm: bool = False,
-    ) -> None:
-        first, second = nn.Linear(features, hidden, bias=bias), nn.Linear(hidden, width, bias=bias)
-        start_uniform(first, second)
-        super().__init__(nn.Dropout(dropout), first, nn.ReLU(), nn.Dropout(dropout), second)
-        if batch_norm:
-            self.append(nn.BatchNorm1d(width))
-
-
 def make_head(
     features: int,
     width: int,
@@ -71,11 +36,37 @@ def make_head(
     dropout: float = 0.0,
     bias: bool = True,
     batch_norm: bool = False,
-) -> nn.Module:
-    """A linear head, or an MLP head when ``hidden`` is a number."""
-    if hidden is None:
-        return LinearHead(features, width, dropout, bias, batch_norm)
-    return MLPHead(features, width, hidden, dropout, bias, batch_norm)
+) -> nn.Sequential:
+    """Return one linear layer, as in VSE++, or two with a ReLU between: (n, features) → (n, width).
+
+    ``bias`` is of all layers, ``batch_norm`` of the last. Two without bias are the head of Bleeker et al. 2022,
+    who need the batch norm for a triplet loss.
+    """
+    sizes = [features, width] if hidden is None else [features, hidden, width]
+    layers = [nn.Linear(*pair, bias=bias) for pair in pairwise(sizes)]
+    start_uniform(*layers)
+    head = nn.Sequential(nn.Dropout(dropout), layers[0])
+    for layer in layers[1:]:
+        head.extend([nn.ReLU(), nn.Dropout(dropout), layer])
+    if batch_norm:
+        head.append(nn.BatchNorm1d(width))
+    return head
+
+
+def needs_head(config: Any) -> Any:
+    """Validate a text tower's configuration."""
+    if config.batch_norm and config.head == "none":
+        raise ValueError("batch_norm is of a head, and head is 'none'")
+    return config
+
+
+def text_head(config: Any, features: int, width: int, hidden: int) -> nn.Module:
+    """Return the head that a text tower's configuration asks for."""
+    if config.head == "none":
+        return nn.Identity()
+    return make_head(
+        features, width, hidden if config.head == "mlp" else None, 0.0, config.bias, config.batch_norm
+    )
 
 
 class ProjectionConfig(BaseModel):
