@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from diptych.core.errors import RecipeError
-from diptych.training.recipe_errors import recipe_error
+from diptych.training.recipe import recipe_error
 
 
 class _Section(BaseModel):

@@ -68,7 +68,7 @@ def options_of_search(wanted: Wanted) -> SearchOptions:
     """How a row is searched."""
     from pydantic import ValidationError
 
-    from diptych.training.recipe_errors import recipe_error
+    from diptych.training.recipe import recipe_error
 
     chosen = wanted.study.settings[wanted.setting]
     nested: dict[str, Any] = {"options": {}}

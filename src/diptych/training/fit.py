@@ -38,10 +38,9 @@ from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples
 from diptych.training.fine_tune import check_digits_known, check_fine_tune, open_fine_tune
 from diptych.training.recipe import Recipe
-from diptych.training.reconstruct import Reconstructor
 from diptych.training.run import Run
 from diptych.training.towers import TowerTask, Validation
-from diptych.training.trainee import Trainee
+from diptych.training.trainee import Reconstructor, Trainee
 from diptych.training.trainer import Saving, Trainer
 
 logger = logging.getLogger(__name__)
