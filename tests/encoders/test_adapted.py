@@ -58,17 +58,6 @@ def test_rows_are_the_bases_mapped(adapted: LinearlyAdapted, scenes_folder: Path
     assert encoded.about["encoder"]["adapted"] == ABOUT
 
 
-def test_saved_it_is_whole_and_the_same(adapted: LinearlyAdapted, tmp_path: Path) -> None:
-    folder = adapted.save(tmp_path / "adapted")
-    moved = Path(shutil.move(folder, tmp_path / "elsewhere"))
-    again = DualEncoder.load(moved, device="cpu")
-    assert isinstance(again, LinearlyAdapted)
-    assert again.fingerprint == adapted.fingerprint
-    assert again.about == ABOUT
-    assert np.array_equal(again.encode_texts(["a red ring"]), adapted.encode_texts(["a red ring"]))
-    assert "4 pairs" in (moved / "README.md").read_text(encoding="utf-8")
-
-
 def test_maps_that_change_nothing_are_the_encoder_itself(base: DualEncoder) -> None:
     same = LinearlyAdapted(base, LinearMaps.identity(base.width), {"pairs": 0})
     assert same.fingerprint == base.fingerprint

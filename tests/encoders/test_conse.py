@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import (
-    CaptionError,
-    ImageError,
     MismatchError,
     NumericalError,
     StorageError,
@@ -21,26 +21,25 @@ from diptych.core.errors import (
 )
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.data.readers import read_collection
 from diptych.encoders.conse import Classifier, ConseEncoder, convex_combination
-from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.encoders.tensors import load_tensors, save_tensors
 
-from .tiny_conse import NAMES, conse_folder, network_file
+from .tiny_conse import NAMES, network_file
 from .tiny_pretrained import pictures
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return conse_folder(tmp_path_factory.mktemp("conse") / "tiny")
+def folder(sources: Callable[[str], Path]) -> Path:
+    return sources("conse")
 
 
 @pytest.fixture(scope="module")
-def encoder(folder: Path) -> ConseEncoder:
-    return ConseEncoder.open(folder, device="cpu")
+def encoder(encoders: Callable[[str], Any]) -> ConseEncoder:
+    return encoders("conse")  # type: ignore[no-any-return]
 
 
 def edited(folder: Path, place: Path, **changes: object) -> Path:
@@ -103,15 +102,6 @@ def test_rows_are_those_of_the_parts(encoder: ConseEncoder, folder: Path) -> Non
     assert encoder.width == 24
 
 
-def test_saved_it_is_whole_and_the_same(encoder: ConseEncoder, tmp_path: Path) -> None:
-    again = DualEncoder.load(encoder.save(tmp_path / "saved"), device="cpu")
-    assert isinstance(again, ConseEncoder)
-    assert again.fingerprint == encoder.fingerprint
-    assert again.describe() == encoder.describe()
-    assert np.array_equal(again.encode_images(pictures(3)), encoder.encode_images(pictures(3)))
-    assert EncoderHeader.open(tmp_path / "saved").family == "conse"
-
-
 def test_it_is_found_by_its_file_and_by_its_prefix(folder: Path, encoder: ConseEncoder) -> None:
     for source in (str(folder), f"conse:{folder}"):
         assert DualEncoder.load(source, device="cpu").fingerprint == encoder.fingerprint
@@ -155,36 +145,12 @@ def test_a_collection_is_embedded_and_searched(
     assert encoded.about["encoder"]["family"] == "conse"
 
 
-class Corner:
-    """A white corner."""
-
-    key = "corner"
-
-    def patches(self, width: int, height: int) -> list[Patch]:
-        return [Patch(0, 0, np.full((8, 8, 3), 255, dtype=np.uint8))]
-
-
-def test_overlays_are_pasted(encoder: ConseEncoder) -> None:
-    plain = pictures(1)[0]
-    rows = encoder.encode_images([plain, OverlaidPicture(plain, Corner())])
-    assert not np.allclose(rows[0], rows[1], atol=1e-4)
-
-
 def test_any_target_model_makes_sentences(encoder: ConseEncoder, tmp_path: Path) -> None:
     sentences = LatentSemanticAnalysis.learn([*NAMES, "a red ball", "blue cube"], 3)
     other = ConseEncoder(encoder.classifier, NAMES, sentences, top=2)
     assert other.encode_images(pictures(2)).shape == (2, 3)
     assert np.array_equal(other.encode_texts(["zebra"]), np.zeros((1, 3)))
     assert DualEncoder.load(other.save(tmp_path / "lsa")).fingerprint == other.fingerprint
-
-
-def test_bad_items_are_named(encoder: ConseEncoder) -> None:
-    with pytest.raises(ImageError, match="image 1 is a str"):
-        encoder.encode_images([pictures(1)[0], "dog.png"])
-    with pytest.raises(CaptionError, match="text 1"):
-        encoder.encode_texts(["a dog", 3])  # type: ignore[list-item]
-    with pytest.raises(UsageError, match="a list of texts"):
-        encoder.encode_texts("a dog")
 
 
 def test_damaged_weights_are_told(folder: Path, tmp_path: Path) -> None:
