@@ -18,11 +18,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
 from diptych.encoders.caption_inputs import TokenInputs, word_embedding
 from diptych.encoders.tower import ProjectionConfig, Tower, needs_head, text_head
@@ -30,7 +31,7 @@ from diptych.encoders.tower import ProjectionConfig, Tower, needs_head, text_hea
 logger = logging.getLogger(__name__)
 
 
-class CaptionTowerConfig(BaseModel):
+class CaptionTowerConfig(Options):
     """What a caption tower is made of.
 
     Attributes:
@@ -55,8 +56,6 @@ class CaptionTowerConfig(BaseModel):
         vocabulary_splits: the splits whose captions the vocabulary is built from.
         compat: ``last-token`` gathers both directions at the last token, as published.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
@@ -206,7 +205,7 @@ class CaptionTower(Tower):
         return outputs.masked_fill(~inside[:, :, None], -math.inf).amax(dim=1)
 
 
-class BagTowerConfig(BaseModel):
+class BagTowerConfig(Options):
     """What a bag-of-words tower is made of.
 
     Attributes:
@@ -221,8 +220,6 @@ class BagTowerConfig(BaseModel):
         min_count: words seen less often in the vocabulary's captions are unknown.
         vocabulary_splits: the splits whose captions the vocabulary is built from.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["bag"] = "bag"
     word_width: int | None = Field(None, ge=1)

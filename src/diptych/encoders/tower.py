@@ -10,9 +10,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pydantic_core import PydanticCustomError
 from torch import Tensor, nn
+
+from diptych.core.options import Options
 
 
 def unit_rows(rows: Tensor) -> Tensor:
@@ -69,7 +71,7 @@ def text_head(config: Any, features: int, width: int, hidden: int) -> nn.Module:
     )
 
 
-class ProjectionConfig(BaseModel):
+class ProjectionConfig(Options):
     """A non-linear projection on top of both towers, each with its own weights.
 
     Linear(base, hidden) → ReLU → Linear(hidden, width). The towers below are then those of a model
@@ -82,8 +84,6 @@ class ProjectionConfig(BaseModel):
 
     Source: Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings, 2021, IV-A2.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     base: int = Field(1024, ge=2)
     hidden: int = Field(2048, ge=1)
@@ -115,7 +115,7 @@ class Tower(nn.Module):
         return rows.abs() if self.absolute else rows
 
 
-def choose_kind(*kinds: type[BaseModel]) -> Callable[[Any], Any]:
+def choose_kind(*kinds: type[Options]) -> Callable[[Any], Any]:
     """A validator that reads a table by its key ``kind``, the first kind when the key is missing.
 
     Other than pydantic's tagged unions it keeps the tag out of the places that errors name.

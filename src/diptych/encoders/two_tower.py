@@ -8,30 +8,30 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.options import Options
 from diptych.core.reading import opening, read_json
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTower, CaptionTowerConfig
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.pretrained import pick_device
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
 from diptych.encoders.targets.contract import TargetModel, open_target_model
-from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.encoders.tensors import load_tensors, pick_device, save_tensors
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
 CaptionSource: TypeAlias = Vocabulary | TargetModel
 """What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model."""
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(Options):
     """What a two-tower model is made of.
 
     Attributes:
@@ -44,8 +44,6 @@ class ModelConfig(BaseModel):
             al., Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root
             of the violation, as VSE++'s published code does, and ranks as ``order``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: int = Field(1024, ge=2)
     image: Annotated[

@@ -12,10 +12,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from diptych.analysis.shortcuts import ShortcutOptions, check_fit
 from diptych.core.errors import ImageError, RecipeError, UnknownNameError
+from diptych.core.options import Options
 from diptych.core.reading import file_errors, read_text
 from diptych.data.collection import Collection
 from diptych.encoders.image_tower import ImageTowerConfig
@@ -32,12 +33,11 @@ from diptych.training.sections import (
     Data,
     Optimizer,
     Reconstruction,
-    Section,
     Stage,
 )
 
 
-class Recipe(Section):
+class Recipe(Options):
     """One training, complete.
 
     Attributes:
@@ -240,10 +240,7 @@ def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) 
         values = tomllib.loads(text)
     for key, value in (overrides or {}).items():
         _override(values, key, value, name)
-    try:
-        return Recipe.model_validate(values)
-    except ValidationError as error:
-        raise recipe_error(name, error, values, Recipe) from None
+    return Recipe.read(values, name, RecipeError)
 
 
 def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
@@ -260,37 +257,6 @@ def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
         raise RecipeError(
             f"{name} has no place for {key!r}", "e.g. batches.size or stages.0.epochs"
         ) from None
-
-
-def recipe_error(name: str, error: ValidationError, values: Any, recipe: type[BaseModel]) -> RecipeError:
-    """The first thing that is wrong, in one line, with the keys there are when one is unknown."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the recipe"
-    more = f"; {error.error_count() - 1} more" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(_known_keys(first["loc"][:-1], values, recipe))
-        return RecipeError(f"{name}: unknown key {where!r}{more}", f"known there: {known}")
-    message = first["msg"].removeprefix("Value error, ")
-    return RecipeError(f"{name}: {where}: {message}{more}", f"got {first['input']!r}"[:200])
-
-
-def _known_keys(path: tuple[int | str, ...], values: Any, model: type[BaseModel]) -> list[str]:
-    """The keys of the section at ``path``; where there are several kinds of it, of the kind that was meant."""
-    for part in path:
-        values = values[part] if isinstance(values, dict | list) else None  # type: ignore[index]
-        if isinstance(part, int):
-            continue
-        annotation = model.model_fields[part].annotation
-        candidates = (annotation, *getattr(annotation, "__args__", ()))
-        kinds = [kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        meant = values.get("kind") if isinstance(values, dict) else None
-        model = next((kind for kind in kinds if _default_kind(kind) == meant), kinds[0])
-    return sorted(model.model_fields)
-
-
-def _default_kind(section: type[BaseModel]) -> Any:
-    field = section.model_fields.get("kind")
-    return None if field is None else field.default
 
 
 def collection_of(data: Data) -> Collection:

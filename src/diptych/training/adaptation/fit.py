@@ -8,10 +8,11 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from diptych.core.context import track
 from diptych.core.errors import DataError
+from diptych.core.options import Options
 from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.objectives.infonce import infonce_per_query
@@ -20,7 +21,7 @@ from diptych.training.adaptation import contrastive, gaussian
 Method = Literal["gaussian", "infonce"]
 
 
-class AdaptationOptions(BaseModel):
+class AdaptationOptions(Options):
     """Options of :func:`~diptych.training.adaptation.fit.fit_linear`.
 
     Attributes:
@@ -31,8 +32,6 @@ class AdaptationOptions(BaseModel):
             (``gaussian``), or the weight of the penalty (``infonce``). Chosen by the pairs when not
             given: see :mod:`~diptych.training.adaptation.fit`.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Method = "gaussian"
     strength: float | None = Field(None, ge=1e-6, allow_inf_nan=False)
