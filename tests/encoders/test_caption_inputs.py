@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import END, PADDING, SPECIAL, START, UNKNOWN, Vocabulary
-from diptych.encoders.caption_inputs import TargetInputs, TokenInputs
+from diptych.encoders.tower import TargetInputs, TokenInputs
 
 WORDS = [f"word{i}" for i in range(40)]
 VOCABULARY = Vocabulary([*SPECIAL, *WORDS])

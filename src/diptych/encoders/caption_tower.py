@@ -25,8 +25,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
-from diptych.encoders.caption_inputs import TokenInputs, word_embedding
-from diptych.encoders.tower import ProjectionConfig, Tower, needs_head, text_head
+from diptych.encoders.tower import ProjectionConfig, TokenInputs, Tower, needs_head, text_head, word_embedding
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 
 from diptych.core.errors import UsageError
 from diptych.data.overlay import OverlaidPicture, split_overlay
-from diptych.encoders.caption_inputs import CaptionInputs
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
-from diptych.encoders.tower import unit_rows
+from diptych.encoders.tower import CaptionInputs, unit_rows
 
 if TYPE_CHECKING:
     from diptych.encoders.pretrained import PretrainedEncoder

@@ -15,9 +15,8 @@ from torch import Tensor
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
-from diptych.encoders.caption_inputs import TargetInputs
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
-from diptych.encoders.tower import ProjectionConfig, Tower, needs_head, text_head
+from diptych.encoders.tower import ProjectionConfig, TargetInputs, Tower, needs_head, text_head
 
 
 class TargetTowerConfig(Options):

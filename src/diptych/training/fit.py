@@ -18,7 +18,6 @@ from diptych.core.files import cache_root, recover_folder
 from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_inputs import CaptionInputs, TargetInputs
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.store import FeatureStore
@@ -30,6 +29,7 @@ from diptych.encoders.targets import (
     open_target_model,
     targets_of,
 )
+from diptych.encoders.tower import CaptionInputs, TargetInputs
 from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder, TwoTowerModel
 from diptych.objectives import Objective
 from diptych.objectives.declaration import as_objective, name_of
