@@ -223,7 +223,7 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         found.image(0)
     monkeypatch.undo()
     shard(tmp_path / "train.tar", samples(1, 2))
-    monkeypatch.setattr("diptych.data.shards.indexing.MAX_BYTES", 10)
+    monkeypatch.setattr("diptych.data.shards.members.MAX_BYTES", 10)
     with pytest.raises(DataError, match="its picture has .* more than the 10 allowed"):
         read_collection(tmp_path)
 
