@@ -110,5 +110,5 @@ def test_the_explorer_finds_the_captions_that_were_drawn(
     done = diptych("protocol", tmp_path / "all", *targets, "--changes", 1)
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "all" / "protocol" / "protocol.json").read_text())["exploration"]
-    exact = [one["changes"] for one in found["explanations to the printed digit"]]
+    exact = [one["changes"] for one in found["exact_explanations"]]
     assert [{"axis": "captions", "choice": "random, seed 1"}] in exact

@@ -103,8 +103,7 @@ def evaluate(
             ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
             is named, sparse rows by their inner product. A sparse row without terms scores 0 with
             everything; the protocol says how many there are.
-        image_ids: for messages.
-        text_ids: for messages.
+        image_ids, text_ids: for messages.
         protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.result`.
         ties: the tie rule; see :mod:`diptych.metrics.ranks`. ``"expected"`` by default, ``"compat"`` for
             candidates whose rest ties as published.
