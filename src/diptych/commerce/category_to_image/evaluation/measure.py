@@ -13,8 +13,7 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
 from diptych.evaluation.evaluate import evaluate
-from diptych.evaluation.protocol import Reranking
-from diptych.evaluation.result import Result
+from diptych.evaluation.result import Reranking, Result
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import Direction, GroundTruth
 from diptych.metrics.ranks import Ranks, ranks_of
