@@ -27,7 +27,7 @@ from diptych.objectives import (
     smoothap,
     triplet,
 )
-from diptych.objectives.declaration import checked
+from diptych.objectives.declaration import as_objective, checked
 
 EYE = torch.eye(2, dtype=torch.bool)
 NAMES = OBJECTIVES.names()
@@ -356,3 +356,14 @@ def test_an_impossible_number_is_refused_by_function_and_class(name: str, option
             FORMS[name](torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), **{option: value})
         with pytest.raises(UsageError, match=f"{option} {value}"):
             OBJECTIVES.get(name)(**{option: value})
+
+
+def test_a_function_of_scores_and_positives_is_an_objective_when_it_gives_a_scalar() -> None:
+    scores = torch.rand(2, 2)
+    assert as_objective(lambda scores, positives: scores.sum())(scores, EYE) == scores.sum()
+    for function, found in (
+        (lambda scores, positives: scores, r"shape \(2, 2\)"),
+        (lambda *given: 3.0, "float"),
+    ):
+        with pytest.raises(UsageError, match=f"the objective .*lambda.* returns {found}"):
+            as_objective(function)(scores, EYE)

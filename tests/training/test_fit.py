@@ -304,11 +304,6 @@ def test_parameters_of_an_objective_are_trained(cached_recipe: Recipe, tmp_path:
     assert weights["objective.function.scale"] == float(objective.scale.detach())
 
 
-def test_an_objective_that_gives_no_scalar_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"returns shape \(\d+, \d+\)"):
-        objective_of(cached_recipe, tmp_path / "run", lambda scores, positives: scores)
-
-
 def test_what_fails_before_the_first_step_holds_no_folder(recipe: Recipe, tmp_path: Path) -> None:
     image = recipe.model.image.model_copy(update={"pretrained": True})
     wrong = recipe.model_copy(update={"model": recipe.model.model_copy(update={"image": image})})
