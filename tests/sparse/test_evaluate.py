@@ -14,8 +14,7 @@ from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.evaluation import compare, evaluate, evaluate_scores
 from diptych.metrics import GroundTruth
-from diptych.sparse.deviation import SparseMeasures
-from diptych.sparse.evaluate import measure_sparsified
+from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from diptych.core.errors import UsageError
-from diptych.sparse.distillation import distillation_loss, flops_penalty, l1_penalty, soft_targets
 from diptych.sparse.fused import Fused, FusedScores, Penalty
 from diptych.sparse.head import SparseHeads, fresh_heads, head_of
+from diptych.sparse.task import distillation_loss, soft_targets
 
-from .golden_head import PARAMETERS, golden_head
+from .golden_head import PARAMETERS, flops_penalty, golden_head, l1_penalty
 
 PENALTIES = {"l1": l1_penalty, "flops": flops_penalty}
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
 from diptych.sparse.vocabulary import TermVocabulary
-from diptych.sparse.wordpiece import bert_tokenizer
+from diptych.sparse.wordpiece import CONTINUATION, bert_tokenizer, learn_pieces, word_counts
 
 PIECES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -69,25 +71,6 @@ def test_special_terms(vocabulary: TermVocabulary) -> None:
     assert of_rows(vocabulary.caption_terms(["[MASK] dog [SEP]"])) == [[DOG]]
 
 
-def test_document_frequency_is_the_share_of_captions(vocabulary: TermVocabulary) -> None:
-    shares = vocabulary.document_frequency(CAPTIONS)
-    assert shares.dtype == np.float64
-    expected = np.zeros(len(PIECES))
-    expected[DOG] = 3 / 5
-    expected[[5, RUNS, SNOW, BOARD, ING, S, 13]] = 1 / 5
-    np.testing.assert_allclose(shares, expected)
-    with pytest.raises(DataError, match="no captions"):
-        vocabulary.document_frequency([])
-
-
-def test_terms_as_people_read_them(vocabulary: TermVocabulary) -> None:
-    assert [vocabulary.is_continuation(column) for column in (DOG, ING)] == [False, True]
-    assert [vocabulary.text(column) for column in (DOG, ING)] == ["dog", "-ing"]
-    assert vocabulary.words([5, SNOW, BOARD, ING, DOG, S]) == ["a", "snowboarding", "dogs"]
-    assert vocabulary.words([ING, DOG]) == ["ing", "dog"]  # nothing before it to join
-    assert vocabulary.words([]) == []
-
-
 def test_words_of_a_caption_with_their_columns(vocabulary: TermVocabulary) -> None:
     assert vocabulary.words_of("A SNOWBOARDING dog, Łódź.") == [
         ("a", (5,)),
@@ -113,8 +96,6 @@ def test_words_and_terms_agree(words: list[str]) -> None:
     caption = " ".join(words)
     columns = [column for _, pieces in vocabulary.words_of(caption) for column in pieces]
     assert of_rows(vocabulary.caption_terms([caption])) == [sorted(set(columns))]
-    known = [word for word, pieces in vocabulary.words_of(caption) if pieces]
-    assert vocabulary.words(columns) == known
 
 
 def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary: TermVocabulary) -> None:
@@ -267,7 +248,7 @@ def test_learned_reads_every_word_of_its_captions() -> None:
     # A new word is made of pieces and letters.
     (new,) = learned.words_of("Runo")
     assert new[0] == "runo"
-    assert learned.words(new[1]) == ["runo"]
+    assert "".join(learned.terms[column].removeprefix("##") for column in new[1]) == "runo"
     assert len(new[1]) > 1
     assert TermVocabulary.learned(captions[::-1], 100, 1).terms == learned.terms
 
@@ -279,7 +260,7 @@ def test_learned_has_no_more_terms_than_asked_for() -> None:
     assert sizes[1] <= 20 < sizes[2] <= 40
     learned = TermVocabulary.learned(captions, 100, 1)
     # Nothing but letters and special terms stands in no caption.
-    unused = np.flatnonzero(learned.document_frequency(captions) == 0)
+    unused = np.flatnonzero(learned.caption_terms(captions).sum(axis=0) == 0)
     assert all(len(learned.terms[c].removeprefix("##")) == 1 or c in learned.special for c in unused)
 
 
@@ -295,3 +276,85 @@ def test_captions_are_a_list_of_texts() -> None:
         vocabulary.caption_terms("a dog")
     with pytest.raises(CaptionError, match="caption 1 is no text"):
         vocabulary.caption_terms(["a dog", None])  # type: ignore[list-item]
+
+
+def slow_pieces(counts: dict[str, int], merges: int) -> set[str]:
+    """Every piece that a word is made of after so many joins, pairs counted anew each time."""
+    words = {
+        word: [letter if place == 0 else CONTINUATION + letter for place, letter in enumerate(word)]
+        for word in counts
+    }
+    letters = {piece for word in words.values() for piece in word}
+    for _ in range(merges):
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, split in words.items():
+            for left, right in pairwise(split):
+                pairs[left, right] += counts[word]
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        for split in words.values():
+            place = 0
+            while place < len(split) - 1:
+                if (split[place], split[place + 1]) == best:
+                    split[place : place + 2] = [best[0] + best[1].removeprefix(CONTINUATION)]
+                place += 1
+    return letters | {piece for word in words.values() for piece in word}
+
+
+def test_words_are_counted_in_lower_case_without_accents_and_apart_from_marks() -> None:
+    assert word_counts(["A Café-dog, a cafe!", ""]) == Counter(
+        {"a": 2, "cafe": 2, "-": 1, "dog": 1, ",": 1, "!": 1}
+    )
+
+
+def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up() -> None:
+    # "do" and "dog" are made on the way; nothing but "dog" and "dogs" is left in use.
+    assert learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2) == ["dog", "dogs", "d", "##g", "##o", "##s"]
+
+
+def test_rare_letters_and_pairs_are_no_pieces() -> None:
+    pieces = learn_pieces({"on": 9, "no": 1}, 100, 2)
+    assert pieces == ["on", "o", "##n"]
+    assert set(learn_pieces({"on": 9, "no": 1}, 100, 1)) == {"on", "no", "o", "n", "##n", "##o"}
+
+
+def test_of_too_many_letters_the_most_frequent_are_kept() -> None:
+    assert learn_pieces({"ab": 3, "c": 9, "d": 1}, 2, 1) == ["c", "##b"]  # "##b" comes before "a"
+
+
+def test_equally_frequent_pairs_are_joined_in_the_order_of_their_text() -> None:
+    # "##a" + "##b" and "x" + "##a" both occur once; one join fits into the size.
+    assert learn_pieces({"xab": 1}, 4, 1) == learn_pieces({"xab": 1}, 4, 1)
+    assert "##ab" in learn_pieces({"xab": 1}, 4, 1)
+
+
+def test_no_words_no_pieces() -> None:
+    assert learn_pieces({}, 10, 1) == []
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.dictionaries(st.text("abc", min_size=1, max_size=7), st.integers(1, 5), min_size=1, max_size=8),
+    st.integers(6, 24),
+)
+def test_agrees_with_counting_pairs_anew_each_time(counts: dict[str, int], size: int) -> None:
+    found = set(learn_pieces(counts, size, 1))
+    assert len(found) <= size
+    known = []
+    for merges in range(40):
+        known.append(slow_pieces(counts, merges))
+        if len(known[-1]) >= size:
+            break
+    assert found in known
+
+
+@given(st.dictionaries(st.text("abcd", min_size=1, max_size=6), st.integers(1, 9), max_size=10))
+def test_the_order_of_the_words_does_not_matter(counts: dict[str, int]) -> None:
+    backwards = dict(reversed(list(counts.items())))
+    assert learn_pieces(counts, 20, 1) == learn_pieces(backwards, 20, 1)
+
+
+@pytest.mark.parametrize("word", ["aaaa", "aaaaa", "ababab"])
+def test_overlapping_pairs_are_counted_as_they_stand(word: str) -> None:
+    assert set(learn_pieces({word: 2}, 30, 1)) == slow_pieces({word: 2}, 30)

@@ -39,7 +39,9 @@ from diptych.core.draws import Draws
 Published = Callable[[Caption, int, Any], str]
 
 
-def _declare(name: str, description: str, published: Published, needs: frozenset[str] = frozenset()) -> Any:
+def _declare(
+    name: str, description: str, published: Published, needs: frozenset[str] = frozenset()
+) -> Callable[[F], F]:
     return registering(
         TextPerturbation,
         name=name,
