@@ -268,7 +268,7 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: write_json(folder / "config.json", {"model_type": "bert"}), "not a sparse head"),
     (json_with(lambda config: config.pop("diptych")), "names no mlm_head"),
     (json_with(lambda config: config["diptych"]["options"]["loss"].update(gamma=1)), "loss.gamma"),
-    (json_with(lambda config: config.update(diptych=3)), "config.json: options"),
+    (json_with(lambda config: config.update(diptych=3)), "not a table"),
     (json_with(lambda config: config.update(diptych={})), "config.json: options"),
     (json_with(lambda config: config["diptych"].update(options=[])), "config.json: options"),
     (json_with(lambda config: config["diptych"]["options"]["head"].update(width=10**12)), "head.width"),

@@ -13,7 +13,7 @@ from torch import Tensor
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
 from diptych.sparse.head import Kind, SparseHeads, head_of
 from diptych.sparse.vocabulary import TermVocabulary
@@ -211,7 +211,7 @@ class Validation:
             scores[:, start : start + len(block)] = (images @ block.T).cpu().numpy()
             used += (block > 0).sum(dim=0).cpu()
             start += len(block)
-        result = evaluate_scores(scores, self._truth, (*_RECALLS, "rsum"))
+        result = evaluate(scores, None, self._truth, (*_RECALLS, "rsum"))
         of_images = (images > 0).sum(dim=0).cpu() / len(images)
         of_texts = used / len(self._texts)
         values = {"rsum": result.score("rsum").value, "flops": float(of_images.double() @ of_texts)}

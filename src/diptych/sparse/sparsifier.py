@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 from scipy.sparse import csr_array
 from torch import Tensor
 
@@ -283,16 +282,12 @@ class Sparsifier:
             shape = {"width": one.hidden_width, "bias": one.proj.bias is not None, "eps": _PUBLISHED_EPS}
             options = sparsify_options({"vocabulary.source": source, "head": shape})
             return cls(heads, TermVocabulary.pretrained(source), options, "", device=device)
-        try:
-            options = SparsifyOptions.model_validate(ours["options"])
-        except (KeyError, TypeError, ValidationError) as error:
-            what = "options"
-            if isinstance(error, ValidationError):
-                first = error.errors()[0]
-                what = f"{'.'.join(map(str, first['loc'])) or 'options'}: {first['msg']}"
-            raise StorageError(
-                f"{folder / CONFIG_FILE}: {what}", "it was written by another version: train the head again"
-            ) from None
+        again = "it was written by another version: train the head again"
+        if not isinstance(ours, dict):
+            raise StorageError(f"{folder / CONFIG_FILE}: diptych is not a table", again)
+        options = SparsifyOptions.read(
+            ours.get("options"), f"{folder / CONFIG_FILE}: options", StorageError, again
+        )
         heads, vocabulary = _heads(folder, weights, options.head.eps), TermVocabulary.load(folder)
         # Heads of before it was written down do not say which terms they have.
         if ours.get("vocabulary", vocabulary.fingerprint) != vocabulary.fingerprint:

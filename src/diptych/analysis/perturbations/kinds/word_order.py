@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.published import (
     nltk_tokens,
     published_form,

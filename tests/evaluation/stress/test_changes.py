@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, NumericalError
-from diptych.evaluation.changes import CHANGE_GROUPS, change_groups, jaccard_over
+from diptych.evaluation.stress.summary import CHANGE_GROUPS, change_groups, jaccard_over
 
 
 def test_groups_are_the_sign_of_what_became_of_a_query() -> None:

@@ -1,17 +1,142 @@
-"""NLTK's tagger on captions: how they are read, from which files, and what names it by content."""
-
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_tagger import CLASSES, TAGDICT, WEIGHTS, write_tagger
 
 from diptych.core.errors import MissingExtraError, StorageError, UsageError
+from diptych.data.language import is_word, tagged, words_of
 from diptych.data.language import nltk_tagger as nltk_folder
-from diptych.data.language import words_of
-from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper, data_folders, find_resource
+from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
+from diptych.data.language.tagged import Tags, tag_captions
+from diptych.data.vocabulary import words as words_of_a_vocabulary
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Two small dogs run.", ["Two", "small", "dogs", "run"]),
+        ("a medium-sized dog's toy, isn't it?", ["a", "medium-sized", "dog's", "toy", "isn't", "it"]),
+        ("३ कुत्ते दौड़ते हैं।", ["३", "कुत्ते", "दौड़ते", "हैं"]),
+        ("cafe\u0301 au lait", ["cafe\u0301", "au", "lait"]),
+        ("كلب صغير", ["كلب", "صغير"]),
+        ("🐶 12 🐱", ["12"]),
+        ("- ' … !", []),
+        ("", []),
+    ],
+)
+def test_words(text: str, words: list[str]) -> None:
+    assert [word.text for word in words_of(text)] == words
+
+
+def test_marks_are_read_one_by_one() -> None:
+    assert [word.text for word in words_of("Stop!! (now)", marks=True)] == ["Stop", "!", "!", "(", "now", ")"]
+    assert [is_word(token) for token in ("now", "_", "7", "(", "🐶", "é")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+@given(st.text())
+def test_places_are_places_and_nothing_but_blanks_is_left_out(text: str) -> None:
+    found = words_of(text, marks=True)
+    assert all(text[word.start : word.end] == word.text for word in found)
+    assert [word for word in found if is_word(word.text)] == words_of(text)
+    left = list(text)
+    for word in found:
+        left[word.start : word.end] = [""] * (word.end - word.start)
+    assert not re.search(r"\S", "".join(left)) or all(
+        unicodedata.category(letter)[0] in "MZC" for letter in "".join(left).strip()
+    )
+
+
+@given(st.lists(st.sampled_from(["dog's", "medium-sized", "3", "a_b", "naïve", "कुत्ता", "e\u0301t"])))
+def test_a_word_that_moves_takes_the_vocabulary_s_words_along(words: list[str]) -> None:
+    caption, moved = " ".join(words), " ".join(reversed(words))
+    assert sorted(words_of_a_vocabulary(caption)) == sorted(words_of_a_vocabulary(moved))
+    assert [word.text for word in words_of(moved)] == [word.text for word in words_of(caption)][::-1]
+
+
+class Counting:
+    """Tags a word by its length and a mark by itself, and counts what it was given."""
+
+    name = "counting"
+
+    def __init__(self, fingerprint: str = "f") -> None:
+        self.fingerprint = fingerprint
+        self.seen: list[list[str]] = []
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        self.seen += [list(tokens) for tokens in sentences]
+        return [[f"T{len(token)}" for token in tokens] for tokens in sentences]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
+    return tmp_path / "tags"
+
+
+MANY = [f"a dog, number {number}!" for number in range(1200)]
+
+
+def expected(captions: Sequence[str]) -> list[list[str]]:
+    return [[f"T{len(word.text)}" for word in words_of(caption)] for caption in captions]
+
+
+def test_marks_are_read_and_left_out(cache: Path) -> None:
+    tagger = Counting()
+    assert tag_captions(["A dog, here.", "", "?!", "🙂"], tagger) == [["T1", "T3", "T4"], [], [], []]
+    assert tagger.seen == [["A", "dog", ",", "here", "."], [], ["?", "!"], ["🙂"]]
+    assert tag_captions([], tagger) == []
+
+
+def test_each_distinct_caption_is_tagged_once(cache: Path) -> None:
+    tagger = Counting()
+    assert tag_captions(["b", "aa", "b", "b"], tagger) == [["T1"], ["T2"], ["T1"], ["T1"]]
+    assert tagger.seen == [["b"], ["aa"]]
+
+
+def test_few_are_not_kept(cache: Path) -> None:
+    tag_captions(["a dog"], Counting())
+    assert not cache.exists()
+
+
+def test_many_are_kept_by_content(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = Counting()
+    captions = [*MANY, "", MANY[3]]
+    assert tag_captions(captions, tagger) == expected(captions)
+    assert len(tagger.seen) == 1201
+    assert tag_captions(captions, tagger) == expected(captions)
+    assert tag_captions(captions[:-1], tagger) == expected(captions[:-1])  # the same distinct captions
+    assert len(tagger.seen) == 1201
+    (file,) = cache.glob("*.npz")
+    tag_captions(captions, Counting("another"))
+    tag_captions(captions[:1100], tagger)
+    assert len(tagger.seen) == 1201 + 1100
+    assert len(list(cache.glob("*.npz"))) == 3
+    monkeypatch.setattr(tagged, "unidata_version", "1.1.5")  # another Python has other tables of characters
+    tag_captions(captions, tagger)
+    assert len(tagger.seen) == 2 * 1201 + 1100
+    assert Tags.open(file).codes.dtype == np.uint8
+
+
+def test_more_kinds_of_tags_than_a_byte_has(cache: Path) -> None:
+    captions = ["x" * number for number in range(1, 1200)]
+    for _ in range(2):
+        assert tag_captions(captions, Counting()) == expected(captions)
 
 
 def tokens(text: str) -> list[str]:
@@ -48,12 +173,6 @@ def test_a_word_has_the_tag_of_its_first_part(tmp_path: Path) -> None:
     assert tags(tagger, "dog 's") == ["NN", "POS", "POS"]
 
 
-def test_a_capital_at_the_beginning_is_no_name_and_one_within_is(tmp_path: Path) -> None:
-    tagger = NltkTagger(write_tagger(tmp_path))
-    assert tags(tagger, "Young Jack. Two cats") == ["NN", "NNP", ".", "CD", "NNS"]
-    assert tags(tagger, "TWO CATS") == ["CD", "NNS"]
-
-
 def test_it_is_nltks_tagger_on_those_pieces(tmp_path: Path) -> None:
     perceptron = pytest.importorskip("nltk.tag.perceptron")
     tagger = NltkTagger(write_tagger(tmp_path))
@@ -74,12 +193,6 @@ def test_tokens_are_tagged_as_they_stand_where_that_is_asked(tmp_path: Path) -> 
     given = tagger.tag_as_given(sentences)
     assert given == [[tag for _, tag in plain.tag(tokens)] for tokens in sentences]
     assert given[0][0] == "NNP" != tagger.tag(sentences)[0][0]
-
-
-def test_nothing_to_tag(tmp_path: Path) -> None:
-    tagger = NltkTagger(write_tagger(tmp_path))
-    assert tagger.tag([]) == []
-    assert tagger.tag([[], ["the"]]) == [[], ["DT"]]
 
 
 def test_content_names_it_not_its_place(tmp_path: Path) -> None:
@@ -134,15 +247,3 @@ def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(MissingExtraError) as caught:
         tagger.tag([["the"]])
     assert caught.value.fix == "pip install 'diptych[language]'"
-
-
-def test_the_real_one() -> None:
-    found = find_resource(data_folders(), TAGGER)
-    if found is None:
-        pytest.skip("NLTK's tagger is in none of its data folders; set NLTK_DATA to one that has it")
-    tagger = NltkTagger(found.parent.parent)
-    assert tags(tagger, "Young dogs are in the man's garden.") == [
-        *("JJ", "NNS", "VBP", "IN", "DT", "NN", "NN", "."),
-    ]
-    assert tags(tagger, "YOUNG GIRL ISN'T HAPPY") == ["JJ", "NN", "VBZ", "JJ"]
-    assert len(tags(tagger, "dog " * 5000)) == 5000

@@ -1,4 +1,4 @@
-"""One side of a collection as queries, clean: what perturbed queries are held against."""
+"""The clean queries of both directions over their galleries: what perturbed queries are compared with."""
 
 from __future__ import annotations
 
@@ -27,17 +27,11 @@ RANK = "medr"
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is encoded, and which of its pictures ask.
+    """What is encoded, and which of its pictures ask."""
 
-    Attributes:
-        encoded: the gallery's pictures, with the captions of those that ask.
-        asking: the pictures that ask, with their captions.
-        rows: the row in ``encoded`` of each picture of ``asking``.
-    """
-
-    encoded: Collection
-    asking: Collection
-    rows: np.ndarray
+    encoded: Collection  # the gallery's pictures, with the captions of those that ask
+    asking: Collection  # the pictures that ask, with their captions
+    rows: np.ndarray  # the row in ``encoded`` of each picture of ``asking``
 
 
 def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
@@ -69,29 +63,18 @@ def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Asking:
-    """Queries of one direction, their gallery, and what is relevant to them.
+class Queries:
+    """Queries of one direction, their gallery, and what is relevant to them."""
 
-    Attributes:
-        direction: ``"t2i"``: captions ask; ``"i2t"``: pictures ask.
-        ids: one per query.
-        rows: (n, d) float32, of the clean queries.
-        gallery_ids: one per item.
-        gallery: (m, d) float32.
-        positives: the relevant items of every query.
-        cluster: (n,) the picture that each query belongs to, numbered alike in both directions.
-        similarity: by what rows are compared.
-        relevance: rows of queries and gallery by a relevance model; None for the encoder's own.
-    """
-
-    direction: Direction
-    ids: Sequence[str]
-    rows: np.ndarray
-    gallery_ids: Sequence[str]
-    gallery: np.ndarray
-    positives: Positives
-    cluster: np.ndarray
-    similarity: str
+    direction: Direction  # ``"t2i"``: captions ask; ``"i2t"``: pictures ask
+    ids: Sequence[str]  # one per query
+    rows: np.ndarray  # (n, d) float32, of the clean queries
+    gallery_ids: Sequence[str]  # one per item
+    gallery: np.ndarray  # (m, d) float32
+    positives: Positives  # the relevant items of every query
+    cluster: np.ndarray  # (n,) the picture that each query belongs to, numbered alike in both directions
+    similarity: str  # by what rows are compared
+    # rows of queries and gallery by a relevance model; None for the encoder's own
     relevance: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
@@ -100,17 +83,15 @@ class Asking:
     def measured(
         self,
         measures: Sequence[str],
-        rows: np.ndarray | None = None,
-        places: np.ndarray | None = None,
+        rows: np.ndarray | None = None,  # (q, d) rows of changed queries; the clean ones when not given
+        places: np.ndarray | None = None,  # (q,) which queries they are
         relevance: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
         """Values per query, and under :data:`RANK` the rank of its best positive.
 
         Args:
-            rows: (q, d) rows of changed queries; the clean ones when not given.
-            places: (q,) which queries they are.
-            relevance: (q, e) rows of the changed queries by the relevance model; those of the clean
-                ones when not given.
+            relevance: (q, e) rows of the changed queries by the relevance model; those of the clean ones when
+                not given.
         """
         positives, relevant = self.positives, self.relevance
         if places is not None:
@@ -145,15 +126,15 @@ class Asking:
         return source.pairs(np.arange(len(rows)), np.arange(len(rows)))
 
 
-def askings(
+def queries_of(
     part: Part, encoded: EncodedCollection, relevance: EncodedCollection | None = None
-) -> dict[Direction, Asking]:
+) -> dict[Direction, Queries]:
     """Both directions of what was encoded."""
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
     images, texts = np.asarray(encoded.images.rows), np.asarray(encoded.texts.rows)
     relevant = None if relevance is None else (relevance.images.rows, relevance.texts.rows)
     return {
-        "t2i": Asking(
+        "t2i": Queries(
             "t2i",
             encoded.texts.ids,
             texts,
@@ -164,7 +145,7 @@ def askings(
             encoded.similarity,
             None if relevant is None else (relevant[1], relevant[0]),
         ),
-        "i2t": Asking(
+        "i2t": Queries(
             "i2t",
             part.asking.image_ids,
             images[part.rows],

@@ -15,14 +15,18 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
 from diptych.data.language import Language
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate import measure_queries
-from diptych.evaluation.stress import Condition, StressResult, beside, say_beside, stress
-from diptych.evaluation.stress.beside_sayings import verdict_of
-from diptych.evaluation.stress.clean import Clean
+from diptych.evaluation.stress import (
+    StressResult,
+    compare_stress,
+    open_condition,
+    stress,
+    summarise_comparison,
+)
+from diptych.evaluation.stress.conditions import Clean
+from diptych.evaluation.stress.summary_text import verdict_of
 from diptych.metrics.ground_truth import GroundTruth
 
 SMALL: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
@@ -33,7 +37,7 @@ TYPO, BRIGHT = choose_perturbations(["character-swap", "brightness"])
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A reader of letters and one of words; the second was not asked under brightness."""
-    folder = tmp_path_factory.mktemp("beside")
+    folder = tmp_path_factory.mktemp("compare_stress")
     some = [LAST_WORD, REVERSED, TYPO]
     stress(Reader("letters"), painted(), folder / "letters", perturbations=[*some, BRIGHT], **SMALL)
     stress(Reader("words"), painted(), folder / "words", perturbations=some, **SMALL)
@@ -47,7 +51,7 @@ def copied(folders: dict[str, Path], name: str, to: Path) -> dict[str, Path]:
 
 
 def test_the_numbers_are_those_of_queries_held_against_each_other(folders: dict[str, Path]) -> None:
-    found = beside(folders, ["rsum", "R@1"], **QUICK)
+    found = compare_stress(folders, ["rsum", "R@1"], **QUICK)
     assert found.models == ("letters", "words")
     assert found.baseline == "letters"
     assert [(row.name, row.measure) for row in found.rows] == [
@@ -57,8 +61,8 @@ def test_the_numbers_are_those_of_queries_held_against_each_other(folders: dict[
         drops = {}
         for name, folder in folders.items():
             result = StressResult.open(folder)
-            clean = Clean.open(folder, result.key).values["t2i"][row.measure]
-            seeds = [Condition.open(folder / "conditions", row.name, seed) for seed in (0, 1)]
+            clean = Clean.open(folder / "clean.npz").values["t2i"][row.measure]
+            seeds = [open_condition(folder, row.name, seed) for seed in (0, 1)]
             drops[name] = np.mean([one.values[row.measure] - clean for one in seeds], axis=0)
             own, drop = row.own(name), result.row(row.name).drop(row.measure)
             assert (own.clean, own.difference) == (drop.clean, pytest.approx(drop.difference))
@@ -73,8 +77,7 @@ def test_the_numbers_are_those_of_queries_held_against_each_other(folders: dict[
 
 
 def test_clean_values_are_measured_from_the_rows(folders: dict[str, Path]) -> None:
-    result = StressResult.open(folders["letters"])
-    clean = Clean.open(folders["letters"], result.key)
+    clean = Clean.open(folders["letters"] / "clean.npz")
     encoded = EncodedCollection.open(folders["letters"] / "embeddings")
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
     again = measure_queries(
@@ -88,7 +91,7 @@ def test_clean_values_are_measured_from_the_rows(folders: dict[str, Path]) -> No
 
 
 def test_the_other_way_round_every_sign_turns(folders: dict[str, Path]) -> None:
-    there, back = beside(folders, **QUICK), beside(folders, baseline=1, **QUICK)
+    there, back = compare_stress(folders, **QUICK), compare_stress(folders, baseline=1, **QUICK)
     assert back.baseline == "words"
     assert back.models == there.models
     assert any(row.differences["words"].difference != 0 for row in there.rows)
@@ -101,18 +104,18 @@ def test_the_other_way_round_every_sign_turns(folders: dict[str, Path]) -> None:
 
 def test_a_model_against_itself_differs_by_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(folders["letters"], tmp_path / "again")
-    found = beside({"one": folders["letters"], "two": tmp_path / "again"}, **QUICK)
+    found = compare_stress({"one": folders["letters"], "two": tmp_path / "again"}, **QUICK)
     assert [row.name for row in found.of("rsum")] == ["last-word", "reversed", "character-swap", "brightness"]
     for row in found.rows:
         one = row.differences["two"]
         assert (one.difference, one.low, one.high, one.p, one.corrected) == (0, 0, 0, 1, 1)
         assert one.relative in (0, None)
         assert one.verdict == ""
-    assert "two is not to be told from one under any of 3" in say_beside(found)[0]
+    assert "two is not to be told from one under any of 3" in summarise_comparison(found)[0]
 
 
 def test_what_only_one_has_is_listed_and_left_out(folders: dict[str, Path]) -> None:
-    found = beside(folders, **QUICK)
+    found = compare_stress(folders, **QUICK)
     assert found.left_out == {"brightness": "words: not run"}
     assert list(found.measures) == ["rsum", "nDCG_CM@10"]
     assert "nDCG_CM@10 by each model's own similarity: a difference may be one of scale" in found.notes
@@ -125,12 +128,12 @@ def test_what_only_one_has_is_listed_and_left_out(folders: dict[str, Path]) -> N
 
 
 def test_blindness_and_changed_meaning_are_said(folders: dict[str, Path]) -> None:
-    found = beside(folders, ["rsum"], **QUICK)
+    found = compare_stress(folders, ["rsum"], **QUICK)
     row = next(row for row in found.rows if row.name == "reversed")
     assert row.unseen["words"] == 1
     assert row.unseen["letters"] < 1
     assert row.own("words").difference == 0
-    lines = say_beside(found)
+    lines = summarise_comparison(found)
     assert any(
         line.startswith("words does not see reversed: changed queries have the rows") for line in lines
     )
@@ -148,7 +151,7 @@ def test_blindness_and_changed_meaning_are_said(folders: dict[str, Path]) -> Non
         for one in found.rows
         if one.name != "character-swap"
     ]
-    said = " ".join(say_beside(dataclasses.replace(found, rows=rows)))
+    said = " ".join(summarise_comparison(dataclasses.replace(found, rows=rows)))
     assert (
         "words is more robust than letters under 1 of 2: reversed; less robust than letters under 1" in said
     )
@@ -161,7 +164,7 @@ def test_blindness_and_changed_meaning_are_said(folders: dict[str, Path]) -> Non
 
 def test_three_models_and_one_baseline(folders: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(folders["letters"], tmp_path / "again")
-    found = beside({**folders, "again": tmp_path / "again"}, ["rsum"], baseline=-1, **QUICK)
+    found = compare_stress({**folders, "again": tmp_path / "again"}, ["rsum"], baseline=-1, **QUICK)
     assert found.baseline == "again"
     assert found.others == ["letters", "words"]
     assert "Holm over 6 comparisons" in found.method
@@ -174,31 +177,35 @@ def test_the_same_call_adds_clean_values_to_an_older_run(folders: dict[str, Path
     before = (tmp_path / "w" / "clean.npz").read_bytes()
     (tmp_path / "w" / "clean.npz").unlink()
     with pytest.raises(StorageError, match="clean.npz does not exist") as caught:
-        beside(changed)
+        compare_stress(changed)
     assert "once more" in caught.value.fix
     stress(Reader("words"), painted(), tmp_path / "w", perturbations=[LAST_WORD, REVERSED, TYPO], **SMALL)
     assert (tmp_path / "w" / "clean.npz").read_bytes() == before
-    assert beside(changed, **QUICK) == beside(folders, **QUICK)
+    assert compare_stress(changed, **QUICK) == compare_stress(folders, **QUICK)
 
 
-def protocol(key: str, value: str) -> Callable[[dict[str, Any]], None]:
-    def change(given: dict[str, Any]) -> None:
-        given["protocol"][key] = value
-
-    return change
+def protocol(key: str, value: str) -> Callable[[StressResult], dict[str, Any]]:
+    return lambda given: {"protocol": {**given.protocol, key: value}}
 
 
-def options(given: dict[str, Any]) -> None:
-    given["rows"][2]["options"]["edits"] = 2
+def options(given: StressResult) -> dict[str, Any]:
+    return {"rows": (*given.rows[:2], dataclasses.replace(given.rows[2], options={"edits": 2}))}
 
 
-def other_names(given: dict[str, Any]) -> None:
-    for row in given["rows"]:
-        row["name"] = f"my-{row['name']}"
+def other_names(given: StressResult) -> dict[str, Any]:
+    return {"rows": tuple(dataclasses.replace(row, name=f"my-{row.name}") for row in given.rows)}
 
 
-def other_mean(given: dict[str, Any]) -> None:
-    given["rows"][0]["drops"]["R@1"]["perturbed"] += 0.25
+def other_mean(given: StressResult) -> dict[str, Any]:
+    first = given.rows[0]
+    drop = dataclasses.replace(first.drop("R@1"), perturbed=first.drop("R@1").perturbed + 0.25)
+    return {"rows": (dataclasses.replace(first, drops={**first.drops, "R@1": drop}), *given.rows[1:])}
+
+
+def rewrite(folder: Path, change: Callable[[StressResult], dict[str, Any]]) -> None:
+    """Change fields of a stored result."""
+    given = StressResult.open(folder)
+    dataclasses.replace(given, **change(given)).write_header(folder, of=given.key)
 
 
 @pytest.mark.parametrize(
@@ -216,18 +223,16 @@ def other_mean(given: dict[str, Any]) -> None:
     ],
 )
 def test_mismatches(
-    change: Callable[[dict[str, Any]], None],
+    change: Callable[[StressResult], dict[str, Any]],
     error: type[Exception],
     message: str,
     folders: dict[str, Path],
     tmp_path: Path,
 ) -> None:
     changed = copied(folders, "words", tmp_path / "w")
-    given = read_json(tmp_path / "w" / "stress.json")
-    change(given)
-    write_json(tmp_path / "w" / "stress.json", given)
+    rewrite(tmp_path / "w", change)
     with pytest.raises(error, match=message) as caught:
-        beside(changed)
+        compare_stress(changed)
     assert getattr(caught.value, "fix", "")
 
 
@@ -262,48 +267,39 @@ def test_another_language_matters_where_it_makes_other_queries(tmp_path: Path) -
     one = tagged_run(tmp_path / "a", 0, nouns, "shuffle-all-words")
     other = tagged_run(tmp_path / "b", 1, nouns, "shuffle-all-words")
     with pytest.raises(MismatchError, match=f"{nouns}, seed 0, made other queries") as caught:
-        beside({"a": one, "b": other})
+        compare_stress({"a": one, "b": other})
     assert "by language " in caught.value.message
     same = tagged_run(tmp_path / "c", 1, "shuffle-all-words")
-    found = beside({"a": one, "c": same}, **QUICK)
+    found = compare_stress({"a": one, "c": same}, **QUICK)
     assert [row.name for row in found.of("rsum")] == ["shuffle-all-words"]
     assert any(note.startswith("languages differ, the changed queries do not: a ") for note in found.notes)
 
 
 def test_gains_of_other_models(folders: dict[str, Path], tmp_path: Path) -> None:
     changed = copied(folders, "words", tmp_path / "w")
-    given = read_json(tmp_path / "w" / "stress.json")
-    given["protocol"]["gain of DCG_CM"] = "similarity to the clean query by another"
-    write_json(tmp_path / "w" / "stress.json", given)
-    found = beside(changed, **QUICK)
+    rewrite(tmp_path / "w", protocol("gain of DCG_CM", "similarity to the clean query by another"))
+    found = compare_stress(changed, **QUICK)
     assert list(found.measures) == ["rsum"]
     assert found.notes[0].startswith(
         "left out nDCG_CM@10: gain of DCG_CM is the encoder's own similarity and"
     )
     with pytest.raises(MismatchError, match="cannot be compared by nDCG_CM@10"):
-        beside(changed, ["nDCG_CM@10"])
+        compare_stress(changed, ["nDCG_CM@10"])
 
 
 def test_bad_input(folders: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="1 stress run: at least two"):
-        beside({"letters": folders["letters"]})
+        compare_stress({"letters": folders["letters"]})
     with pytest.raises(UsageError, match="baseline 2 of 2 runs"):
-        beside(folders, baseline=2)
+        compare_stress(folders, baseline=2)
     with pytest.raises(UsageError, match="letters was not stressed by MRR") as caught:
-        beside(folders, ["MRR"])
+        compare_stress(folders, ["MRR"])
     assert "--measure MRR" in caught.value.fix
     with pytest.raises(UnknownNameError, match="unknown correction 'sidak'"):
-        beside(folders, correction="sidak")
-    with pytest.raises(StorageError, match="does not exist"):
-        beside({**folders, "none": tmp_path})
+        compare_stress(folders, correction="sidak")
+    with pytest.raises(StorageError, match="holds no stress"):
+        compare_stress({**folders, "none": tmp_path})
     changed = copied(folders, "words", tmp_path / "w")
-    condition = tmp_path / "w" / "conditions" / "reversed-1.npz"
-    condition.write_bytes(condition.read_bytes()[:100])
-    with pytest.raises(StorageError, match=r"reversed-1.npz is corrupt"):
-        beside(changed)
     shutil.copy(folders["letters"] / "clean.npz", tmp_path / "w" / "clean.npz")
-    with pytest.raises(StorageError, match="belongs to result"):
-        beside(changed)
-    (tmp_path / "w" / "clean.npz").write_bytes(b"PK")
-    with pytest.raises(StorageError, match=r"clean.npz is corrupt"):
-        beside(changed)
+    with pytest.raises(StorageError, match="was made from other inputs"):
+        compare_stress(changed)

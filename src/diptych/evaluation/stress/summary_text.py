@@ -1,4 +1,4 @@
-"""What a stress run found, in sentences."""
+"""Summaries of stress runs and of their comparisons in sentences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import groupby
 
 from diptych.analysis.perturbations import GROUPS
 from diptych.evaluation.drops import Drop
-from diptych.evaluation.stress.asking import RSUM
-from diptych.evaluation.stress.result import StressResult
-from diptych.evaluation.stress.rows import Preference, StressRow
+from diptych.evaluation.stress.comparison import ComparedRow, StressComparison
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.result import Preference, StressResult, StressRow
 from diptych.metrics import measure
 
 NEARLY_ALL = 0.9
@@ -37,7 +37,7 @@ def p_text(value: float) -> str:
     return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
 
 
-def sayings(result: StressResult) -> list[str]:
+def summarise(result: StressResult) -> list[str]:
     """The sentences of a result: what hurts most, what costs nothing, what is not seen, what was left out."""
     said = []
     for direction, whose in _OF.items():
@@ -47,13 +47,15 @@ def sayings(result: StressResult) -> list[str]:
     fixed = [row.name for row in result.rows if row.draws == 1 < len(row.changed) and any(row.changed)]
     if fixed:
         said.append(f"Every seed does the same, so there is no spread: {_listed(fixed)}")
-    said += [say_preference(row.name, row.preference) for row in result.rows if row.preference is not None]
+    said += [
+        summarise_preference(row.name, row.preference) for row in result.rows if row.preference is not None
+    ]
     if result.left_out:
         said.append(f"{_count(len(result.left_out))} could not be run: {', '.join(result.left_out)}")
     return said
 
 
-def say_row(row: StressRow) -> str:
+def summarise_row(row: StressRow) -> str:
     """One sentence: what a perturbation costs in rsum."""
     drop = row.drops.get(RSUM)
     name = row.name
@@ -83,7 +85,7 @@ def _of_changed(row: StressRow) -> str:
     )
 
 
-def say_preference(name: str, preference: Preference) -> str:
+def summarise_preference(name: str, preference: Preference) -> str:
     """One sentence: whether the clean caption is preferred."""
     if preference.ties == 1:
         return (
@@ -108,7 +110,7 @@ def _side(rows: Sequence[StressRow], whose: str) -> list[str]:
     if worse:
         worst = min(worse, key=lambda row: row.drops[RSUM].difference)
         most = f", the most of {_count(len(measured))}" if len(measured) > 1 else ""
-        said.append(f"Of {whose}, {say_row(worst)}{most}")
+        said.append(f"Of {whose}, {summarise_row(worst)}{most}")
     for group, members in groupby(sorted(worse, key=_place), key=lambda row: row.group):
         some = list(members)
         if len(some) > 1:
@@ -168,3 +170,96 @@ def _listed(names: Sequence[str]) -> str:
 def _kind(name: str) -> str:
     """``share``, ``gain``, or ``sum`` of shares in per cent."""
     return "sum" if name == RSUM else str(getattr(measure(name), "kind", "gain"))
+
+
+def verdict_of(row: ComparedRow, model: str) -> str:
+    """``B more robust``, ``B less robust``, or nothing; and who does not see the change at all."""
+    verdict = row.differences[model].verdict
+    if not verdict:
+        return ""
+    baseline = next(name for name in row.unseen if name not in row.differences)
+    blind = [name for name in (model, baseline) if is_blind_to(row, name)]
+    return f"{model} {verdict}" + (f", {_listed(blind)} blind to it" if blind else "")
+
+
+def is_blind_to(row: ComparedRow, model: str) -> bool:
+    """Whether a model gives every changed query the very row of the clean one."""
+    return row.unseen[model] == 1
+
+
+def shown_lost(measure: str, value: float) -> str:
+    """A drop, or how two differ; of gains with one decimal more, for they differ by little."""
+    return shown_difference(measure, value, digits=4)
+
+
+def left_out_text(found: StressComparison) -> list[str]:
+    """What is left out, those of one reason together."""
+    return [
+        f"{_listed([name for name, one in found.left_out.items() if one == reason])} ({reason})"
+        for reason in dict.fromkeys(found.left_out.values())
+    ]
+
+
+def summarise_comparison(found: StressComparison) -> list[str]:
+    """The sentences: who is more robust under what, by the first measure, and what that may rest on."""
+    said = []
+    for model in found.others:
+        for way, whose in _OF.items():
+            rows = [row for row in found.of(found.measures[0]) if row.direction == way]
+            if rows:
+                said.append(_compared_side(found, model, rows, whose))
+        said += _disagreements(found, model)
+    rows = found.of(found.measures[0])
+    for model in found.models:
+        blind = [row.name for row in rows if is_blind_to(row, model)]
+        if blind:
+            said.append(
+                f"{model} does not see {_listed(blind)}: changed queries have the rows of clean ones, "
+                "so that it loses nothing is blindness"
+            )
+    told = [
+        row.name
+        for row in rows
+        if not row.keeps_meaning and any(one.verdict for one in row.differences.values())
+    ]
+    if told:
+        said.append(
+            f"{_listed(told)}: what the caption says changes, so a model that reads it should lose; to lose "
+            "less is no merit by itself"
+        )
+    return said
+
+
+def _compared_side(found: StressComparison, model: str, rows: Sequence[ComparedRow], whose: str) -> str:
+    """One model against the baseline, by queries of one side."""
+    measure, base, parts = found.measures[0], found.baseline, []
+    for verdict in ("more robust", "less robust"):
+        some = [row for row in rows if row.differences[model].verdict == verdict]
+        if some:
+            some.sort(key=lambda row: -abs(row.differences[model].difference))
+            names = _listed([row.name for row in some])
+            parts.append(f"{verdict} than {base} under {len(some)} of {len(rows)}: {names}")
+    if not parts:
+        parts.append(f"not to be told from {base} under any of {len(rows)}")
+    return f"By {measure}, {whose} perturbed, {model} is {'; '.join(parts)}"
+
+
+def _disagreements(found: StressComparison, model: str) -> list[str]:
+    """Where points and shares of the own clean value point to different models."""
+    said = []
+    for name in found.measures:
+        names = []
+        for row in found.of(name):
+            one = row.differences[model]
+            if not one.verdict or one.relative_low is None or one.relative_high is None:
+                continue
+            if (one.difference > 0 and one.relative_high < 0) or (
+                one.difference < 0 and one.relative_low > 0
+            ):
+                names.append(row.name)
+        if names:
+            said.append(
+                f"{name}: as a share of its own clean value it is the other way round for {model} under "
+                f"{_listed(names)}"
+            )
+    return said

@@ -1,9 +1,11 @@
-"""Local and universal time against the standard library's zones, summer time included."""
+"""What can be planted, in which zones, and that it is found in the sessions that were drawn."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,9 +14,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raw_shop_logs import raw_rows
 
-from diptych.data.scenes.shop_log import make_shop_log
+from diptych.core.errors import UsageError
+from diptych.data.scenes.shop_log import DEFAULT, DeviceSet, make_shop_log
 from diptych.data.scenes.shop_log.chance import DAY, HOUR, Calendar
 from diptych.data.scenes.shop_log.raw import stamps
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"hours": (1.0,) * 24}, "hours is no distribution"),
+        ({"channels": {"direct": 1.0}}, "name each of direct, paid, organic, other"),
+        ({"device": {**DEFAULT.device, "watch": 0.0}}, "watch"),
+        ({"device_sets": (DeviceSet(("pc",), 0.5),)}, "device_sets is no distribution"),
+        ({"repeat": 1.0}, "repeat is 1.0"),
+        ({"recognised": 0.9, "login": 0.2}, "recognised and login"),
+        ({"exact_gaps": -0.1}, "exact_gaps is -0.1"),
+        ({"buyers": replace(DEFAULT.buyers, start=(0.5, 0.5, 0, 0, 0, 0, 0, 0))}, "give a session away"),
+        ({"buyers": replace(DEFAULT.buyers, start=(0.5,) * 8)}, "buyers.start is no distribution"),
+    ],
+)
+def test_impossible_effects(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        replace(DEFAULT, **wrong)
+
 
 ZONES = ("Europe/Amsterdam", "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 CALENDARS = {zone: Calendar(zone, 400) for zone in ZONES}  # two changes of the clocks, or none

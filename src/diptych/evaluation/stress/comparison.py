@@ -1,4 +1,4 @@
-"""Models side by side under stress: which one loses less under which perturbation, and whether by more than chance.
+"""Compare models under stress: which one loses less under which perturbation, and whether by more than chance.
 
 Finished stress runs of one test set are read from their folders; no encoder is needed. Every perturbation that
 all runs have is compared with the baseline's, query by query
@@ -16,11 +16,9 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
-from diptych.evaluation.stress.asking import RSUM
-from diptych.evaluation.stress.clean import Clean
-from diptych.evaluation.stress.condition import Condition
-from diptych.evaluation.stress.result import StressResult
-from diptych.evaluation.stress.rows import StressRow
+from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, open_condition
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.result import CLEAN, StressResult, StressRow
 
 GAIN = "gain of DCG_CM"
 LANGUAGE = "language"
@@ -29,37 +27,28 @@ LANGUAGE = "language"
 _OWN = ("encoder", "dataset", LANGUAGE, GAIN)  # of the data its content says more than its name
 _DEFAULT = (RSUM, "nDCG_CM@10")
 _GAINS = "DCG_CM"
-_AGAIN = "give the command of diptych stress once more: what is finished is kept"
 
 
 @dataclass(frozen=True, eq=False)
 class Stressed:
-    """A finished stress run.
+    """A finished stress run."""
 
-    Attributes:
-        name: what tables call it.
-        folder: where it lies.
-        result: what it found.
-        clean: values of its clean queries.
-        seeds: of every perturbation.
-    """
-
-    name: str
-    folder: Path
-    result: StressResult
-    clean: Clean
-    seeds: tuple[int, ...]
+    name: str  # what tables call it
+    folder: Path  # where it lies
+    result: StressResult  # what it found
+    clean: Clean  # values of its clean queries
+    seeds: tuple[int, ...]  # of every perturbation
 
     def conditions(self, row: StressRow) -> list[Condition]:
         """What lies behind a row, one per seed."""
-        found = [Condition.open(self.folder / "conditions", row.name, seed) for seed in self.seeds]
+        found = [open_condition(self.folder, row.name, seed) for seed in self.seeds]
         for measure in self.result.measures:
             mean = float(np.mean([np.mean(one.values.get(measure, np.nan)) for one in found]))
             if not np.isclose(mean, row.drop(measure).perturbed, rtol=1e-9, atol=1e-12):
                 raise StorageError(
                     f"{self.folder}: {row.name} has {measure} {row.drop(measure).perturbed:g} in the result "
                     f"and {mean:g} in its conditions: they are of different runs",
-                    _AGAIN,
+                    f"give {RECREATE}",
                 )
         return found
 
@@ -70,8 +59,8 @@ def open_stressed(name: str, folder: Path | str) -> Stressed:
     try:
         seeds = tuple(int(seed) for seed in str(result.protocol["seeds"]).split(", "))
     except (KeyError, ValueError) as error:
-        raise StorageError(f"{folder} does not say which seeds it has: {error}", _AGAIN) from None
-    return Stressed(name, Path(folder), result, Clean.open(Path(folder), result.key), seeds)
+        raise StorageError(f"{folder} does not say which seeds it has: {error}", f"give {RECREATE}") from None
+    return Stressed(name, Path(folder), result, Clean.open(Path(folder) / CLEAN, of=result.key), seeds)
 
 
 def check_comparable(runs: Sequence[Stressed]) -> None:
@@ -189,15 +178,11 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class BesideRow:
+class ComparedRow:
     """One perturbation, measured one way, of all models.
 
     Attributes:
         name, description, group, keeps_meaning, direction: of the perturbation.
-        options: it was run with.
-        measure: what was measured.
-        unseen: per model, share of changed queries that it gives the very row of the clean one.
-        differences: per model but the baseline, its drop beside the baseline's.
     """
 
     name: str
@@ -205,10 +190,11 @@ class BesideRow:
     group: str
     keeps_meaning: bool
     direction: str
-    options: Mapping[str, Any]
-    measure: str
+    options: Mapping[str, Any]  # it was run with
+    measure: str  # what was measured
+    # per model, share of changed queries that it gives the very row of the clean one
     unseen: Mapping[str, float]
-    differences: Mapping[str, DropDifference]
+    differences: Mapping[str, DropDifference]  # per model but the baseline, its drop beside the baseline's
 
     def own(self, model: str) -> OwnDrop:
         """What a model loses."""
@@ -221,36 +207,24 @@ class BesideRow:
 
 @dataclass(frozen=True)
 class StressComparison:
-    """Models side by side.
+    """Models side by side."""
 
-    Attributes:
-        models: their names, in the order given.
-        encoders: per model, what its stress run calls it, and its fingerprint.
-        baseline: the one that others are compared with.
-        measures: by which.
-        protocol: what all runs have in common.
-        rows: perturbation by perturbation, one per measure.
-        left_out: perturbations that not all have, and which have them not.
-        method: how intervals and p-values were made, one line.
-        notes: what a reader of the numbers should know besides.
-    """
-
-    models: Sequence[str]
-    encoders: Mapping[str, str]
-    baseline: str
-    measures: Sequence[str]
-    protocol: Mapping[str, Any]
-    rows: Sequence[BesideRow]
-    left_out: Mapping[str, str]
-    method: str
-    notes: Sequence[str] = ()
+    models: Sequence[str]  # their names, in the order given
+    encoders: Mapping[str, str]  # per model, what its stress run calls it, and its fingerprint
+    baseline: str  # the one that others are compared with
+    measures: Sequence[str]  # by which
+    protocol: Mapping[str, Any]  # what all runs have in common
+    rows: Sequence[ComparedRow]  # perturbation by perturbation, one per measure
+    left_out: Mapping[str, str]  # perturbations that not all have, and which have them not
+    method: str  # how intervals and p-values were made, one line
+    notes: Sequence[str] = ()  # what a reader of the numbers should know besides
 
     @property
     def others(self) -> list[str]:
         """All models but the baseline."""
         return [name for name in self.models if name != self.baseline]
 
-    def of(self, measure: str) -> list[BesideRow]:
+    def of(self, measure: str) -> list[ComparedRow]:
         """The rows of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
@@ -265,7 +239,7 @@ class StressComparison:
         return {"format": _FORMAT, "kind": "stress comparison", **asdict(self)}
 
 
-def beside(
+def compare_stress(
     folders: Mapping[str, Path | str],
     measures: Sequence[str] | None = None,
     *,
@@ -275,7 +249,7 @@ def beside(
     seed: int = 0,
     correction: str = "holm",
 ) -> StressComparison:
-    """Set stress runs side by side."""
+    """Compare the stress runs in ``folders`` with the baseline, perturbation by perturbation."""
     names = list(folders)
     if len(names) < 2:
         raise UsageError(f"{len(names)} stress run: at least two are needed", "give two folders or more")
@@ -346,9 +320,9 @@ def _row(
     rows: Sequence[StressRow],
     measure: str,
     differences: Mapping[str, DropDifference],
-) -> BesideRow:
+) -> ComparedRow:
     first = rows[0]
-    return BesideRow(
+    return ComparedRow(
         name=first.name,
         description=first.description,
         group=first.group,
