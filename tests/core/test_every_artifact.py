@@ -29,12 +29,12 @@ from diptych.commerce.purchase_intent.evaluation.plan import (
 from diptych.commerce.purchase_intent.evaluation.result import Results
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, MarkovRatio
 from diptych.commerce.purchase_intent.features.storage import FeatureHeader
-from diptych.commerce.purchase_intent.models.fitted import FittedModel
+from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.cell import Calibration, Cell
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
 from diptych.commerce.purchase_intent.sessions.session_tables import SessionTables
-from diptych.commerce.purchase_intent.statistics.description import Description
+from diptych.commerce.purchase_intent.statistics.describe import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from diptych.commerce.purchase_intent.engine import ENGINES, open_engine
-from diptych.commerce.purchase_intent.engine.contract import mebibytes
+from diptych.commerce.purchase_intent.engine import ENGINES, mebibytes, open_engine
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
 

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from diptych.commerce.purchase_intent.evaluation.plan import preset_named
-from diptych.commerce.purchase_intent.models import MODELS, FittedModel, fit_model
-from diptych.commerce.purchase_intent.models.fitted import FILE, TRUSTED, _controller, one_thread
+from diptych.commerce.purchase_intent.models import (
+    FILE,
+    MODELS,
+    TRUSTED,
+    FittedModel,
+    _controller,
+    fit_model,
+    one_thread,
+)
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UnknownNameError
 
 
@@ -83,7 +90,7 @@ def test_sample_weights_are_those_of_scikit_learn() -> None:
 
 
 def test_names_are_what_they_say() -> None:
-    kinds: dict[str, Any] = {name: MODELS.get(name).build(True, 0).steps[-1][1] for name in MODELS.names()}
+    kinds: dict[str, Any] = {name: MODELS.get(name).build("balanced", 0).steps[-1][1] for name in MODELS.names()}
     assert type(kinds["gradient-boosting"]).__name__ == "GradientBoostingClassifier"
     assert type(kinds["hist-gradient-boosting"]).__name__ == "HistGradientBoostingClassifier"
     assert type(kinds["svm"]).__name__ == "SVC"

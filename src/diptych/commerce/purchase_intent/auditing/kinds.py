@@ -1,4 +1,4 @@
-"""Checks, one file each."""
+"""The checks of a leak audit."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _of_parts(given: AuditInput, parts: Parts) -> Finding:
     return Finding(_NAME, parts.where, said, False, "ROC AUC", auc)
 
 
-DRIFT = CHECKS.add(
+CHECKS.add(
     Check(
         name=_NAME,
         description="a classifier that tells later sessions from earlier ones; says what drifts, and is no alarm",
@@ -92,7 +92,7 @@ def _known_columns_run(given: AuditInput) -> list[Finding]:
     return findings or [Finding(_KNOWN_COLUMNS_NAME, "", "no column is known to know the outcome")]
 
 
-KNOWN_COLUMNS = CHECKS.add(
+CHECKS.add(
     Check(
         name=_KNOWN_COLUMNS_NAME,
         description="columns that a known table's description says are made of the outcome; an alarm when one is kept",
@@ -205,7 +205,7 @@ def _finding(where: str, aucs: list[float], said: str, margin: float) -> Finding
     )
 
 
-PERMUTED_LABELS = CHECKS.add(
+CHECKS.add(
     Check(
         name=_PERMUTED_LABELS_NAME,
         description="models and features fitted on labels of other people, measured on true ones; an alarm when all of "
@@ -249,7 +249,7 @@ def _shift_run(given: AuditInput) -> list[Finding]:
     return findings
 
 
-SHIFT = CHECKS.add(
+CHECKS.add(
     Check(
         name=_SHIFT_NAME,
         description="everything after a page is altered in a sample of sessions; an alarm when a feature moves",
@@ -299,7 +299,7 @@ def _single_column_of_parts(given: AuditInput, parts: Parts) -> list[Finding]:
     ]
 
 
-SINGLE_COLUMN = CHECKS.add(
+CHECKS.add(
     Check(
         name=_SINGLE_COLUMN_NAME,
         description="the ROC AUC of every column alone, at every setting and step; an alarm above 0.95",

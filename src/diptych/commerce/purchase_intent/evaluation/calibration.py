@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.models.declaration import IntentModel
+from diptych.commerce.purchase_intent.models import IntentModel
 from diptych.core.errors import DataError
 
 _NEAREST = 1e-3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.models.declaration import MODELS
+from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import DataError, UnknownNameError, UsageError

@@ -20,7 +20,7 @@ import numpy as np
 from diptych.commerce.purchase_intent.evaluation.calibration import Platt, fit_platt, log_odds
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.view import SessionsView
-from diptych.commerce.purchase_intent.models.fitted import FittedModel
+from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score, reason_of, value_in_words
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError

@@ -1,14 +1,22 @@
-"""All statistics of a log's sessions, on any engine."""
+"""All statistics of a log's sessions, on any engine.
+
+::
+
+    FOLDER/
+      description.json         of which log and sessions, by which options; all tables
+      tables/overview.csv      the same tables, for spreadsheets
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables
 from diptych.commerce.purchase_intent.statistics.declaration import (
     STATISTICS,
     DescribeOptions,
@@ -17,9 +25,57 @@ from diptych.commerce.purchase_intent.statistics.declaration import (
     Tables,
     apart_from_all,
 )
-from diptych.commerce.purchase_intent.statistics.description import Description
+from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import write_csv
+
+TABLES = "tables"
+
+
+@dataclass(frozen=True)
+class Description(Artifact, kind="description", recreate="diptych intent describe LOG --out FOLDER"):
+    """The statistics of a log.
+
+    Attributes:
+        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
+            ``engine``, ``counts``; and ``notes``, what a reader has to know. JSON-able.
+        tables: statistic → its rows, in order.
+    """
+
+    about: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Row]]
+
+    @property
+    def name(self) -> str:
+        """Of the log."""
+        return str(self.about["log"])
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows of one statistic."""
+        if name not in self.tables:
+            raise UnknownNameError("statistic of this description", name, self.tables)
+        return list(self.tables[name])
+
+    def line(self) -> str:
+        """Everything the numbers depend on, in one line."""
+        about = self.about
+        how, sessions = about["options"], SessionOptions(**about["session_options"])
+        return (
+            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
+            f"{sessions.words}; hours and days of {about['zone']}; "
+            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
+            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
+        )
+
+    def write_files(self, folder: Path) -> None:
+        """Write the tables for spreadsheets."""
+        (folder / TABLES).mkdir()
+        for name, rows in self.tables.items():
+            columns = list(STATISTICS.get(name).columns)
+            cells = ([row.get(column, "") for column in columns] for row in rows)
+            write_csv(folder / TABLES / f"{name}.csv", columns, cells)
+
 
 ORDER = (
     "overview",

@@ -1,4 +1,4 @@
-"""One file per statistic."""
+"""The statistics of thesis sections 6.3 and 6.4."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from diptych.commerce.purchase_intent.statistics.intervals import (
     link,
     mean_interval,
     over_time,
+    proportion,
     share,
-    wilson,
 )
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
-CHANNELS = STATISTICS.add(conversion_by("channel", "channels", "thesis Table 6.2"))
+STATISTICS.add(conversion_by("channel", "channels", "thesis Table 6.2"))
 
 
 def _expression(tables: Tables, options: DescribeOptions) -> ir.Table:
@@ -64,7 +64,6 @@ def _finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
         left[device] += n
     finished = []
     for (before, after), n in sorted(counts.items()):
-        low, high = wilson(n, left[before], options.confidence)
         kind: Link = "self"
         if before != after:
             back = share(counts.get((after, before), 0), left[after])
@@ -74,16 +73,14 @@ def _finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
                 "from_device": before,
                 "to_device": after,
                 "transitions": n,
-                "share": share(n, left[before]),
-                "low": low,
-                "high": high,
+                **proportion(n, left[before], options),
                 "link": kind,
             }
         )
     return finished
 
 
-DEVICE_TRANSITIONS = STATISTICS.add(
+STATISTICS.add(
     Statistic(
         name="device-transitions",
         description="devices of a known visitor's consecutive sessions, of which the later one is a purchase session",
@@ -102,7 +99,7 @@ DEVICE_TRANSITIONS = STATISTICS.add(
 )
 
 
-DEVICES = STATISTICS.add(conversion_by("device", "devices", "thesis Table 6.4"))
+STATISTICS.add(conversion_by("device", "devices", "thesis Table 6.4"))
 
 
 def _devices_per_visitor_expression(tables: Tables, options: DescribeOptions) -> ir.Table:
@@ -121,15 +118,12 @@ def _devices_per_visitor_finish(rows: Sequence[Row], options: DescribeOptions) -
         groups |= {str(devices): n for devices, n in sorted(counts.items())}
         for devices, n in groups.items():
             if n:
-                low, high = wilson(n, whole, options.confidence)
-                finished.append(
-                    {"purchaser": purchaser, "devices": devices, "visitors": n, "share": share(n, whole)}
-                    | {"low": low, "high": high}
-                )
+                row: Row = {"purchaser": purchaser, "devices": devices, "visitors": n}
+                finished.append(row | proportion(n, whole, options))
     return finished
 
 
-DEVICES_PER_VISITOR = STATISTICS.add(
+STATISTICS.add(
     Statistic(
         name="devices-per-visitor",
         description="how many different devices the sessions of a known visitor began on",
@@ -147,7 +141,7 @@ DEVICES_PER_VISITOR = STATISTICS.add(
 )
 
 
-HOURS = STATISTICS.add(over_time("hours", "hour", "start_hour", 24, "0 to 23", "thesis Figure 6.4"))
+STATISTICS.add(over_time("hours", "hour", "start_hour", 24, "0 to 23", "thesis Figure 6.4"))
 
 
 _WHAT = (
@@ -207,7 +201,7 @@ def _overview_finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]
     return [{"what": what, "total": total} for what, total in zip(_WHAT, totals, strict=True)]
 
 
-OVERVIEW = STATISTICS.add(
+STATISTICS.add(
     Statistic(
         name="overview",
         description="how many events, sessions, clients, visitors and queries there are",
@@ -257,7 +251,7 @@ def _queries_finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return finished
 
 
-QUERIES = STATISTICS.add(
+STATISTICS.add(
     Statistic(
         name="queries",
         description="queries per session, by class and device",
@@ -283,7 +277,6 @@ def _session_length_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
     for device, purchase, lengths in by_device_and_class(rows):
         whole = at_least = sum(n for _, n in lengths)
         for length, n in lengths:
-            low, high = wilson(at_least, whole, options.confidence)
             finished.append(
                 {
                     "device": device,
@@ -291,16 +284,14 @@ def _session_length_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
                     "length": length,
                     "sessions": n,
                     "at_least": at_least,
-                    "share": share(at_least, whole),
-                    "low": low,
-                    "high": high,
+                    **proportion(at_least, whole, options),
                 }
             )
             at_least -= n
     return finished
 
 
-SESSION_LENGTH = STATISTICS.add(
+STATISTICS.add(
     Statistic(
         name="session-length",
         description="share of sessions with at least so many actions, by device and class",
@@ -346,7 +337,7 @@ def _quantile(lengths: Sequence[tuple[int, int]], percent: int, whole: int) -> i
     raise AssertionError("shares end at 1")
 
 
-SESSION_LENGTH_QUANTILES = STATISTICS.add(
+STATISTICS.add(
     Statistic(
         name="session-length-quantiles",
         description="mean and quantiles of session length, by device and class",
@@ -404,7 +395,7 @@ def _unique_queries_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
     return finished
 
 
-UNIQUE_QUERIES = STATISTICS.add(
+STATISTICS.add(
     Statistic(
         name="unique-queries",
         description="different queries, by class and device; in lower case, blanks made one",
@@ -423,6 +414,4 @@ UNIQUE_QUERIES = STATISTICS.add(
 )
 
 
-WEEK_DAYS = STATISTICS.add(
-    over_time("week-days", "week_day", "start_dow", 7, "0 is Monday", "thesis Figure 6.3")
-)
+STATISTICS.add(over_time("week-days", "week_day", "start_dow", 7, "0 is Monday", "thesis Figure 6.3"))
