@@ -186,7 +186,7 @@ def tested(evidence: Evidence, first: str, second: str, columns: Sequence[str]) 
 def _compared(
     folder: str, written: int, setting: str, one: str, other: str, columns: tuple[str, ...]
 ) -> dict[str, str]:
-    from diptych.commerce.category_to_image.evaluation.rows import compare_models
+    from diptych.commerce.category_to_image.evaluation.summary import compare_models
     from diptych.metrics.bootstrap import Bootstrap
 
     found = _opened(folder, written)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tiny_catalogue import tiny_catalogue
 
-from diptych.commerce.catalogue.judging import products_per_category
+from diptych.commerce.catalogue.catalogue import products_per_category
 
 
 def test_each_product_counts_once_in_every_category_above_it(tmp_path: Path) -> None:

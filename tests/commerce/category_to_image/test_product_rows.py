@@ -10,11 +10,10 @@ import pytest
 from category_rows import made_shop
 from scipy.sparse import csr_array
 
-from diptych.commerce.category_to_image import product_rows as module
+from diptych.commerce.category_to_image import rankers as module
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.picking import pick
-from diptych.commerce.category_to_image.product_rows import features_part, product_embeddings, product_rows
-from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.commerce.category_to_image.rankers import Ranker, features_part, product_embeddings, product_rows
 from diptych.core.errors import MismatchError, UsageError
 
 

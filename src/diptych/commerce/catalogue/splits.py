@@ -9,9 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.lineages import nodes_on_paths
-from diptych.commerce.catalogue.settings import asking_nodes, targets_of
+from diptych.commerce.catalogue.catalogue import Catalogue, asking_nodes, nodes_on_paths, targets_of
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, UnknownNameError, UsageError
@@ -162,30 +160,6 @@ def _assign(catalogue: Catalogue, options: SplitOptions) -> tuple[list[str], tup
     return after.tolist(), (note,)
 
 
-CATEGORY = SPLITS.add(
-    SplitKind(
-        name="category",
-        description="a share of the categories held out of all splits but test, on top of the splits there are",
-        takes=frozenset({"seed", "setting", "held_out", "test", "moved_to"}),
-        assign=_assign,
-    )
-)
-
-
-def _given_assign(catalogue: Catalogue, options: SplitOptions) -> tuple[list[str], tuple[str, ...]]:
-    return list(catalogue.splits), ()
-
-
-GIVEN = SPLITS.add(
-    SplitKind(
-        name="given",
-        description="the splits that the dataset came with",
-        takes=frozenset(),
-        assign=_given_assign,
-    )
-)
-
-
 _PRODUCT_PURPOSE = "split of a product"
 
 
@@ -233,11 +207,24 @@ def _keys(catalogue: Catalogue, options: SplitOptions) -> list[str]:
     return keys
 
 
-PRODUCT = SPLITS.add(
+for _kind in (
     SplitKind(
-        name="product",
-        description="products at random; those of one title, or one title and picture, in one split if asked",
-        takes=frozenset({"shares", "seed", "together"}),
-        assign=_product_assign,
-    )
-)
+        "category",
+        "a share of the categories held out of all splits but test, on top of the splits there are",
+        frozenset({"seed", "setting", "held_out", "test", "moved_to"}),
+        _assign,
+    ),
+    SplitKind(
+        "given",
+        "the splits that the dataset came with",
+        frozenset(),
+        lambda catalogue, _: (list(catalogue.splits), ()),
+    ),
+    SplitKind(
+        "product",
+        "products at random; those of one title, or one title and picture, in one split if asked",
+        frozenset({"shares", "seed", "together"}),
+        _product_assign,
+    ),
+):
+    SPLITS.add(_kind)

@@ -23,7 +23,7 @@ _HOMES = {
     "ModelsEvaluation": f"{_HERE}.evaluation",
     "Picks": f"{_HERE}.picking",
     "ProductFeatures": f"{_HERE}.features",
-    "Ranker": f"{_HERE}.ranker",
+    "Ranker": f"{_HERE}.rankers",
     "TrainOptions": f"{_HERE}.options",
     "TrainedModel": f"{_HERE}.training",
     "assign_splits": "diptych.commerce.catalogue.splits",
@@ -44,79 +44,79 @@ _HOMES = {
     "train": f"{_HERE}.training",
 }
 
-__all__ = [
-    "RANKERS",
-    "Calibration",
-    "Catalogue",
-    "CategoryFeatures",
-    "CategoryProductModel",
-    "CategoryRun",
-    "CategoryTree",
-    "FeatureMaker",
-    "Filler",
-    "Judged",
-    "ModelsEvaluation",
-    "Picks",
-    "ProductFeatures",
-    "Ranker",
-    "TrainOptions",
-    "TrainedModel",
-    "assign_splits",
-    "calibrate",
-    "candidate_nodes",
-    "catalogue_of",
-    "category_product_loss",
-    "category_texts",
-    "evaluate_given",
-    "evaluate_models",
-    "judge",
-    "learning_texts",
-    "measure_ranker",
-    "pick",
-    "read_taxonomy",
-    "reliability_of",
-    "targets_of",
-    "train",
-]
+__all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import (
-        Catalogue,
-        Judged,
-        catalogue_of,
-        category_texts,
-        judge,
-        targets_of,
+        Catalogue as Catalogue,
     )
-    from diptych.commerce.catalogue.splits import assign_splits
+    from diptych.commerce.catalogue import (
+        Judged as Judged,
+    )
+    from diptych.commerce.catalogue import (
+        catalogue_of as catalogue_of,
+    )
+    from diptych.commerce.catalogue import (
+        category_texts as category_texts,
+    )
+    from diptych.commerce.catalogue import (
+        judge as judge,
+    )
+    from diptych.commerce.catalogue import (
+        targets_of as targets_of,
+    )
+    from diptych.commerce.catalogue.splits import assign_splits as assign_splits
     from diptych.commerce.category_to_image.evaluation import (
-        ModelsEvaluation,
-        evaluate_given,
-        evaluate_models,
-        measure_ranker,
+        ModelsEvaluation as ModelsEvaluation,
+    )
+    from diptych.commerce.category_to_image.evaluation import (
+        evaluate_given as evaluate_given,
+    )
+    from diptych.commerce.category_to_image.evaluation import (
+        evaluate_models as evaluate_models,
+    )
+    from diptych.commerce.category_to_image.evaluation import (
+        measure_ranker as measure_ranker,
     )
     from diptych.commerce.category_to_image.features import (
-        CategoryFeatures,
-        FeatureMaker,
-        ProductFeatures,
-        learning_texts,
+        CategoryFeatures as CategoryFeatures,
+    )
+    from diptych.commerce.category_to_image.features import (
+        FeatureMaker as FeatureMaker,
+    )
+    from diptych.commerce.category_to_image.features import (
+        ProductFeatures as ProductFeatures,
+    )
+    from diptych.commerce.category_to_image.features import (
+        learning_texts as learning_texts,
     )
     from diptych.commerce.category_to_image.filling import (
-        Calibration,
-        Filler,
-        calibrate,
-        candidate_nodes,
-        reliability_of,
+        Calibration as Calibration,
     )
-    from diptych.commerce.category_to_image.loss import category_product_loss
-    from diptych.commerce.category_to_image.model import CategoryProductModel
-    from diptych.commerce.category_to_image.options import TrainOptions
-    from diptych.commerce.category_to_image.picking import Picks, pick
-    from diptych.commerce.category_to_image.ranker import Ranker
-    from diptych.commerce.category_to_image.rankers import RANKERS
-    from diptych.commerce.category_to_image.runs import CategoryRun
-    from diptych.commerce.category_to_image.training import TrainedModel, train
-    from diptych.data.taxonomy import CategoryTree, read_taxonomy
+    from diptych.commerce.category_to_image.filling import (
+        Filler as Filler,
+    )
+    from diptych.commerce.category_to_image.filling import (
+        calibrate as calibrate,
+    )
+    from diptych.commerce.category_to_image.filling import (
+        candidate_nodes as candidate_nodes,
+    )
+    from diptych.commerce.category_to_image.filling import (
+        reliability_of as reliability_of,
+    )
+    from diptych.commerce.category_to_image.loss import category_product_loss as category_product_loss
+    from diptych.commerce.category_to_image.model import CategoryProductModel as CategoryProductModel
+    from diptych.commerce.category_to_image.options import TrainOptions as TrainOptions
+    from diptych.commerce.category_to_image.picking import Picks as Picks
+    from diptych.commerce.category_to_image.picking import pick as pick
+    from diptych.commerce.category_to_image.rankers import RANKERS as RANKERS
+    from diptych.commerce.category_to_image.rankers import Ranker as Ranker
+    from diptych.commerce.category_to_image.runs import CategoryRun as CategoryRun
+    from diptych.commerce.category_to_image.training import TrainedModel as TrainedModel
+    from diptych.commerce.category_to_image.training import train as train
+    from diptych.data.taxonomy import CategoryTree as CategoryTree
+    from diptych.data.taxonomy import read_taxonomy as read_taxonomy
 
 
 def __getattr__(name: str) -> Any:

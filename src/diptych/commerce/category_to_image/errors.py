@@ -174,21 +174,13 @@ def choose_examples(
 
 @dataclass(frozen=True)
 class SiblingPair:
-    """Two categories of one parent.
+    """Two categories of one parent."""
 
-    Attributes:
-        left: node, the smaller number.
-        right: node.
-        left_as_right: products of ``left`` for which ``right`` was guessed.
-        right_as_left: the other way.
-        products: products of both.
-    """
-
-    left: int
-    right: int
-    left_as_right: int
-    right_as_left: int
-    products: int
+    left: int  # node, the smaller number
+    right: int  # node
+    left_as_right: int  # products of left for which right was guessed
+    right_as_left: int  # the other way
+    products: int  # products of both
 
     @property
     def confused(self) -> int:

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.lineages import nodes_on_paths
+from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.product_rows import product_rows
-from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.commerce.category_to_image.rankers import Ranker, product_rows
 from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import write_json
@@ -98,7 +96,6 @@ class Distinguisher:
 
 
 PICKS = "picks.json"
-_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +203,6 @@ class Picks:
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
         return {
-            "format": _FORMAT,
             "catalogue": {
                 "name": self.catalogue.name,
                 "fingerprint": self.catalogue.fingerprint,

@@ -23,28 +23,20 @@ _HOMES = {
     "train": f"{_HERE}.scoring",
 }
 
-__all__ = [
-    "Evaluation",
-    "Log",
-    "Scorer",
-    "audit",
-    "describe",
-    "evaluate",
-    "ingest",
-    "make_features",
-    "open_features",
-    "sessionise",
-    "train",
-]
+__all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.auditing import audit
-    from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-    from diptych.commerce.purchase_intent.features import make_features, open_features
-    from diptych.commerce.purchase_intent.scoring import Scorer, train
-    from diptych.commerce.purchase_intent.sessions import sessionise
-    from diptych.commerce.purchase_intent.statistics import describe
-    from diptych.data.logs import Log, ingest
+    from diptych.commerce.purchase_intent.auditing import audit as audit
+    from diptych.commerce.purchase_intent.evaluation import Evaluation as Evaluation
+    from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate
+    from diptych.commerce.purchase_intent.features import make_features as make_features
+    from diptych.commerce.purchase_intent.features import open_features as open_features
+    from diptych.commerce.purchase_intent.scoring import Scorer as Scorer
+    from diptych.commerce.purchase_intent.scoring import train as train
+    from diptych.commerce.purchase_intent.sessions import sessionise as sessionise
+    from diptych.commerce.purchase_intent.statistics import describe as describe
+    from diptych.data.logs import Log as Log
+    from diptych.data.logs import ingest as ingest
 
 
 def __getattr__(name: str) -> Any:

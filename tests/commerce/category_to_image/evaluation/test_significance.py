@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diptych.commerce.category_to_image.evaluation.rows import (
+from diptych.commerce.category_to_image.evaluation.summary import (
     by_level,
     by_seen,
     compare_models,

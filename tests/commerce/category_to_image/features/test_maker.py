@@ -12,7 +12,7 @@ from tiny_catalogue import NO_ATTRIBUTES, NO_PICTURE, NO_TITLE, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.encoders import DualEncoder
 
 from ....encoders.targets.tiny_sentence import sentence_folder
@@ -156,14 +156,6 @@ def test_another_sentence_encoder_in_the_same_place(tmp_path: Path) -> None:
     (tmp_path / "other").rename(folder)
     with pytest.raises(MismatchError):
         FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
-
-
-def test_a_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="does not exist"):
-        FeatureMaker.open(tmp_path)
-    (tmp_path / "features.json").write_text("[]")
-    with pytest.raises(StorageError, match="of format"):
-        FeatureMaker.open(tmp_path)
 
 
 def test_another_picture_is_another_row(shop: Catalogue, maker: FeatureMaker, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.category_to_image.features import learning_texts
-from diptych.commerce.category_to_image.features.texts import make_text_encoder, text_rows
+from diptych.commerce.category_to_image.features.maker import make_text_encoder, text_rows
 from diptych.core.errors import UsageError
 from diptych.encoders.targets import TargetModel
 

@@ -10,7 +10,7 @@ import torch
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.training import TrainedModel, train
-from diptych.commerce.category_to_image.training.pairs import Pairs
+from diptych.commerce.category_to_image.training.feeding import Pairs
 from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
 from tests.support.category_rows import ABOUT, made_shop

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,26 +94,21 @@ def test_rows_that_are_not_finite_are_named(trained: TrainedModel) -> None:
         trained.category_rows(replace(categories, text=text))
 
 
-def test_damage_is_said(trained: TrainedModel, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no trained category model"):
-        TrainedModel.open(tmp_path)
-    trained.save(tmp_path / "model")
-    marker, weights = tmp_path / "model/category_model.json", tmp_path / "model/model.safetensors"
-    said, bytes_before = marker.read_text(), weights.read_bytes()
-    marker.write_text(said.replace('"format": 1', '"format": 9'))
-    with pytest.raises(StorageError, match="format 9, this version reads 1"):
-        TrainedModel.open(tmp_path / "model")
-    marker.write_text(said.replace('"hidden": 12', '"hidden": 13'))
-    with pytest.raises(StorageError, match="of another model"):
-        TrainedModel.open(tmp_path / "model")
-    marker.write_text(said)
-    weights.write_bytes(bytes_before[:-3])
-    with pytest.raises(StorageError, match=r"model\.safetensors"):
-        TrainedModel.open(tmp_path / "model")
-    changed = bytearray(bytes_before)
+def test_weights_of_another_model_and_changed_ones_are_refused(trained: TrainedModel, tmp_path: Path) -> None:
+    weights = trained.save(tmp_path / "model") / "model.safetensors"
+    before = weights.read_bytes()
+    changed = bytearray(before)
     changed[-2] ^= 1
-    weights.write_bytes(bytes(changed))
-    with pytest.raises(MismatchError, match="fingerprint"):
+    for content, error, match in (
+        (before[:-3], StorageError, r"model\.safetensors"),
+        (bytes(changed), MismatchError, "fingerprint"),
+    ):
+        weights.write_bytes(content)
+        with pytest.raises(error, match=match):
+            TrainedModel.open(tmp_path / "model")
+    other = train(*made_shop(), SMALL.model_copy(update={"hidden": 13})).save(tmp_path / "other")
+    shutil.copy(other / weights.name, weights)
+    with pytest.raises(StorageError, match="of another model"):
         TrainedModel.open(tmp_path / "model")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.auditing.parts import (
+from diptych.commerce.purchase_intent.auditing.checks import (
     best_column,
     column_aucs,
     mean_interval,

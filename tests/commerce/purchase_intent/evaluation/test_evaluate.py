@@ -15,8 +15,7 @@ from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, con
 from diptych.commerce.purchase_intent.evaluation.plan import Unit, make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.features.fitting import fit_features
-from diptych.commerce.purchase_intent.features.storage import FeatureHeader
-from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.commerce.purchase_intent.features.table import FeatureHeader, FeatureTable, open_features
 from diptych.core.errors import (
     DataError,
     DiptychError,

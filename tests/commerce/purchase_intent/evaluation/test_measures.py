@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.evaluation.calibration import reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
     always_buy_f1,
     average_precision,
@@ -19,6 +18,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     lift_at,
     log_loss,
     precision_at_recall,
+    reliability,
     roc_auc,
 )
 

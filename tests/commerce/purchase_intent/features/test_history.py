@@ -13,7 +13,7 @@ from feature_oracle import Session, history_of, sessions_of
 from intent_logs import random_events
 
 from diptych.commerce.purchase_intent.features.make import HISTORY, visitor_history
-from diptych.commerce.purchase_intent.sessions.schema import SESSIONS
+from diptych.commerce.purchase_intent.sessions.tables import SESSIONS
 
 MINUTE = 60_000_000
 

@@ -14,7 +14,7 @@ from intent_logs import random_events
 from diptych.commerce.purchase_intent.features import FeatureOptions, FeatureTable, make_features
 from diptych.commerce.purchase_intent.features.leak import _sample, shift_test
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
+from diptych.commerce.purchase_intent.sessions.tables import SessionOptions
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.logs import Log
 

@@ -14,7 +14,7 @@ from diptych.commerce.purchase_intent.features import (
     fit_features,
     open_features,
 )
-from diptych.commerce.purchase_intent.features.storage import is_identified, is_undecided
+from diptych.commerce.purchase_intent.features.table import is_identified, is_undecided
 from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS, NO_PAGE, NOTHING
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 

@@ -90,7 +90,9 @@ def test_sample_weights_are_those_of_scikit_learn() -> None:
 
 
 def test_names_are_what_they_say() -> None:
-    kinds: dict[str, Any] = {name: MODELS.get(name).build("balanced", 0).steps[-1][1] for name in MODELS.names()}
+    kinds: dict[str, Any] = {
+        name: MODELS.get(name).build("balanced", 0).steps[-1][1] for name in MODELS.names()
+    }
     assert type(kinds["gradient-boosting"]).__name__ == "GradientBoostingClassifier"
     assert type(kinds["hist-gradient-boosting"]).__name__ == "HistGradientBoostingClassifier"
     assert type(kinds["svm"]).__name__ == "SVC"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from feature_tables import small_features
 
-from diptych.commerce.purchase_intent.evaluation.calibration import log_odds
+from diptych.commerce.purchase_intent.evaluation.measures import log_odds
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train

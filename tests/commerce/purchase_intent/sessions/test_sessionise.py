@@ -10,7 +10,7 @@ from events import write_log
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables, sessionise
-from diptych.commerce.purchase_intent.sessions.schema import PAGES, QUERIES, SESSIONS
+from diptych.commerce.purchase_intent.sessions.tables import PAGES, QUERIES, SESSIONS
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
 HALF_HOUR = 1800.0

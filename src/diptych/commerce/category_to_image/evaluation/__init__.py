@@ -1,7 +1,6 @@
 """Measuring category-to-image retrieval: one ranker, or all models in all settings with several seeds."""
 
-from diptych.commerce.category_to_image.evaluation.choosing import all_models
-from diptych.commerce.category_to_image.evaluation.evaluate import evaluate_given, evaluate_models
+from diptych.commerce.category_to_image.evaluation.evaluate import all_models, evaluate_given, evaluate_models
 from diptych.commerce.category_to_image.evaluation.measure import (
     CATEGORY_MEASURES,
     PRODUCT_MEASURES,
@@ -10,7 +9,7 @@ from diptych.commerce.category_to_image.evaluation.measure import (
 )
 from diptych.commerce.category_to_image.evaluation.protocol import GridProtocol
 from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
-from diptych.commerce.category_to_image.evaluation.rows import GroupValue, ModelRow, Value
+from diptych.commerce.category_to_image.evaluation.summary import GroupValue, ModelRow, Value
 from diptych.commerce.category_to_image.evaluation.work import TRAINED, modalities_of, printed_name
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from diptych.commerce.catalogue.judging import Judged, Relevance
-from diptych.core.artifact import write_arrays
+from diptych.commerce.catalogue.catalogue import Judged, Relevance
+from diptych.core.artifact import Artifact, encode, write_arrays
 from diptych.core.errors import MismatchError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
@@ -37,7 +37,7 @@ class GridProtocol:
         options: of training, as given; modality, setting and seed are each cell's own.
         judged_seed: of the draws that judge the test products.
         given: of models that were trained before, what they are; nothing is fitted then.
-        pictures: which products stand without one; empty where all have one, and then not written down.
+        pictures: which products stand without one; empty where all have one.
     """
 
     models: tuple[str, ...]
@@ -58,23 +58,7 @@ class GridProtocol:
     @property
     def key(self) -> str:
         """A short name of what every cell depends on; the grid may grow by models, settings and seeds."""
-        return fingerprint({name: value for name, value in self.to_dict().items() if name not in _GRID})
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if name != "pictures" or value
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> GridProtocol:
-        """The inverse of :meth:`to_dict`."""
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
-        }
-        return cls(**known)
+        return fingerprint({name: value for name, value in encode(self, {}).items() if name not in _GRID})
 
     def differences(self, other: GridProtocol) -> list[str]:
         """What is not the same besides the grid itself, e.g. ``query name and path``."""
@@ -115,12 +99,22 @@ def _said(value: Any) -> str:
     return "none" if value == "" else str(value)
 
 
-MARKER = "evaluation.json"
 RESULTS = "results.json"
 TREE = "tree.json"
 JUDGED = "judged"
-FORMAT = 1
-_NEW = "give another --out, or remove the folder"
+
+
+@dataclass(frozen=True)
+class GridHeader(
+    Artifact, kind="category_evaluation", recreate="diptych categories evaluate DATA --out EVALUATION"
+):
+    """What is evaluated, and what readers are told of it."""
+
+    protocol: GridProtocol
+    about: dict[str, Any]
+
+
+MARKER = GridHeader.marker()
 
 
 def begin(
@@ -131,25 +125,18 @@ def begin(
     about: Mapping[str, Any],
 ) -> None:
     """Write what is evaluated; a folder of the same protocol may grow by models, settings and seeds."""
-    said = {
-        "format": FORMAT,
-        "kind": "categories",
-        "key": protocol.key,
-        "diptych": __version__,
-        "protocol": protocol.to_dict(),
-        **about,
-    }
-    if (folder / MARKER).is_file():
-        there = read_json(folder / MARKER)
-        if not isinstance(there, dict) or there.get("format") != FORMAT or there.get("kind") != "categories":
-            raise MismatchError(f"{folder} holds no evaluation of categories of format {FORMAT}", _NEW)
-        other = GridProtocol.from_dict(there["protocol"])
-        if other.key != protocol.key:
-            found = "; ".join(other.differences(protocol))
-            raise MismatchError(f"{folder} holds another evaluation; there and asked for: {found}", _NEW)
-        if {name: there.get(name) for name in said} != said:
+    header = GridHeader(protocol, {"diptych": __version__, **about})
+    if GridHeader.is_at(folder):
+        there = GridHeader.open(folder)
+        if there.protocol.key != protocol.key:
+            found = "; ".join(there.protocol.differences(protocol))
+            raise MismatchError(
+                f"{folder} holds another evaluation; there and asked for: {found}",
+                "give another --out, or remove the folder",
+            )
+        if there != header:
             (folder / RESULTS).unlink(missing_ok=True)  # they are of another grid
-    write_json(folder / MARKER, said)
+    header.save(folder / MARKER)
     if not (folder / TREE).is_file():
         write_json(folder / TREE, [list(path) for path in tree.paths])
     for setting, one in judged.items():

@@ -28,7 +28,7 @@ from diptych.commerce.category_to_image.features.rows import (
     ProductFeatures,
 )
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.core.artifact import Artifact
 from diptych.core.context import check_stop
 from diptych.core.errors import UnknownNameError, UsageError

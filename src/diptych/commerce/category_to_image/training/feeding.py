@@ -1,18 +1,58 @@
-"""Batches out of rows that lie in memory or in memory-mapped files: what is asked for is copied, nothing else."""
+"""What a training is fed: pairs of category and product, batches of their rows, and of which encoders they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from diptych.commerce.catalogue import Catalogue
+from diptych.commerce.catalogue.catalogue import nodes_on_paths, targets_of
 from diptych.commerce.category_to_image.features.rows import Modality, ProductFeatures
-from diptych.commerce.category_to_image.model.pooling import Bags, mean_pooled
-from diptych.commerce.category_to_image.model.product import Rows
-from diptych.core.errors import MismatchError, NumericalError
+from diptych.commerce.category_to_image.loss import greatest_distance, tree_margins
+from diptych.commerce.category_to_image.model import Bags, Rows, mean_pooled
+from diptych.commerce.category_to_image.options import TrainOptions
+from diptych.core.errors import DataError, MismatchError, NumericalError
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+
+
+def encoder_marks(about: Mapping[str, Any], modalities: tuple[Modality, ...]) -> dict[str, str]:
+    """The fingerprints of the encoders that matter to a model of ``modalities``: always ``text``, maybe ``image``."""
+    sides = ("image", "text") if "image" in modalities else ("text",)
+    return {side: _mark(about.get(side)) for side in sides}
+
+
+def _mark(description: Any) -> str:
+    if isinstance(description, Mapping) and "fingerprint" in description:
+        return str(description["fingerprint"])
+    return fingerprint(description)
+
+
+def missing_pictures(pictured: Iterable[np.ndarray]) -> str:
+    """Which products stand without a picture, in words that change with them; empty where none does.
+
+    A catalogue's fingerprint knows nothing of pictures. One that is downloaded or mended later makes other rows.
+    """
+    masks = {str(place): mask for place, mask in enumerate(pictured)}
+    missing = sum(int((~mask).sum()) for mask in masks.values())
+    return f"{missing:,} missing ({fingerprint_arrays(masks)})" if missing else ""
+
+
+def check_encoders(
+    trained: Mapping[str, str], about: Mapping[str, Any], modalities: tuple[Modality, ...]
+) -> None:
+    """See that features were made by the encoders that a model was trained with."""
+    for side, mark in encoder_marks(about, modalities).items():
+        if mark != trained.get(side):
+            raise MismatchError(
+                f"the model was trained on rows of {side} encoder {trained.get(side)}, these are of {mark}",
+                "make the features with the encoders in the run's folder: CategoryRun.open(folder).features(...)",
+            )
+
 
 _MOST = 1 << 25
 """Numbers of means that are held: 128 MiB."""
@@ -36,15 +76,10 @@ def gathered(source: np.ndarray, rows: np.ndarray) -> Tensor:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a model takes of some products.
+    """What a model takes of some products."""
 
-    Attributes:
-        rows: per modality.
-        present: (n,) booleans of the modalities that some of them lack.
-    """
-
-    rows: dict[Modality, Rows]
-    present: dict[Modality, Tensor]
+    rows: dict[Modality, Rows]  # per modality
+    present: dict[Modality, Tensor]  # (n,) booleans of the modalities that some of them lack
 
 
 class ProductFeed:
@@ -120,3 +155,55 @@ class ProductFeed:
                     f"the {one} row of product {self._features.ids[int(there[bad[0]])]} is not finite",
                     "make the features again; if it stays, leave the product out",
                 )
+
+
+class Pairs:
+    """Category–product pairs of one training.
+
+    Attributes:
+        products: (n,) int64 rows of the catalogue: the products with a category.
+        left_out: how many have none.
+    """
+
+    def __init__(self, catalogue: Catalogue, texts: Sequence[str], options: TrainOptions) -> None:
+        self._catalogue = catalogue
+        self._options = options
+        labels = targets_of(catalogue, options.setting, options.seed)
+        self.products = np.flatnonzero(labels >= 0)
+        self.left_out = len(catalogue) - len(self.products)
+        if len(self.products) < 2:
+            raise DataError(
+                f"{len(self.products)} of {len(catalogue):,} products have a category",
+                "give at least two that have one",
+            )
+        # Categories of the same words have the same row: to the model they are one, and so they are here.
+        known: dict[str, int] = {}
+        self._asks = np.array(
+            [known.setdefault(text, node) for node, text in enumerate(texts)], dtype=np.int64
+        )
+        self._labels = labels
+        if not options.resample and len(np.unique(self._asks[labels[self.products]])) < 2:
+            raise DataError(
+                f"all {len(self.products):,} products ask with the words {texts[labels[self.products[0]]]!r}",
+                "a contrastive loss needs two categories: choose another setting, or query=path",
+            )
+        drawn = nodes_on_paths(catalogue)[1] if options.resample else labels[self.products]
+        self._greatest = greatest_distance(catalogue.tree, drawn)
+
+    def labels(self, epoch: int) -> np.ndarray:
+        """(len(products),) int64: the node of each pair in this epoch."""
+        if self._options.resample:
+            return targets_of(self._catalogue, self._options.setting, self._options.seed, epoch)[
+                self.products
+            ]
+        return self._labels[self.products]
+
+    def asking(self, nodes: np.ndarray) -> np.ndarray:
+        """The first node that has the same words, for each of ``nodes``."""
+        asks: np.ndarray = self._asks[nodes]
+        return asks
+
+    def margins(self, nodes: np.ndarray) -> np.ndarray | None:
+        """(β, β) margins of the tree-aware loss, None where it is the plain one."""
+        strength = self._options.tree_distance
+        return tree_margins(self._catalogue.tree, nodes, strength, self._greatest) if strength else None

@@ -6,27 +6,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, Modality, ProductFeatures
-from diptych.commerce.category_to_image.model.product import CategoryProductModel
+from diptych.commerce.category_to_image.model import CategoryProductModel
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.ranker import Ranker
-from diptych.commerce.category_to_image.training.feeding import ProductFeed, gathered
-from diptych.commerce.category_to_image.training.identity import check_encoders
+from diptych.commerce.category_to_image.rankers import Ranker
+from diptych.commerce.category_to_image.training.feeding import ProductFeed, check_encoders, gathered
+from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
-from diptych.core.files import atomic_folder, write_json
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.reading import opening, read_json
-from diptych.core.version import __version__
+from diptych.core.reading import read_json
 from diptych.encoders.tensors import load_tensors, save_tensors
 
-MARKER = "category_model.json"
-FORMAT = 1
+_WEIGHTS, _MARK = "model.safetensors", "fingerprint.json"
 _BLOCK = 2048
 _AGAIN = "train it again: diptych categories train"
 
@@ -48,7 +45,9 @@ def model_of(
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel(Ranker):
+class TrainedModel(
+    Ranker, Artifact, kind="category_model", recreate="diptych categories train", files=["model"]
+):
     """A trained :class:`CategoryProductModel`; its rows are unit rows, so inner products are cosines.
 
     With a share z of zero-shot (``options.share_of_zero_shot``), the rows of titles and category texts stand behind the
@@ -64,8 +63,8 @@ class TrainedModel(Ranker):
 
     model: CategoryProductModel
     options: TrainOptions
-    encoders: Mapping[str, str]
-    about: Mapping[str, Any] = field(default_factory=dict)
+    encoders: dict[str, str]
+    about: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -146,53 +145,30 @@ class TrainedModel(Ranker):
             )
         return self._beside(made, categories.text)
 
-    def save(self, folder: Path | str) -> None:
-        """Write it, whole or not at all."""
-        with atomic_folder(folder, MARKER) as temporary:
-            save_tensors(self.model.state_dict(), temporary / "model.safetensors")
-            write_json(
-                temporary / MARKER,
-                {
-                    "format": FORMAT,
-                    "diptych": __version__,
-                    "model": self.name,
-                    "fingerprint": self.fingerprint,
-                    "options": self.options.model_dump(mode="json"),
-                    "widths": self.model.widths,
-                    "category_width": self.model.category_width,
-                    "encoders": dict(self.encoders),
-                    "about": dict(self.about),
-                },
-            )
+    def write_files(self, folder: Path) -> None:
+        """Write the weights, and their fingerprint by which they are known."""
+        save_tensors(self.model.state_dict(), folder / _WEIGHTS)
+        write_json(folder / _MARK, self.fingerprint)
 
     @classmethod
-    @opening("train it again")
-    def open(cls, folder: Path | str) -> TrainedModel:
-        """Read what :meth:`save` wrote."""
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            raise UsageError(
-                f"{folder} holds no trained category model (no {MARKER})", "give a folder of one"
-            )
-        said = read_json(folder / MARKER)
-        found = said.get("format") if isinstance(said, dict) else None
-        if found != FORMAT:
-            raise StorageError(f"{folder} is of format {found}, this version reads {FORMAT}", _AGAIN)
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Read the weights into the model that the options describe."""
+        tensors = load_tensors(folder / _WEIGHTS, _AGAIN)
+        options = TrainOptions.model_validate(content["options"])
+        widths: dict[Modality, int] = {one: len(tensors[f"missing.{one}"]) for one in options.modalities}
+        model = model_of(options, widths, tensors["category_head.first.weight"].shape[1])
         try:
-            options = TrainOptions.model_validate(said["options"])
-            model = model_of(options, said["widths"], said["category_width"])
-            opened = cls(model, options, dict(said["encoders"]), dict(said["about"]))
-            marked = said["fingerprint"]
-        except (KeyError, TypeError, ValueError, ValidationError) as error:
-            raise StorageError(f"{folder / MARKER} is damaged: {error}", _AGAIN) from None
-        try:
-            model.load_state_dict(load_tensors(folder / "model.safetensors", _AGAIN))
+            model.load_state_dict(tensors)
         except RuntimeError as error:
-            raise StorageError(
-                f"{folder / 'model.safetensors'} is of another model: {error}", _AGAIN
-            ) from None
+            raise StorageError(f"{folder / _WEIGHTS} is of another model: {error}", _AGAIN) from None
+        return {"model": model}
+
+    @classmethod
+    def open(cls, path: Path | str, of: str = "") -> Self:
+        """Read what :meth:`save` wrote."""
+        opened, marked = super().open(path, of), read_json(Path(path) / _MARK)
         if opened.fingerprint != marked:
             raise MismatchError(
-                f"{folder}: weights of fingerprint {opened.fingerprint}, its {MARKER} says {marked}", _AGAIN
+                f"{path}: weights of fingerprint {opened.fingerprint}, its {_MARK} says {marked}", _AGAIN
             )
         return opened

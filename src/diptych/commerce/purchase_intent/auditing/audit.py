@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, AuditOptions, Finding
+from diptych.commerce.purchase_intent.auditing.checks import CHECKS, AuditInput, AuditOptions, Finding
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.scoring.fitting import slices_of
 from diptych.core.artifact import Artifact

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, Check, Finding
-from diptych.commerce.purchase_intent.auditing.parts import (
+from diptych.commerce.purchase_intent.auditing.checks import (
+    CHECKS,
+    AuditInput,
+    Check,
+    Finding,
     Parts,
     best_column,
     column_aucs,

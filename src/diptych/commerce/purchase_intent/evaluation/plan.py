@@ -169,17 +169,11 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done.
+    """What is done."""
 
-    Attributes:
-        places: that can be evaluated, in the order asked for.
-        folds: how many each has.
-        left_out: the others.
-    """
-
-    places: tuple[Place, ...]
-    folds: int
-    left_out: tuple[LeftOut, ...]
+    places: tuple[Place, ...]  # that can be evaluated, in the order asked for
+    folds: int  # how many each has
+    left_out: tuple[LeftOut, ...]  # the others
 
     def units(self) -> Iterator[Unit]:
         """Every fold of every place."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
     Persons,
     Ranking,
@@ -21,6 +20,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     lift_at,
     log_loss,
     precision_at_recall,
+    reliability,
     roc_auc,
 )
 from diptych.commerce.purchase_intent.evaluation.plan import (

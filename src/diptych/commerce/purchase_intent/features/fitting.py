@@ -18,8 +18,6 @@ from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 
-FeatureSetName = Literal["baseline", "extended"]
-SettingName = Literal["anonymous", "identified", "all"]
 ColumnKind = Literal["number", "text"]
 
 MOST_CATEGORIES = 50
@@ -140,15 +138,10 @@ def numbered(texts: np.ndarray, names: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Plain:
-    """Columns that need no parameters.
+    """Columns that need no parameters."""
 
-    Attributes:
-        compute: (n,) or (n, columns) of a view.
-        parts: of the feature's columns, appended to its name.
-    """
-
-    compute: Callable[[SessionsView], np.ndarray]
-    parts: tuple[str, ...] = ("",)
+    compute: Callable[[SessionsView], np.ndarray]  # (n,) or (n, columns) of a view
+    parts: tuple[str, ...] = ("",)  # of the feature's columns, appended to its name
 
     def learn(self, view: SessionsView) -> None:
         """Learn nothing."""

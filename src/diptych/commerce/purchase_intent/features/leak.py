@@ -16,7 +16,7 @@ from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.make import FeatureOptions, make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
-from diptych.commerce.purchase_intent.sessions.schema import BUFFER, SessionOptions
+from diptych.commerce.purchase_intent.sessions.tables import BUFFER, SessionOptions
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
@@ -141,17 +141,11 @@ _LONGER = 5
 
 @dataclass(frozen=True)
 class Point:
-    """A session at a step.
+    """A session at a step."""
 
-    Attributes:
-        session_id: of the session.
-        step: pages that are open.
-        bought: whether something is bought in it.
-    """
-
-    session_id: int
-    step: int
-    bought: bool
+    session_id: int  # of the session
+    step: int  # pages that are open
+    bought: bool  # whether something is bought in it
 
 
 @dataclass(frozen=True)
@@ -348,17 +342,11 @@ _NEW_EVENTS = 1_000
 
 @dataclass(frozen=True)
 class ShiftFinding:
-    """What the test found.
+    """What the test found."""
 
-    Attributes:
-        n_checked: sessions at steps that were looked at.
-        n_left_out: sessions of the sample whose visitor has too many events to be put into another log.
-        changed: every value that differs; empty where nothing looks into the future.
-    """
-
-    n_checked: int
-    n_left_out: int
-    changed: list[ShiftChange]
+    n_checked: int  # sessions at steps that were looked at
+    n_left_out: int  # sessions of the sample whose visitor has too many events to be put into another log
+    changed: list[ShiftChange]  # every value that differs; empty where nothing looks into the future
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""

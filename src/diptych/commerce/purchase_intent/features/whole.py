@@ -14,14 +14,16 @@ from typing import IO
 import numpy as np
 
 from diptych.commerce.purchase_intent.features.fitting import ColumnKind
-from diptych.commerce.purchase_intent.features.storage import (
+from diptych.commerce.purchase_intent.features.table import (
     PAGE_TIMES,
     PAGE_TYPES,
+    WHOLE_SESSION,
     FeatureHeader,
+    FeatureTable,
     count_populations,
+    open_features,
     write_sessions,
 )
-from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.view import text_array
 from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import Platt, fit_platt, log_odds
+from diptych.commerce.purchase_intent.evaluation.measures import Platt, fit_platt, log_odds
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FittedModel
@@ -96,17 +96,11 @@ def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Cal
 
 @dataclass(frozen=True, eq=False)
 class Replaced:
-    """A session, and the same session with one feature after the other of somebody else.
+    """A session, and the same session with one feature after the other of somebody else."""
 
-    Attributes:
-        rows: (1 + f·b, columns) the session, then for each of f features b rows.
-        features: the f whose values differ anywhere in the background.
-        constant: all others: they have no effect.
-    """
-
-    rows: np.ndarray
-    features: tuple[str, ...]
-    constant: tuple[str, ...]
+    rows: np.ndarray  # (1 + f·b, columns) the session, then for each of f features b rows
+    features: tuple[str, ...]  # the f whose values differ anywhere in the background
+    constant: tuple[str, ...]  # all others: they have no effect
 
     def effects(self, log_odds: np.ndarray) -> dict[str, float]:
         """Feature → effect, exactly 0 of constant ones."""
@@ -144,31 +138,18 @@ def cell_folder(root: Path, setting: str, step: int) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Cell(Artifact, kind="cell", recreate="diptych intent train FEATURES --out SCORER", files=["model"]):
-    """What scores the sessions of one setting at one step.
+    """What scores the sessions of one setting at one step."""
 
-    Attributes:
-        setting: anonymous, identified or all.
-        step: pages that are open, -1 for whole sessions.
-        features: fitted on the first part.
-        model: fitted on the first part.
-        calibration: fitted on the second part.
-        threshold: probability with the best F1 on the second part.
-        base_rate: share of purchases in both.
-        background: (b, columns) feature values of some sessions of the first part.
-        typical: feature → its typical value in words.
-        about: sessions, purchases, notes, and what was measured on the third part.
-    """
-
-    setting: str
-    step: int
-    features: FittedFeatures
-    model: FittedModel
-    calibration: Calibration
-    threshold: float
-    base_rate: float
-    background: np.ndarray
-    typical: dict[str, str]
-    about: dict[str, Any]
+    setting: str  # anonymous, identified or all
+    step: int  # pages that are open, -1 for whole sessions
+    features: FittedFeatures  # fitted on the first part
+    model: FittedModel  # fitted on the first part
+    calibration: Calibration  # fitted on the second part
+    threshold: float  # probability with the best F1 on the second part
+    base_rate: float  # share of purchases in both
+    background: np.ndarray  # (b, columns) feature values of some sessions of the first part
+    typical: dict[str, str]  # feature → its typical value in words
+    about: dict[str, Any]  # sessions, purchases, notes, and what was measured on the third part
 
     def write_files(self, folder: Path) -> None:
         """Write the classifier."""

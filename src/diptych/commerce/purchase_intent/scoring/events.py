@@ -49,27 +49,16 @@ EVENT_KEYS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GivenEvent:
-    """One event, as canonical as those of a log.
+    """One event, as canonical as those of a log."""
 
-    Attributes:
-        number: its place in what was given, 1 is the first.
-        t_us: microseconds since 1970-01-01 UTC.
-        action: one of :data:`~diptych.data.logs.schema.ACTIONS`.
-        page_type: or unknown.
-        device: in lower case, or unknown.
-        channel: in lower case, or unknown.
-        visitor_id: or None.
-        is_purchase: whether something was bought.
-    """
-
-    number: int
-    t_us: int
-    action: str
-    page_type: str
-    device: str
-    channel: str
-    visitor_id: str | None
-    is_purchase: bool
+    number: int  # its place in what was given, 1 is the first
+    t_us: int  # microseconds since 1970-01-01 UTC
+    action: str  # one of :data:`~diptych.data.logs.schema.ACTIONS`
+    page_type: str  # or unknown
+    device: str  # in lower case, or unknown
+    channel: str  # in lower case, or unknown
+    visitor_id: str | None  # or None
+    is_purchase: bool  # whether something was bought
 
 
 def read_event(given: Any, number: int, defaults: Mapping[str, Any] | None = None) -> GivenEvent:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import log_odds, reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
     Persons,
     always_buy_f1,
@@ -16,6 +15,8 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     best_threshold,
     brier,
     f1,
+    log_odds,
+    reliability,
     roc_auc,
 )
 from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
@@ -37,23 +38,14 @@ SPLIT_NAMES = ("time", "grouped")
 
 @dataclass(frozen=True)
 class Slices:
-    """(n,) bool masks, disjoint.
+    """(n,) bool masks, disjoint."""
 
-    Attributes:
-        fit: the model and its features learn from these.
-        calibration: its probabilities are calibrated, and the threshold chosen, on these.
-        holdout: it is measured on these, and learns nothing from them.
-        split: how they were told apart: ``time`` or ``grouped``.
-        note: what a reader has to know about it.
-        ends: of ``time``: microseconds at which the first two end.
-    """
-
-    fit: np.ndarray
-    calibration: np.ndarray
-    holdout: np.ndarray
-    split: str
-    note: str
-    ends: tuple[int, int] | None = None
+    fit: np.ndarray  # the model and its features learn from these
+    calibration: np.ndarray  # its probabilities are calibrated, and the threshold chosen, on these
+    holdout: np.ndarray  # it is measured on these, and learns nothing from them
+    split: str  # how they were told apart: time or grouped
+    note: str  # what a reader has to know about it
+    ends: tuple[int, int] | None = None  # of time: microseconds at which the first two end
 
     @property
     def n_left_out(self) -> int:

@@ -197,17 +197,11 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class TableScores:
-    """Scores of the sessions of one setting at one step.
+    """Scores of the sessions of one setting at one step."""
 
-    Attributes:
-        cell: what scored them.
-        rows: (m,) int64 of the table.
-        p: (m,) calibrated probabilities.
-    """
-
-    cell: Cell
-    rows: np.ndarray
-    p: np.ndarray
+    cell: Cell  # what scored them
+    rows: np.ndarray  # (m,) int64 of the table
+    p: np.ndarray  # (m,) calibrated probabilities
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
-from diptych.commerce.purchase_intent.statistics.declaration import (
+from diptych.commerce.purchase_intent.statistics.describe import (
     ALL,
     CLASSES,
     INTERVAL,

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from diptych.commerce.purchase_intent.statistics.declaration import (
+from diptych.commerce.purchase_intent.statistics.describe import (
     ALL,
     CLASSES,
     INTERVAL,

@@ -1,29 +1,17 @@
-"""The bidirectional contrastive loss of category–product pairs (thesis Eq. 7.7–7.9).
-
-With s_jk = cos(c_j, p_k), temperature τ and β pairs in a batch::
-
-    ℓ_j(c→p) = −log( exp(s_jj/τ) / Σ_k exp(s_jk/τ) )                                (7.7)
-    ℓ_j(p→c) = −log( exp(s_jj/τ) / Σ_k exp(s_kj/τ) )                                (7.8)
-    L        = 1/β · Σ_j ( λ·ℓ_j(p→c) + (1 − λ)·ℓ_j(c→p) )                          (7.9)
-
-Two pairs of a batch may be of one category; then p_k is a product of c_j too, and Eq. 7.7 pushes it away.
-``duplicates`` says what becomes of such k: ``negatives``, as published, or ``masked`` out of both sums. To count them
-as further positives, as :class:`diptych.objectives.infonce.InfoNCE` does, is the same as masking: pairs of one
-category share its row.
-
-The loss is that of van den Oord et al., 2018; both ways: Zhang et al., ConVIRT, 2022.
-"""
+"""The loss of thesis ch. 7 over a batch of category–product pairs, and the tree-aware one of its future work."""
 
 from __future__ import annotations
 
 import math
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from diptych.core.errors import UsageError
+from diptych.data.taxonomy import CategoryTree
 from diptych.objectives.temperature import checked_temperature
 
 Duplicates = Literal["negatives", "masked"]
@@ -44,7 +32,7 @@ def pair_losses(
         scores: (β, β), category j and product k; pairs are on the diagonal.
         same: (β, β) booleans: whether pairs j and k are of one category.
         margins: (β, β) non-negative, symmetric, 0 on the diagonal, added to the scores of other pairs; see
-            :mod:`diptych.commerce.category_to_image.loss.tree_distance`.
+            :mod:`diptych.commerce.category_to_image.loss`.
 
     Returns:
         (β,) ℓ(p→c) of Eq. 7.8 and (β,) ℓ(c→p) of Eq. 7.7.
@@ -134,3 +122,24 @@ class CategoryProductLoss(nn.Module):
             scores, self.temperature, same, duplicates=self.duplicates, margins=margins
         )
         return (self.balance * to_category + (1 - self.balance) * to_product).mean()
+
+
+def greatest_distance(tree: CategoryTree, nodes: np.ndarray) -> int:
+    """The most edges there could be between two of ``nodes``: twice the depth of the deepest."""
+    return int(2 * tree.depth[nodes].max(initial=1))
+
+
+def tree_margins(
+    tree: CategoryTree, nodes: np.ndarray, strength: float, greatest: int | None = None
+) -> np.ndarray:
+    """(β, β) float32 margins m·D(j, k) of pairs whose categories are ``nodes``.
+
+    Args:
+        nodes: (β,) the category of each pair.
+    """
+    if not strength >= 0:
+        raise UsageError(f"strength {strength} of the tree-aware loss", "give 0 or more, such as 0.1")
+    greatest = greatest_distance(tree, nodes) if greatest is None else greatest
+    distances = tree.distance(nodes[:, None], nodes[None, :])
+    margins: np.ndarray = (strength * distances / greatest).astype(np.float32)
+    return margins
