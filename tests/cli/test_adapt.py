@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from commands import Command
 
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 
 
 def test_a_run_is_adapted_evaluated_and_adapted_again(

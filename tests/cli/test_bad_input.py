@@ -117,7 +117,7 @@ def test_a_run_of_another_version(diptych: Command, run_folder: Path, tmp_path: 
     refused(diptych("train", "--resume", tmp_path), 1, "run.json holds something else, expected training")
     refused(diptych("train", "--resume", tmp_path / "gone"), 2, "holds no run")
     (tmp_path / "best").mkdir()
-    (tmp_path / "best" / "diptych.json").write_text('{"format": 99, "family": "two_tower"}')
+    (tmp_path / "best" / "diptych.json").write_text('{"artifact": "diptych", "format": 99}')
     refused(diptych("evaluate", tmp_path / "best", "--data", "x"), 1, "format 99")
 
 

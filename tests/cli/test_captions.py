@@ -11,7 +11,7 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from commands import Command
 
 from diptych.analysis import CocosReport
+from diptych.encoders.dual_encoder import EncoderHeader
 
 
 def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
@@ -31,10 +31,7 @@ def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
     # 48 images with 5 captions each, every caption once.
     assert report.protocol.batches == 15
     assert report.protocol.captions == (16, 16)
-    assert (
-        report.protocol.about["encoder"]
-        == json.loads((run_folder / "best" / "diptych.json").read_text())["fingerprint"]
-    )
+    assert report.protocol.about["encoder"] == EncoderHeader.open(run_folder / "best").fingerprint
 
 
 def test_another_objective_on_embeddings(diptych: Command, run_folder: Path, tmp_path: Path) -> None:

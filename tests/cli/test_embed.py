@@ -12,7 +12,7 @@ import pytest
 import torch
 from commands import Command
 
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.two_tower import TwoTowerEncoder
 
 

@@ -12,7 +12,7 @@ import pytest
 from commands import Command
 
 from diptych.cli.evaluate import coefficient, gains_beside
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import relevance_of
 from diptych.metrics.correlation import Coefficient

@@ -10,7 +10,7 @@ from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.origin import Origin
     from diptych.metrics import Reranked
 

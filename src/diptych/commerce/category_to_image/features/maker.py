@@ -27,6 +27,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import opening, read_json
 from diptych.encoders.row_store import keyed_rows, text_keys
 from diptych.encoders.targets import TargetModel, open_target_model
+from diptych.encoders.targets.contract import TargetHeader
 
 logger = logging.getLogger(__name__)
 
@@ -253,9 +254,7 @@ class FeatureMaker:
                 "put its old weights back, or train again with the new ones",
             )
         own = None if image is None else image.texts
-        shared = (
-            own is not None and own.fingerprint == read_json(folder / _TEXT / "targets.json")["fingerprint"]
-        )
+        shared = own is not None and own.fingerprint == TargetHeader.open(folder / _TEXT).fingerprint
         text = own if own is not None and shared else open_target_model(folder / _TEXT)
         return cls(image, text, Path(cache or cache_root()) / "catalogue")
 
