@@ -23,7 +23,7 @@ from diptych.commerce.catalogue import (
     targets_of,
 )
 from diptych.commerce.catalogue.catalogue import products_per_category
-from diptych.commerce.catalogue.splits import SPLITS, assign_splits, seen_nodes
+from diptych.commerce.catalogue.making import SPLITS, assign_splits, seen_nodes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource

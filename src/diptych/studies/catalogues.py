@@ -237,7 +237,7 @@ class CatalogueWorkshop:
     ) -> ModelsEvaluation:
         """Models in settings, each trained with every seed; what was made before is used."""
         from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
-        from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
+        from diptych.commerce.category_to_image.evaluation.grid import RESULTS
 
         there = self._there()
         wanted = {
@@ -284,7 +284,7 @@ class CatalogueWorkshop:
 
     def _there(self) -> dict[str, Any]:
         """What an earlier call measured here, or began to."""
-        from diptych.commerce.category_to_image.evaluation.protocol import GridHeader
+        from diptych.commerce.category_to_image.evaluation.grid import GridHeader
 
         return asdict(GridHeader.open(self.folder).protocol) if GridHeader.is_at(self.folder) else {}
 
@@ -292,7 +292,7 @@ class CatalogueWorkshop:
 def catalogue_with_splits(collection: Any, options: CatalogueOptions) -> Catalogue:
     """The products of a collection, split as asked."""
     from diptych.commerce.catalogue import catalogue_of
-    from diptych.commerce.catalogue.splits import assign_splits
+    from diptych.commerce.catalogue.making import assign_splits
 
     catalogue = catalogue_of(collection, attribute_form=options.attributes)  # type: ignore[arg-type]
     kind = options.split

@@ -145,7 +145,7 @@ def evaluation_of(evidence: Evidence) -> ModelsEvaluation | None:
 
 def _written(folder: Path) -> int:
     """When its numbers were written: an evaluation that has grown is another one."""
-    from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
+    from diptych.commerce.category_to_image.evaluation.grid import RESULTS
 
     file = folder / RESULTS
     return file.stat().st_mtime_ns if file.is_file() else 0

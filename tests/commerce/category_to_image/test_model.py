@@ -87,15 +87,6 @@ def test_the_gradient_of_the_query_against_finite_differences() -> None:
     )
 
 
-def test_padded_rows_are_the_same_bags() -> None:
-    padded = torch.arange(24.0).reshape(3, 4, 2)
-    present = torch.tensor([[True, False, True, False], [False] * 4, [True] * 4])
-    bags = Bags.from_padded(padded, present)
-    assert bags.start.tolist() == [0, 2, 2, 6]
-    assert bags.rows[:2].tolist() == [[0, 1], [4, 5]]
-    assert bags.owner.tolist() == [0, 0, 2, 2, 2, 2]
-
-
 def slow_head(head: ProjectionHead, row: list[float]) -> list[float]:
     """The same head, one number at a time."""
     state = {name: value.double().tolist() for name, value in head.state_dict().items()}

@@ -29,7 +29,6 @@ from diptych.commerce.category_to_image.rankers import (
     RANKERS,
     Ranker,
     features_part,
-    make_ranker,
     product_embeddings,
     product_rows,
 )
@@ -195,7 +194,7 @@ def test_what_cannot_be_made(titles: list[str], options: dict[str, Any], error: 
 
 def test_it_says_what_it_is() -> None:
     products = products_of(TITLES)
-    ranker = make_ranker("bm25", products)
+    ranker = RANKERS.get("bm25").make(products)
     said = ranker.describe()
     assert said["k1"] == 1.5
     assert said["b"] == 0.75
@@ -218,7 +217,7 @@ def maker(shop: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> FeatureM
 
 def test_sentence(maker: FeatureMaker, shop: Catalogue) -> None:
     products, categories = maker.products(shop, missing="none"), maker.categories(["Coats", "Zeppelins"])
-    ranker = make_ranker("sentence", products)
+    ranker = RANKERS.get("sentence").make(products)
     scores = ranker.category_rows(categories) @ ranker.product_rows(products).T
     expected = maker.text.encode(["Coats"]) @ maker.text.encode(list(shop.titles)).T
     expected[:, list(shop.ids).index(NO_TITLE)] = 0
@@ -231,7 +230,7 @@ def test_sentence(maker: FeatureMaker, shop: Catalogue) -> None:
 def test_clip(maker: FeatureMaker, shop: Catalogue) -> None:
     some = shop.subset([0, 7, 23])
     products, categories = maker.products(some), maker.categories(["Coats", "Rings"])
-    ranker = make_ranker("clip", products)
+    ranker = RANKERS.get("clip").make(products)
     encoder = DualEncoder.load(maker.describe()["image"]["source"])
     pictures = encoder.encode_images([shop.collection.image(int(row)) for row in some.picture_rows])
     scores = ranker.category_rows(categories) @ ranker.product_rows(products).T
@@ -242,22 +241,24 @@ def test_rows_of_another_encoder(maker: FeatureMaker, shop: Catalogue, tmp_path:
     other = FeatureMaker.of("grid", "lsa:5", learn_from=learning_texts(shop), cache=tmp_path)
     products = maker.products(shop, missing="none")
     for name in ("sentence", "clip"):
-        ranker = make_ranker(name, products)
+        ranker = RANKERS.get(name).make(products)
         with pytest.raises(MismatchError, match=f"{name} was made for rows of .* of the categories are of"):
             ranker.category_rows(other.categories(["Coats"]))
         with pytest.raises(MismatchError, match="of the products are of"):
             ranker.product_rows(other.products(shop, missing="none"))
-    assert make_ranker("sentence", products).fingerprint != make_ranker("clip", products).fingerprint
+    assert (
+        RANKERS.get("sentence").make(products).fingerprint != RANKERS.get("clip").make(products).fingerprint
+    )
 
 
 def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:
     texts = learning_texts(shop)
     grid = FeatureMaker.of("grid", "lsa:5", learn_from=texts, cache=tmp_path)
     with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by grid"):
-        make_ranker("clip", grid.products(shop, missing="none"))
+        RANKERS.get("clip").make(grid.products(shop, missing="none"))
     none = FeatureMaker.of(None, "lsa:5", learn_from=texts, cache=tmp_path)
     with pytest.raises(UsageError, match="clip needs rows of pictures"):
-        make_ranker("clip", none.products(shop))
+        RANKERS.get("clip").make(none.products(shop))
 
 
 def test_names() -> None:

@@ -20,8 +20,8 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.training import TrainedModel, train
-from diptych.commerce.category_to_image.training.feeding import Pairs
 from diptych.commerce.category_to_image.training.train import StepDropout, batches_of, hidden_modalities
+from diptych.commerce.category_to_image.training.trained import Pairs
 from diptych.core.context import stop_when
 from diptych.core.errors import (
     DataError,

@@ -102,7 +102,7 @@ def held_out(splits: Mapping[str, str], catalogue: Catalogue) -> tuple[Catalogue
 
 def _seen(run: CategoryRun, catalogue: Catalogue, settings: Sequence[str]) -> dict[str, np.ndarray]:
     """Per setting that is measured, the categories that the run was trained on, by its own setting."""
-    from diptych.commerce.catalogue.splits import seen_nodes
+    from diptych.commerce.catalogue.making import seen_nodes
 
     options, splits = run.options, run.splits
     rows = [row for row, name in enumerate(catalogue.ids) if splits.get(name) == "train"]

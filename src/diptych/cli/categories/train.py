@@ -244,7 +244,7 @@ def _options(
     model: str, setting: str, query: str, published: bool, seed: int, given: list[str] | None
 ) -> TrainOptions:
     from diptych.commerce.catalogue.catalogue import SETTINGS
-    from diptych.commerce.category_to_image.evaluation.work import TRAINED, modalities_of
+    from diptych.commerce.category_to_image.evaluation.grid import TRAINED, modalities_of
     from diptych.commerce.category_to_image.options import TrainOptions
 
     modalities = modalities_of(model)

@@ -30,13 +30,6 @@ class Bags(NamedTuple):
         """(m,) int64: the product of each row."""
         return torch.repeat_interleave(self.counts)
 
-    @classmethod
-    def from_padded(cls, rows: Tensor, present: Tensor) -> Bags:
-        """From (n, most, d) rows and (n, most) booleans that say which of them are there."""
-        start = torch.zeros(len(rows) + 1, dtype=torch.int64, device=rows.device)
-        start[1:] = present.sum(dim=1).cumsum(dim=0)
-        return cls(rows[present], start)
-
 
 def _weighted_sums(bags: Bags, weights: Tensor) -> Tensor:
     """(n, d): the sum of each product's rows, each times its weight."""

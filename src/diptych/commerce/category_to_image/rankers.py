@@ -71,11 +71,6 @@ class RankerKind:
 RANKERS: Registry[RankerKind] = Registry("ranker", "diptych.commerce.category_to_image.rankers")
 
 
-def make_ranker(name: str, products: ProductFeatures) -> Ranker:
-    """The ranker of that name, for these products."""
-    return RANKERS.get(name).make(products)
-
-
 class ZeroShot(Ranker):
     """A frozen encoder's own rows.
 

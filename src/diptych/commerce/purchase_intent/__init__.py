@@ -8,35 +8,42 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-_HERE = "diptych.commerce.purchase_intent"
 _HOMES = {
-    "Evaluation": f"{_HERE}.evaluation",
-    "Log": "diptych.data.logs",
-    "Scorer": f"{_HERE}.scoring",
-    "audit": f"{_HERE}.auditing",
-    "describe": f"{_HERE}.statistics",
-    "evaluate": f"{_HERE}.evaluation",
-    "ingest": "diptych.data.logs",
-    "make_features": f"{_HERE}.features",
-    "open_features": f"{_HERE}.features",
-    "sessionise": f"{_HERE}.sessions",
-    "train": f"{_HERE}.scoring",
+    name: f"diptych.{module}"
+    for module, names in {
+        "commerce.purchase_intent.auditing": "audit",
+        "commerce.purchase_intent.evaluation": "Evaluation evaluate",
+        "commerce.purchase_intent.features": "make_features open_features",
+        "commerce.purchase_intent.scoring": "Scorer train",
+        "commerce.purchase_intent.sessions": "sessionise",
+        "commerce.purchase_intent.statistics": "describe",
+        "data.logs": "Log ingest",
+    }.items()
+    for name in names.split()
 }
 
-__all__ = sorted(_HOMES)
+__all__ = [
+    "Evaluation",
+    "Log",
+    "Scorer",
+    "audit",
+    "describe",
+    "evaluate",
+    "ingest",
+    "make_features",
+    "open_features",
+    "sessionise",
+    "train",
+]
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.auditing import audit as audit
-    from diptych.commerce.purchase_intent.evaluation import Evaluation as Evaluation
-    from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate
-    from diptych.commerce.purchase_intent.features import make_features as make_features
-    from diptych.commerce.purchase_intent.features import open_features as open_features
-    from diptych.commerce.purchase_intent.scoring import Scorer as Scorer
-    from diptych.commerce.purchase_intent.scoring import train as train
-    from diptych.commerce.purchase_intent.sessions import sessionise as sessionise
-    from diptych.commerce.purchase_intent.statistics import describe as describe
-    from diptych.data.logs import Log as Log
-    from diptych.data.logs import ingest as ingest
+    from diptych.commerce.purchase_intent.auditing import audit
+    from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
+    from diptych.commerce.purchase_intent.features import make_features, open_features
+    from diptych.commerce.purchase_intent.scoring import Scorer, train
+    from diptych.commerce.purchase_intent.sessions import sessionise
+    from diptych.commerce.purchase_intent.statistics import describe
+    from diptych.data.logs import Log, ingest
 
 
 def __getattr__(name: str) -> Any:

@@ -182,7 +182,7 @@ for _model in (
         "random-forest-small",
         "RF small",
         "random forest, 50 trees, at least 10 sessions in a leaf; missing values as they are",
-        lambda *given: _forest(*given, trees=50, leaf=10),
+        lambda weight, seed: _forest(weight, seed, 50, 10),
         ("fast",),
         has_impurity=True,
     ),
@@ -265,31 +265,18 @@ FILE = "model.skops"
 
 @dataclass(eq=False)
 class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FEATURES --out SCORER"):
-    """A fitted classifier.
+    """A fitted classifier."""
 
-    Attributes:
-        name: of its declaration.
-        columns: how many it takes.
-        balanced: whether classes were to weigh the same.
-        seed: of the fit.
-        weighting: how they were weighed; ``none`` where the model has no way, or it was not asked for.
-        constant: the one score of a model that had nothing to learn from.
-        reason: why it had not.
-        warnings: what the fit complained of, e.g. that it did not converge.
-        scikit_learn: the version that fitted it.
-        pipeline: scikit-learn's; None of a constant.
-    """
-
-    name: str
-    columns: int
-    balanced: bool
-    seed: int
-    weighting: Weighting
-    constant: float | None = None
-    reason: str = ""
-    warnings: tuple[str, ...] = ()
-    scikit_learn: str = ""
-    pipeline: Any = field(init=False, default=None)
+    name: str  # of its declaration
+    columns: int  # how many it takes
+    balanced: bool  # whether classes were to weigh the same
+    seed: int  # of the fit
+    weighting: Weighting  # how they were weighed; none where the model has no way, or it was not asked for
+    constant: float | None = None  # the one score of a model that had nothing to learn from
+    reason: str = ""  # why it had not
+    warnings: tuple[str, ...] = ()  # what the fit complained of, e.g. that it did not converge
+    scikit_learn: str = ""  # the version that fitted it
+    pipeline: Any = field(init=False, default=None)  # scikit-learn's; None of a constant
 
     @property
     def model(self) -> IntentModel:

@@ -99,9 +99,9 @@ def _folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
 
 SPLITS.add(
     Split(
-        name="grouped",
-        description="persons at random, all sessions of one in one fold; training may lie after test",
-        folds=_folds,
+        "grouped",
+        "persons at random, all sessions of one in one fold; training may lie after test",
+        _folds,
         shares_persons=False,
     )
 )
@@ -121,10 +121,10 @@ def _random_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
 
 SPLITS.add(
     Split(
-        name="random",
-        description="sessions at random, purchases dealt out evenly; one visitor may be in training and test, "
+        "random",
+        "sessions at random, purchases dealt out evenly; one visitor may be in training and test, "
         "and training may lie after test",
-        folds=_random_folds,
+        _random_folds,
     )
 )
 
@@ -167,10 +167,10 @@ def _text(microseconds: int) -> str:
 
 SPLITS.add(
     Split(
-        name="time",
-        description="sessions that had ended by a moment to train on, those that began after it to test on; "
+        "time",
+        "sessions that had ended by a moment to train on, those that began after it to test on; "
         "with several folds, windows that grow",
-        folds=_time_folds,
+        _time_folds,
         default_folds=1,
     )
 )

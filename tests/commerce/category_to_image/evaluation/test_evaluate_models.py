@@ -21,7 +21,7 @@ from diptych.commerce.category_to_image.evaluation import (
     printed_name,
 )
 from diptych.commerce.category_to_image.evaluation.evaluate import usable_models
-from diptych.commerce.category_to_image.evaluation.work import features_of_nodes, ready_ranker
+from diptych.commerce.category_to_image.evaluation.grid import features_of_nodes, ready_ranker
 from diptych.commerce.category_to_image.features import FeatureMaker
 from diptych.commerce.category_to_image.training import train
 from diptych.core.errors import (
@@ -137,7 +137,7 @@ def test_numbers_hold_protocol_examples_and_chance(found: ModelsEvaluation) -> N
 def test_opened_again_it_is_the_same_and_nothing_is_made_twice(
     shop: Shop, found: ModelsEvaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from diptych.commerce.category_to_image.evaluation.work import Work
+    from diptych.commerce.category_to_image.evaluation.grid import Work
 
     again = ModelsEvaluation.open(found.folder)
     assert again.numbers == found.numbers
@@ -203,7 +203,7 @@ def test_by_path_ancestors_count(shop: Shop, folder: Path) -> None:
 
 
 def test_seen_and_unseen_are_of_each_seeds_training(shop: Shop, found: ModelsEvaluation) -> None:
-    from diptych.commerce.catalogue.splits import seen_nodes
+    from diptych.commerce.catalogue.making import seen_nodes
 
     nodes = found.judged("all").nodes
     for seed, cell in enumerate(found.cells("all", "clip-ita")):
@@ -301,7 +301,7 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
 
 
 def test_published_training_is_said_and_has_its_own_options(shop: Shop, folder: Path) -> None:
-    from diptych.commerce.category_to_image.evaluation.work import CellName, options_for
+    from diptych.commerce.category_to_image.evaluation.grid import CellName, options_for
 
     protocol = GridProtocol(
         ("clip-ia",), ("most-general",), (3,), "", "", "", "", "label", "path", True, {}, 0

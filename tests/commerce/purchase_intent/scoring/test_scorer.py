@@ -16,8 +16,7 @@ import pytest
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable
 from diptych.commerce.purchase_intent.features.view import SessionsView, text_array
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.cell import replaced
-from diptych.commerce.purchase_intent.scoring.score import reason_of, typical_value, value_in_words
+from diptych.commerce.purchase_intent.scoring.cell import reason_of, replaced, typical_value, value_in_words
 from diptych.commerce.purchase_intent.scoring.table_scores import (
     RunningSessions,
     score_events,

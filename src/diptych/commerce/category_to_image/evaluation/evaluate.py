@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.catalogue import SETTINGS, Catalogue, CategoryText, Relevance, category_texts, judge
-from diptych.commerce.catalogue.splits import seen_nodes
-from diptych.commerce.category_to_image.evaluation.protocol import MARKER, GridProtocol, begin
-from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
-from diptych.commerce.category_to_image.evaluation.summary import write_results
-from diptych.commerce.category_to_image.evaluation.work import (
+from diptych.commerce.catalogue.making import seen_nodes
+from diptych.commerce.category_to_image.evaluation.grid import (
+    MARKER,
     TRAINED,
+    GridProtocol,
     Work,
+    begin,
     modalities_of,
     ready_ranker,
     run_grid,
 )
+from diptych.commerce.category_to_image.evaluation.result import ModelsEvaluation
+from diptych.commerce.category_to_image.evaluation.summary import write_results
 from diptych.commerce.category_to_image.features.pictures.contract import Missing
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.options import TrainOptions
@@ -82,7 +84,7 @@ def trainable_settings(
 
     A shop with a single most general category has nothing to tell apart there, and the other settings are as good.
     """
-    from diptych.commerce.category_to_image.training.feeding import Pairs
+    from diptych.commerce.category_to_image.training.trained import Pairs
 
     usable: list[str] = []
     left_out: dict[str, str] = {}
@@ -189,7 +191,7 @@ def evaluate_models(
     The test products are judged once, with ``judged_seed``; ``seeds`` are of training alone, so that runs differ in
     nothing but their model. Untrained models are measured once. Numbers do not depend on ``jobs``.
     """
-    from diptych.commerce.category_to_image.training.feeding import missing_pictures
+    from diptych.commerce.category_to_image.training.trained import missing_pictures
 
     out = Path(out)
     check_replaceable(out, MARKER)

@@ -18,15 +18,20 @@ from diptych.commerce.category_to_image.errors import (
     count_errors,
     pooled,
 )
-from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES, PRODUCT_MEASURES
-from diptych.commerce.category_to_image.evaluation.protocol import (
+from diptych.commerce.category_to_image.evaluation.grid import (
     MARKER,
     RESULTS,
+    Cell,
+    CellName,
     GridHeader,
     GridProtocol,
+    job_of,
+    modalities_of,
+    printed_name,
     read_judged,
     read_tree,
 )
+from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES, PRODUCT_MEASURES
 from diptych.commerce.category_to_image.evaluation.summary import (
     GroupValue,
     ModelRow,
@@ -36,13 +41,6 @@ from diptych.commerce.category_to_image.evaluation.summary import (
     compare_models,
     intervals_of,
     over_seeds,
-)
-from diptych.commerce.category_to_image.evaluation.work import (
-    Cell,
-    CellName,
-    job_of,
-    modalities_of,
-    printed_name,
 )
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.reading import opening, read_json

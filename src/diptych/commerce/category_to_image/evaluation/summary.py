@@ -10,8 +10,8 @@ import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.errors import KINSHIPS, ErrorCounts, choose_examples, kinship
+from diptych.commerce.category_to_image.evaluation.grid import RESULTS
 from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES
-from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
 from diptych.core.context import track
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.files import write_json

@@ -24,7 +24,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import opening, read_json
+from diptych.core.reading import opening
 from diptych.encoders.row_store import keyed_rows, text_keys
 from diptych.encoders.targets import TargetModel, open_target_model
 from diptych.encoders.targets.contract import TargetHeader

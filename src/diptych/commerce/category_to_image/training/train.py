@@ -18,16 +18,17 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 from diptych.commerce.category_to_image.loss import CategoryProductLoss
 from diptych.commerce.category_to_image.model import CategoryProductModel
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.training.feeding import (
+from diptych.commerce.category_to_image.training.trained import (
     Batch,
     Pairs,
     ProductFeed,
+    TrainedModel,
     check_encoders,
     encoder_marks,
     gathered,
     missing_pictures,
+    model_of,
 )
-from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_lists
@@ -146,7 +147,7 @@ class ProductTask(TrainingTask):
         folder: TrainingFolder,
         model: CategoryProductModel,
         options: TrainOptions,
-        encoders: Mapping[str, str],
+        encoders: dict[str, str],
         pairs: Pairs,
         features: ProductFeatures,
         categories: CategoryFeatures,

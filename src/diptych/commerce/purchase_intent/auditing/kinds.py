@@ -69,10 +69,10 @@ def _of_parts(given: AuditInput, parts: Parts) -> Finding:
 
 CHECKS.add(
     Check(
-        name=_NAME,
-        description="a classifier that tells later sessions from earlier ones; says what drifts, and is no alarm",
-        order=4,
-        run=_run,
+        _NAME,
+        "a classifier that tells later sessions from earlier ones; says what drifts, and is no alarm",
+        4,
+        _run,
     )
 )
 
@@ -97,10 +97,10 @@ def _known_columns_run(given: AuditInput) -> list[Finding]:
 
 CHECKS.add(
     Check(
-        name=_KNOWN_COLUMNS_NAME,
-        description="columns that a known table's description says are made of the outcome; an alarm when one is kept",
-        order=1,
-        run=_known_columns_run,
+        _KNOWN_COLUMNS_NAME,
+        "columns that a known table's description says are made of the outcome; an alarm when one is kept",
+        1,
+        _known_columns_run,
     )
 )
 
@@ -210,11 +210,11 @@ def _finding(where: str, aucs: list[float], said: str, margin: float) -> Finding
 
 CHECKS.add(
     Check(
-        name=_PERMUTED_LABELS_NAME,
-        description="models and features fitted on labels of other people, measured on true ones; an alarm when all of "
+        _PERMUTED_LABELS_NAME,
+        "models and features fitted on labels of other people, measured on true ones; an alarm when all of "
         "the 99.9 % interval of their ROC AUC lies above 0.55",
-        order=3,
-        run=_permuted_labels_run,
+        3,
+        _permuted_labels_run,
     )
 )
 
@@ -254,10 +254,10 @@ def _shift_run(given: AuditInput) -> list[Finding]:
 
 CHECKS.add(
     Check(
-        name=_SHIFT_NAME,
-        description="everything after a page is altered in a sample of sessions; an alarm when a feature moves",
-        order=0,
-        run=_shift_run,
+        _SHIFT_NAME,
+        "everything after a page is altered in a sample of sessions; an alarm when a feature moves",
+        0,
+        _shift_run,
     )
 )
 
@@ -304,9 +304,9 @@ def _single_column_of_parts(given: AuditInput, parts: Parts) -> list[Finding]:
 
 CHECKS.add(
     Check(
-        name=_SINGLE_COLUMN_NAME,
-        description="the ROC AUC of every column alone, at every setting and step; an alarm above 0.95",
-        order=2,
-        run=_single_column_run,
+        _SINGLE_COLUMN_NAME,
+        "the ROC AUC of every column alone, at every setting and step; an alarm above 0.95",
+        2,
+        _single_column_run,
     )
 )

@@ -6,7 +6,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,19 +37,15 @@ class ShiftChange:
     """A value that depends on what comes after the step.
 
     Attributes:
-        session_id: of the session.
-        setting: that it is in at the step.
-        step: pages that are open.
         column: of the features; ``(setting)`` where the session is in another one, ``(population)`` where it is in
             none.
-        before, after: the value, and that in the altered log; None where there is none.
     """
 
-    session_id: int
-    setting: str
-    step: int
+    session_id: int  # of the session
+    setting: str  # that it is in at the step
+    step: int  # pages that are open
     column: str
-    before: float | None
+    before: float | None  # before, after: the value, and that in the altered log; None where there is none
     after: float | None
 
 
@@ -155,17 +151,15 @@ class Worlds:
     Attributes:
         ids: event ids per world: event 3 of the log is event 3 + number · ids of a world; those of the log are below
             half of it.
-        least_pages: that a session has to have in the end.
-        gap_us: microseconds that a session may be idle.
-        strangers: whether an end may bring a visitor where none is known; not where it would begin a session.
-        seed: of all ends.
     """
 
     ids: int
-    least_pages: int
-    gap_us: int
-    strangers: bool
-    seed: int
+    least_pages: int  # that a session has to have in the end
+    gap_us: int  # microseconds that a session may be idle
+    strangers: (
+        bool  # whether an end may bring a visitor where none is known; not where it would begin a session
+    )
+    seed: int  # of all ends
 
     def events(
         self, number: int, point: Point, session: Sequence[Event], others: Sequence[Event]
@@ -347,10 +341,6 @@ class ShiftFinding:
     n_checked: int  # sessions at steps that were looked at
     n_left_out: int  # sessions of the sample whose visitor has too many events to be put into another log
     changed: list[ShiftChange]  # every value that differs; empty where nothing looks into the future
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
     def line(self) -> str:
         """One line."""

@@ -186,11 +186,6 @@ TABLE_6_7 = (
 """Names in the order of the printed rows."""
 
 
-def optional_features() -> list[Feature]:
-    """Those that are in no set unless they are asked for."""
-    return [feature for feature in FEATURES if not feature.default]
-
-
 def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
     """The features of one cell."""
     if setting not in SETTINGS:

@@ -37,20 +37,15 @@ class SessionTable:
     """One format.
 
     Attributes:
-        name: e.g. ``uci-shoppers``.
-        description: one line.
-        label: the column that says whether something was bought: true or false.
-        columns: name → ``number``, or ``text`` for categories; in order, without the label.
         leaking: columns that know the outcome, and why; they are left out unless they are asked for.
-        notes: what a reader of results has to know.
     """
 
-    name: str
-    description: str
-    label: str
-    columns: Mapping[str, ColumnKind]
+    name: str  # e.g. uci-shoppers
+    description: str  # one line
+    label: str  # the column that says whether something was bought: true or false
+    columns: Mapping[str, ColumnKind]  # name → number, or text for categories; in order, without the label
     leaking: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader of results has to know
 
     def recognises(self, header: list[str]) -> bool:
         """Whether a file with this first line is of the format: it has all columns, in whatever order."""

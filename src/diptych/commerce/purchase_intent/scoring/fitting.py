@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
 from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FEWEST, fit_model
-from diptych.commerce.purchase_intent.scoring.cell import Cell, fit_calibration
-from diptych.commerce.purchase_intent.scoring.score import typical_value
+from diptych.commerce.purchase_intent.scoring.cell import Cell, fit_calibration, typical_value
 from diptych.commerce.purchase_intent.splits import SplitInput
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import UnknownNameError, UsageError
@@ -134,10 +133,6 @@ class TrainOptions:
     def __post_init__(self) -> None:
         if self.background < 1:
             raise UsageError(f"a background of {self.background} sessions", "1 or more; 100 are plenty")
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 def why_not(features: FeatureTable, setting: str, step: int, slices: Slices) -> str:

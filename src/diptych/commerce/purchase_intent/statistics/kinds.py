@@ -82,10 +82,10 @@ def _finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
 
 STATISTICS.add(
     Statistic(
-        name="device-transitions",
-        description="devices of a known visitor's consecutive sessions, of which the later one is a purchase session",
-        source="thesis Figure 6.5",
-        columns={
+        "device-transitions",
+        "devices of a known visitor's consecutive sessions, of which the later one is a purchase session",
+        "thesis Figure 6.5",
+        {
             "from_device": "of the session before",
             "to_device": "of the session after it",
             "transitions": "between two consecutive sessions of one visitor",
@@ -93,8 +93,8 @@ STATISTICS.add(
             **INTERVAL,
             "link": "self, strong, one-sided, weak or none",
         },
-        expression=_expression,
-        finish=_finish,
+        _expression,
+        _finish,
     )
 )
 
@@ -125,18 +125,18 @@ def _devices_per_visitor_finish(rows: Sequence[Row], options: DescribeOptions) -
 
 STATISTICS.add(
     Statistic(
-        name="devices-per-visitor",
-        description="how many different devices the sessions of a known visitor began on",
-        source="thesis Table 6.3, which says per session and means per visitor",
-        columns={
+        "devices-per-visitor",
+        "how many different devices the sessions of a known visitor began on",
+        "thesis Table 6.3, which says per session and means per visitor",
+        {
             "purchaser": "whether the visitor has a purchase session",
             "devices": "how many, or more than one",
             "visitors": "known in sessions",
             "share": "of the purchasers, or of the others",
             **INTERVAL,
         },
-        expression=_devices_per_visitor_expression,
-        finish=_devices_per_visitor_finish,
+        _devices_per_visitor_expression,
+        _devices_per_visitor_finish,
     )
 )
 
@@ -203,16 +203,16 @@ def _overview_finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]
 
 STATISTICS.add(
     Statistic(
-        name="overview",
-        description="how many events, sessions, clients, visitors and queries there are",
-        source="thesis Table 6.1",
-        columns={
+        "overview",
+        "how many events, sessions, clients, visitors and queries there are",
+        "thesis Table 6.1",
+        {
             "what": "anonymous and identified: sessions, by whether a visitor is known anywhere in them; clients: that "
             "sessions began on; purchasers: visitors with a purchase session",
             "total": "how many",
         },
-        expression=_overview_expression,
-        finish=_overview_finish,
+        _overview_expression,
+        _overview_finish,
     )
 )
 
@@ -253,10 +253,10 @@ def _queries_finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
 
 STATISTICS.add(
     Statistic(
-        name="queries",
-        description="queries per session, by class and device",
-        source="thesis Table 6.5",
-        columns={
+        "queries",
+        "queries per session, by class and device",
+        "thesis Table 6.5",
+        {
             "purchase": "class of sessions",
             "device": "of the first event; all together, too",
             "sessions": "of the class and device",
@@ -266,8 +266,8 @@ STATISTICS.add(
             "low": "lower end of the interval, cut at 0; null where nothing can be said, as of one session",
             "share": "of the class's queries; null where it has none",
         },
-        expression=_queries_expression,
-        finish=_queries_finish,
+        _queries_expression,
+        _queries_finish,
     )
 )
 
@@ -293,10 +293,10 @@ def _session_length_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
 
 STATISTICS.add(
     Statistic(
-        name="session-length",
-        description="share of sessions with at least so many actions, by device and class",
-        source="thesis Figure 6.2",
-        columns={
+        "session-length",
+        "share of sessions with at least so many actions, by device and class",
+        "thesis Figure 6.2",
+        {
             "device": "of the first event; all together, too",
             "purchase": "class of sessions",
             "length": "actions: pages, queries, and items put into and taken out of the basket",
@@ -305,8 +305,8 @@ STATISTICS.add(
             "share": "those of all sessions of the device and class",
             **INTERVAL,
         },
-        expression=counted_lengths,
-        finish=_session_length_finish,
+        counted_lengths,
+        _session_length_finish,
     )
 )
 
@@ -339,10 +339,10 @@ def _quantile(lengths: Sequence[tuple[int, int]], percent: int, whole: int) -> i
 
 STATISTICS.add(
     Statistic(
-        name="session-length-quantiles",
-        description="mean and quantiles of session length, by device and class",
-        source="thesis section 6.4.1",
-        columns={
+        "session-length-quantiles",
+        "mean and quantiles of session length, by device and class",
+        "thesis section 6.4.1",
+        {
             "device": "of the first event; all together, too",
             "purchase": "class of sessions",
             "sessions": "of the device and class",
@@ -353,8 +353,8 @@ STATISTICS.add(
             },
             "max": "the longest",
         },
-        expression=counted_lengths,
-        finish=_session_length_quantiles_finish,
+        counted_lengths,
+        _session_length_quantiles_finish,
     )
 )
 
@@ -397,10 +397,10 @@ def _unique_queries_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
 
 STATISTICS.add(
     Statistic(
-        name="unique-queries",
-        description="different queries, by class and device; in lower case, blanks made one",
-        source="thesis Table 6.6",
-        columns={
+        "unique-queries",
+        "different queries, by class and device; in lower case, blanks made one",
+        "thesis Table 6.6",
+        {
             "purchase": "class of sessions",
             "device": "of the first event; all together, too",
             "unique": "different queries",
@@ -408,8 +408,8 @@ STATISTICS.add(
             "share": "unique of the sum of unique over the class's devices",
             "unique_share": "unique of the queries",
         },
-        expression=_unique_queries_expression,
-        finish=_unique_queries_finish,
+        _unique_queries_expression,
+        _unique_queries_finish,
     )
 )
 
