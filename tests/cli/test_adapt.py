@@ -46,10 +46,10 @@ def test_no_pairs_leave_the_encoder_as_it_is(
     ("options", "message"),
     [
         (("--pairs", 1000), "1,000 pairs of"),
-        (("--method", "lora"), "method 'lora'"),
+        (("--method", "lora"), "got 'lora'"),
         (("--captions", "two"), "captions 'two'"),
         (("--split", "nowhere"), "'nowhere'"),
-        (("--strength", 0), "strength 0.0"),
+        (("--strength", 0), "strength: Input should be greater"),
     ],
 )
 def test_usage_errors(

@@ -224,7 +224,7 @@ def test_embeddings_that_do_not_belong(
         assert "--also" in done.err
     done = diptych("protocol", folders / "test", "--reranked", folders / "val", "--target", "i2t R@1=5")
     assert done.code == 1
-    assert "reranked.json does not exist" in done.err
+    assert "no reranked.json" in done.err
     tolerant = diptych("protocol", folders / "test", "--tolerance", "5", "--target", "i2t R@1=5")
     assert tolerant.code == 2
     assert "between 0 and 1" in tolerant.err

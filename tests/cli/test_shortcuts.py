@@ -86,8 +86,8 @@ def test_every_caption_is_shown_where_each_has_a_code(
     ("arguments", "message", "fix"),
     [
         (("--setup", "bits"), "setup 'bits' needs bits, 0 to 13", "--help"),
-        (("--setup", "bits", "--bits", "14"), "--bits: Input should be less than or equal to 13", "--help"),
-        (("--setup", "twice"), "--setup: Input should be 'none', 'unique'", "--help"),
+        (("--setup", "bits", "--bits", "14"), "bits: Input should be less than or equal to 13", "--help"),
+        (("--setup", "twice"), "setup: Input should be 'none', 'unique'", "--help"),
         (("--digits", "nothing.npz"), "'nothing.npz': there is no such file", "MNIST"),
         (("--size", "100"), "take 168 × 28 pixels, the picture has 100 × 100", "digit_size to at most 16"),
         (("--split", "trian"), "unknown split of scenes 'trian'", "did you mean 'train'"),

@@ -13,7 +13,7 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import UnknownNameError
-from diptych.evaluation.stress import StressComparison, beside, say_beside, stress
+from diptych.evaluation.stress import StressComparison, compare_stress, stress, summarise_comparison
 from diptych.report.stress_comparison import (
     beside_figure,
     render_stress_comparison,
@@ -23,7 +23,7 @@ from diptych.report.stress_comparison import (
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> StressComparison:
-    folder = tmp_path_factory.mktemp("beside")
+    folder = tmp_path_factory.mktemp("compare_stress")
     some: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0,)}
     chosen = [LAST_WORD, REVERSED, *choose_perturbations(["brightness"])]
     folders = {}
@@ -31,7 +31,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> StressComparison:
         folders[name] = folder / parts
         stress(Reader(parts), painted(), folders[name], perturbations=chosen, **some)
         chosen = chosen[:2]
-    return beside(folders, samples=50, flips=199)
+    return compare_stress(folders, samples=50, flips=199)
 
 
 def test_the_page_says_all_and_fetches_nothing(found: StressComparison, parse: Callable[[str], Any]) -> None:
@@ -42,7 +42,7 @@ def test_the_page_says_all_and_fetches_nothing(found: StressComparison, parse: C
         assert name in page.text
     for row in found.rows:
         assert row.name in page.text
-    for line in (*say_beside(found), *found.notes):
+    for line in (*summarise_comparison(found), *found.notes):
         assert f"{line}." in page.text
     for value in (*found.protocol.values(), *found.encoders.values(), found.method):
         assert str(value) in page.text

@@ -17,7 +17,7 @@ from diptych.data.scenes import read_scenes
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import StressResult
-from diptych.evaluation.stress.asking import RSUM
+from diptych.evaluation.stress.queries import RSUM
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
 from diptych.studies.brittleness_retrieval import agreement_tables, drop_tables

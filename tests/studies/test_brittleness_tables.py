@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.evaluation.changes import jaccard_over
 from diptych.evaluation.drops import Drop
 from diptych.evaluation.stress import ChangedDrop, StressRow
+from diptych.evaluation.stress.summary import jaccard_over
 from diptych.studies.brittleness_retrieval import _cell, agreement_tables, chance_similarity, drop_tables
 from diptych.studies.evidence import Evidence
 

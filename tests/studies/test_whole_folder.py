@@ -10,7 +10,7 @@ from PIL import Image
 from diptych.core.errors import DataError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
-from diptych.evaluation.stress.asking import part_of
+from diptych.evaluation.stress.queries import part_of
 from diptych.studies.brittleness_measuring import BESIDE, with_whole_folder
 
 

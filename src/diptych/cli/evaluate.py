@@ -26,7 +26,6 @@ from diptych.cli.reranking import SecondStage
 from diptych.cli.sources import DataChoice, encode_part, encoded_of, encoder_of, is_own_data, run_of
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import safe_name
-from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.encoders.embeddings import EncodedCollection
@@ -321,9 +320,11 @@ def _base(source: str, encoded: EncodedCollection, origin: Origin) -> Path:
     run = run_of(source)
     if run is not None and not is_own_data(origin, run):
         return other
+    from diptych.evaluation import Result
+
     try:
-        there = read_json(base / "evaluation.json")["protocol"]["about"].get("data", data)
-    except (StorageError, KeyError, TypeError, AttributeError):
+        there = Result.open(base).protocol.about.get("data", data)
+    except StorageError:
         return base
     return base if there == data else other
 

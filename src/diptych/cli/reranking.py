@@ -19,7 +19,7 @@ class SecondStage:
     """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.partitioning import one_gallery
+        from diptych.evaluation.protocol import one_gallery
         from diptych.evaluation.reranking import check_unranked
 
         check_unranked(unranked)

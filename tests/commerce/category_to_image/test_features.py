@@ -111,13 +111,13 @@ def test_precision_is_known(weights: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        (NAME, {"size": "large"}, "image option 'size' of backbone:test_resnet"),
-        (NAME, {"sice": 32}, "image option 'sice'"),
-        (NAME, {"mean": "0.5,0.5"}, "image option 'mean"),
+        (NAME, {"size": "large"}, "image options of backbone:test_resnet: size: "),
+        (NAME, {"sice": 32}, "sice"),
+        (NAME, {"mean": "0.5,0.5"}, "mean: "),
         (NAME, {"size": 32, "resize": 16}, "resized to 16 and cut to 32"),
         ("backbone:", {}, "backbone without a name"),
         ("backbone:resnet5000", {}, "unknown timm backbone 'resnet5000'"),
-        ("grid", {"size": 32}, "image option 'size' of grid"),
+        ("grid", {"size": 32}, "image options of grid: .*size"),
         ("grid:8", {}, "grid takes nothing behind it"),
         ("nowhere", {}, "neither a folder nor a name"),
     ],

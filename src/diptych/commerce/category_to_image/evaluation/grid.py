@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -226,15 +225,15 @@ class CellName(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cell(Artifact, kind="category_cell", recreate="diptych categories evaluate DATA --out EVALUATION"):
-    """Values per query, and what came first; make one with :meth:`of`.
+    """A result, and what came first; make one with :meth:`of`.
 
     Attributes:
-        per_query: all measures of categories (``t2i``) and those of products (``i2t``) that a cell keeps.
+        result: with values per query of all measures of categories (``t2i``) and those of products (``i2t``) that a
+            cell keeps.
         first: (q, ≤ 10) int64 rows of the judged products that each category found first, -1 where fewer were.
     """
 
-    numbers: dict[str, Any]  # the result without its values per query
-    per_query: dict[str, dict[str, np.ndarray]]
+    result: Result
     first: np.ndarray
     scores: np.ndarray  # (q, ≤ 10) float64 theirs
     guess: np.ndarray  # (n,) int64 rows of the judged categories that each product found first, -1 for none
@@ -243,18 +242,11 @@ class Cell(Artifact, kind="category_cell", recreate="diptych categories evaluate
 
     @classmethod
     def of(cls, result: Result, **values: Any) -> Cell:
-        """Keep a result."""
+        """Keep a result; a category belongs to no product: each is resampled by itself."""
         products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
-        return cls(result.to_dict(), {"t2i": dict(result.per_query["t2i"]), "i2t": products}, **values)
-
-    @cached_property
-    def result(self) -> Result:
-        """The numbers."""
-        # a category belongs to no product: each is resampled by itself
-        home = np.full(self.numbers["protocol"]["n_texts"], -1)
-        result = replace(Result.from_dict(self.numbers), text_image=home)
-        result.per_query.update(self.per_query)
-        return result
+        per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
+        alone = np.full(result.protocol.n_texts, -1)
+        return cls(replace(result, per_query=per_query, ranks={}, text_image=alone), **values)
 
 
 @dataclass(frozen=True)

@@ -347,7 +347,7 @@ class TrainedModel(
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
         """Read the weights into the model that the options describe."""
         tensors = load_tensors(folder / _WEIGHTS, _AGAIN)
-        options = TrainOptions.model_validate(content["options"])
+        options = TrainOptions.read(content["options"], "options", StorageError)
         widths: dict[Modality, int] = {one: len(tensors[f"missing.{one}"]) for one in options.modalities}
         model = model_of(options, widths, tensors["category_head.first.weight"].shape[1])
         try:
