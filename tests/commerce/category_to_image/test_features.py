@@ -113,7 +113,7 @@ def test_precision_is_known(weights: Path) -> None:
     [
         (NAME, {"size": "large"}, "image options of backbone:test_resnet: size: "),
         (NAME, {"sice": 32}, "sice"),
-        (NAME, {"mean": "0.5,0.5"}, "mean: "),
+        (NAME, {"mean": "0.5,0.5"}, r"mean\.2: "),
         (NAME, {"size": 32, "resize": 16}, "resized to 16 and cut to 32"),
         ("backbone:", {}, "backbone without a name"),
         ("backbone:resnet5000", {}, "unknown timm backbone 'resnet5000'"),

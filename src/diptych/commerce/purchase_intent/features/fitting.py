@@ -237,7 +237,7 @@ class Chains:
 
     def values(self, view: SessionsView, learned: Any) -> np.ndarray:
         """(n, 1); NaN where no sequence is known."""
-        scores = learned.scores(self.codes(view, learned.states))
+        scores: np.ndarray = learned.scores(self.codes(view, learned.states))
         if self.known:
             scores[np.isnan(view.columns[self.known])] = np.nan
         return scores[:, None]
