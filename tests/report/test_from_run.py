@@ -11,8 +11,8 @@ from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.report import ReportContent, content_of_run
+from diptych.training.recipe import collection_of
 from diptych.training.run import Run
-from diptych.training.source import collection_of
 
 Made = tuple[ReportContent, Result, EncodedCollection]
 
