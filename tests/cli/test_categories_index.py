@@ -11,7 +11,7 @@ from category_runs import trained_shop
 from commands import Command
 from PIL import Image
 
-from diptych.commerce.category_to_image.product_rows import product_rows
+from diptych.commerce.category_to_image.rankers import product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.index import open_index
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -61,7 +60,7 @@ def test_options_reach_the_training(shop: Path, tmp_path: Path, diptych: Command
         *("--set", "attributes=attention", "--split-by", "product", "--split-option", "seed=1"),
     )
     assert done.code == 0, done.err
-    said = json.loads((out / "category_run.json").read_text())
+    said = CategoryRun.open(out).about
     options = said["options"]
     assert (options["batch_size"], options["temperature"], options["duplicates"]) == (8, 1.0, "negatives")
     assert (options["setting"], options["query"], options["seed"]) == ("most-general", "path", 3)

@@ -14,8 +14,8 @@ import pytest
 from feature_tables import small_features
 
 from diptych.commerce.purchase_intent.scoring import Scorer
+from diptych.commerce.purchase_intent.scoring.cell import Reason, Score
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
-from diptych.commerce.purchase_intent.scoring.score import Reason, Score
 from diptych.commerce.purchase_intent.scoring.training import train
 from diptych.core.errors import StorageError
 from diptych.report.intent_scorer import (

@@ -250,9 +250,9 @@ def evaluate(
       [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
     from diptych.data.judgements import read_judgements
-    from diptych.evaluation.evaluate import check_no_gains
     from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
     from diptych.evaluation.judgements import judge_encoded
+    from diptych.evaluation.reranking import check_no_gains
     from diptych.metrics import DEFAULT_MEASURES
     from diptych.metrics.measuring import resolve
 

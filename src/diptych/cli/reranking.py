@@ -19,8 +19,8 @@ class SecondStage:
     """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.protocol import one_gallery
         from diptych.evaluation.reranking import check_unranked
+        from diptych.evaluation.result import one_gallery
 
         check_unranked(unranked)
         one_gallery(protocol)

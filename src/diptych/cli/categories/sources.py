@@ -99,8 +99,7 @@ class CatalogueSource:
 
     def catalogue(self) -> Catalogue:
         """Read it."""
-        from diptych.commerce.catalogue.making import catalogue_of
-        from diptych.commerce.catalogue.splits import assign_splits
+        from diptych.commerce.catalogue.making import assign_splits, catalogue_of
         from diptych.data import read_collection
 
         if not self.reader and not Path(self.data).exists():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from diptych.commerce.catalogue import Catalogue
-    from diptych.commerce.category_to_image.ranker import Ranker
+    from diptych.commerce.category_to_image.rankers import Ranker
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.data.collection import Collection
 
@@ -178,7 +178,7 @@ def rows_for(
     """Rows of products by a ranker; of very many in a file beside ``beside``, which goes when they were used."""
     import tempfile
 
-    from diptych.commerce.category_to_image.product_rows import product_embeddings, product_rows
+    from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
 
     features = run.features(catalogue)
     if len(catalogue) <= _HELD:
