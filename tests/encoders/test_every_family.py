@@ -69,7 +69,7 @@ def test_saved_it_is_whole_and_the_same(
     assert again.describe() == encoder.describe()  # the name too, though the folder has another
     same(again, encoder)
     suffixes = {path.suffix for path in moved.rglob("*") if path.is_file()}
-    assert suffixes <= {".json", ".safetensors", ".md", ".txt"}
+    assert suffixes <= {".json", ".safetensors", ".npz", ".md", ".txt"}
     assert "library_name: diptych" in (moved / "README.md").read_text()
     assert capfd.readouterr() == ("", "")
 

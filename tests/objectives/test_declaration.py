@@ -360,7 +360,9 @@ def test_an_impossible_number_is_refused_by_function_and_class(name: str, option
 
 def test_a_function_of_scores_and_positives_is_an_objective_when_it_gives_a_scalar() -> None:
     scores = torch.rand(2, 2)
-    assert as_objective(lambda scores, positives: scores.sum())(scores, EYE) == scores.sum()
+    summed = as_objective(lambda scores, positives: scores.sum())
+    assert summed(scores, EYE) == scores.sum()
+    assert summed.logged() == {}
     for function, found in (
         (lambda scores, positives: scores, r"shape \(2, 2\)"),
         (lambda *given: 3.0, "float"),

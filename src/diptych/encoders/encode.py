@@ -384,10 +384,10 @@ def _encode_in_processes(
             device,
             max(1, default_workers() // processes),
         )
+        begun = [half.store.done() for half in halves]  # before any process writes
         counts = in_processes(flat, _encode_task, processes, _worker, (share,), ordered=True)
-        for half, part in zip(halves, tasks, strict=True):
-            plan = half.store.plan
-            with task(f"embedding {half.noun}", plan.count, half.noun, half.store.done()) as bar:
+        for half, part, done in zip(halves, tasks, begun, strict=True):
+            with task(f"embedding {half.noun}", half.store.plan.count, half.noun, done) as bar:
                 for _ in part:
                     bar.advance(next(counts, 0))
 
