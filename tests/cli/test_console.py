@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from diptych.cli import _print_what_the_terminal_can
-from diptych.cli import progress as module
-from diptych.cli.console import fail, next_step, print_table, say
-from diptych.cli.progress import progress
+from diptych.cli import console as module
+from diptych.cli.console import fail, next_step, print_table, progress, say
 from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.files import cache_root

@@ -71,15 +71,7 @@ def test_links_within_the_page_have_targets_and_ids_are_unique(content, parse):
     ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     targets = {attributes["href"][1:] for attributes in page.all("a")}
-    assert targets == {
-        "results",
-        "notes",
-        "training",
-        "retrievals",
-        "reproduce",
-        "recipe",
-        "environment",
-    }
+    assert targets == {"results", "notes", "training", "retrievals", "reproduce", "recipe", "environment"}
     assert targets <= set(ids)
 
 

@@ -149,10 +149,7 @@ def test_labels_of_the_gap_do_not_lie_over_each_other(found: Audit) -> None:
 
 def test_an_interval_beside_its_figure_is_drawn(found: Audit) -> None:
     """A few resamples may all lie on one side of the figure."""
-    beside = {
-        "below": Held(0.5, 0.3, 0.4, 3.0, 100),
-        "above": Held(0.5, 0.6, 0.7, 3.0, 100),
-    }
+    beside = {"below": Held(0.5, 0.3, 0.4, 3.0, 100), "above": Held(0.5, 0.6, 0.7, 3.0, 100)}
     for one in beside.values():
         sides = {
             name: replace(

@@ -14,11 +14,7 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import UnknownNameError
 from diptych.evaluation.stress import StressComparison, beside, say_beside, stress
-from diptych.report.stress_comparison import (
-    beside_figure,
-    render_stress_comparison,
-    write_stress_comparison,
-)
+from diptych.report.stress_comparison import beside_figure, render_stress_comparison, write_stress_comparison
 
 
 @pytest.fixture(scope="module")

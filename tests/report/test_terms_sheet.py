@@ -77,9 +77,7 @@ def test_cards_stand_side_by_side() -> None:
     assert alone.width == one.width
 
 
-def test_a_row_without_terms_and_a_picture_that_cannot_be_read(
-    broken: Callable[[], Image.Image],
-) -> None:
+def test_a_row_without_terms_and_a_picture_that_cannot_be_read(broken: Callable[[], Image.Image]) -> None:
     sheet, unreadable = draw_terms_sheet("title", [TermCard("photo.jpg", [], "nothing", broken)])
     assert unreadable == ("photo.jpg",)
     assert runs(sheet, LIGHT["blue"]) == []

@@ -9,13 +9,7 @@ from diptych.report.page import clean, shorten, wrap
 
 @pytest.mark.parametrize(
     ("text", "cleaned"),
-    [
-        ("a  b\n\tc ", "a b c"),
-        ("\x00a\x1bb", "ab"),
-        ("x\ud83dy", "x\ufffdy"),
-        ("犬　が", "犬 が"),
-        ("", ""),
-    ],
+    [("a  b\n\tc ", "a b c"), ("\x00a\x1bb", "ab"), ("x\ud83dy", "x\ufffdy"), ("犬　が", "犬 が"), ("", "")],
 )
 def test_clean(text, cleaned):
     assert clean(text) == cleaned

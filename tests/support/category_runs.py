@@ -14,12 +14,7 @@ def trained_shop(folder: Path) -> tuple[Path, Path]:
 
     shop, run = folder / "shop", folder / "run"
     make_product_scenes(
-        shop,
-        n_products=80,
-        levels=(2, 3),
-        without_picture=0.1,
-        without_title=0.05,
-        without_category=0.1,
+        shop, n_products=80, levels=(2, 3), without_picture=0.1, without_title=0.05, without_category=0.1
     )
     train(
         shop,

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import Split
-from diptych.cli.progress import progress
-from diptych.cli.queries import looks_like_a_picture
-from diptych.cli.sparse_folder import SparseFolder
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import Split
+from diptych.cli.sparse_folder import SparseFolder, looks_like_a_picture
 from diptych.cli.term_cards import caption_card, match_of, picture_card, row_card
 from diptych.core.errors import UnknownNameError, UsageError
 

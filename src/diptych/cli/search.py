@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.categories.search import is_of_products, search_products
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import parse_values
-from diptych.cli.progress import progress
-from diptych.cli.queries import looks_like_a_picture, query_encoder
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import parse_values
+from diptych.cli.sparse_folder import looks_like_a_picture, query_encoder
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:

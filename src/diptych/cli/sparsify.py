@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import (
+from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.sources import (
     Data,
+    DataChoice,
     Images,
     OutFolder,
     ReaderName,
     ReaderOptions,
     SkipBadImages,
     Source,
+    encode_part,
+    encoder_of,
     parse_values,
 )
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encode_part, encoder_of
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError

@@ -26,10 +26,8 @@ from diptych.cli.categories.used import (
     trained_on,
     used_part,
 )
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.sources import Images, ReaderName, ReaderOptions, parse_values
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from diptych.cli.categories.used import (
     trained_on,
     used_part,
 )
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import Images, ReaderName, ReaderOptions
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import Images, ReaderName, ReaderOptions
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.picking import Picks

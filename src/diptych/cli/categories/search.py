@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.cli.categories.index import CATEGORY
 from diptych.cli.categories.used import OtherData, used_part
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.progress import progress
-from diptych.cli.queries import looks_like_a_picture
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sparse_folder import looks_like_a_picture
 from diptych.core.errors import DataError, StorageError, UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.options import parse_values
+from diptych.cli.sources import parse_values
 from diptych.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.categories.sources import CatalogueSource, catalogue_from
-from diptych.cli.options import parse_values
+from diptych.cli.sources import parse_values
 from diptych.core.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
