@@ -24,7 +24,7 @@ def _step(size: int, chunk: int | None) -> dict[str, float]:
     from lightning_fabric import Fabric
 
     from diptych.data.vocabulary import Vocabulary
-    from diptych.encoders.two_tower_model import TwoTowerModel
+    from diptych.encoders.two_tower import TwoTowerModel
     from diptych.objectives.similarity import similarity_of
     from diptych.training.batch_loss import BatchLoss
     from diptych.training.examples import Loaded

@@ -26,8 +26,8 @@ from benchmarks.table import Line, interleaved, ratio
 from diptych.core.memory import keep_freed_memory
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.rows import unit_rows
 
 __all__ = ["measure"]
 

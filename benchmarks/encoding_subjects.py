@@ -114,8 +114,7 @@ def mobilenet() -> Any:
     import torch
 
     from diptych.data.vocabulary import Vocabulary
-    from diptych.encoders.two_tower import TwoTowerEncoder
-    from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
+    from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
     torch.manual_seed(0)
     config = ModelConfig.model_validate(

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.sparse_vectors import SparseSet
 from diptych.cli.sparse_folder import SparseFolder
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.studies.searched import with_copies
 
 __all__ = ["given_set"]

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.analysis import count, gradient_weights
+from diptych.analysis import WeightHistogram, count, gradient_weights
 from diptych.analysis.cocos import unit_factor
 from diptych.core.errors import NumericalError, UsageError
 from diptych.objectives import OBJECTIVES, InfoNCE, Triplet, TripletHardest
@@ -242,3 +242,26 @@ def test_in_modality_negatives_count_too() -> None:
     assert counts["i2t"].negatives_weight == pytest.approx(2 * share * (1 + np.e))
     assert counts["i2t"].positives_weight == pytest.approx(1 - share)
     assert counts["t2i"].negatives_weight == pytest.approx(4 / 5)
+
+
+def test_bins_by_hand() -> None:
+    histogram = WeightHistogram()
+    histogram.add(np.array([0.0, 1e-9, 0.01, 0.0105, 1.0, 3e4]), queries=2)
+    histogram.add(np.array([0.0]), queries=1)
+    assert (histogram.queries, histogram.zeros, histogram.candidates) == (3, 2, 7)
+    assert histogram.counts[0] == 1
+    assert histogram.counts[-1] == 1
+    lower = {float(histogram.edges[place - 1]): int(histogram.counts[place]) for place in range(1, 61)}
+    assert {edge: n for edge, n in lower.items() if n} == pytest.approx({0.01: 2, 1.0: 1})
+    assert sum(histogram.sums) == pytest.approx(1e-9 + 0.0205 + 1.0 + 3e4)
+
+
+@given(st.lists(st.floats(0, 1e5), max_size=50), st.integers(0, 50))
+def test_batch_by_batch_is_all_at_once(weights: list[float], cut: int) -> None:
+    whole, parts = WeightHistogram(), WeightHistogram()
+    whole.add(np.array(weights), 4)
+    parts.add(np.array(weights[:cut]), 1)
+    parts.add(np.array(weights[cut:]), 3)
+    assert parts.counts == whole.counts
+    assert parts.sums == pytest.approx(whole.sums)
+    assert parts.candidates == len(weights)

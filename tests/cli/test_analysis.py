@@ -20,6 +20,7 @@ from diptych.core.artifact import encode
 from diptych.data.batches import Batch
 from diptych.data.overlay import OverlaidPicture, pasted
 from diptych.data.readers import read_collection
+from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.preprocessing import Preprocessing
 
 
@@ -148,10 +149,7 @@ def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
     report = CocosReport.open(target / "cocos.json")
     assert report.protocol.batches == 15
     assert report.protocol.captions == (16, 16)
-    assert (
-        report.protocol.about["encoder"]
-        == json.loads((run_folder / "best" / "diptych.json").read_text())["fingerprint"]
-    )
+    assert report.protocol.about["encoder"] == EncoderHeader.open(run_folder / "best").fingerprint
 
 
 def test_another_objective_on_embeddings(diptych: Command, run_folder: Path, tmp_path: Path) -> None:

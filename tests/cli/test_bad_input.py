@@ -90,7 +90,7 @@ def test_a_run_of_another_version(diptych: Command, run_folder: Path, tmp_path: 
     diptych(f"train --resume {tmp_path}", failed="run.json holds something else, expected training")
     diptych(f"train --resume {tmp_path}/gone", refused="holds no run")
     (tmp_path / "best").mkdir()
-    (tmp_path / "best" / "diptych.json").write_text('{"format": 99, "family": "two_tower"}')
+    (tmp_path / "best" / "diptych.json").write_text('{"artifact": "diptych", "format": 99}')
     diptych(f"evaluate {tmp_path}/best --data x", failed="format 99")
 
 

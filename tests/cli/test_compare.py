@@ -10,8 +10,7 @@ import pytest
 from commands import Command
 
 from diptych.core.files import write_json
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.metrics import GroundTruth
 

@@ -14,8 +14,7 @@ from PIL import Image
 
 from diptych.cli.evaluate import coefficient, gains_beside
 from diptych.core.files import write_json
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.evaluate_encoder import ground_truth_of, relevance_of
 from diptych.metrics import SIMILARITIES

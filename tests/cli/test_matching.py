@@ -70,7 +70,7 @@ def test_stored_scores_need_no_model(
 
 def test_published_recalls_are_those_of_the_matrix(evaluated: tuple[Path, str]) -> None:
     """Through the command and back: what argsort makes of -100 in every cell that was not scored."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
     out, _ = evaluated

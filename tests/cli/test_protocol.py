@@ -11,8 +11,7 @@ from commands import Command
 from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.core.files import write_json
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.metrics import top_k
 from diptych.metrics.candidates import Candidates, Reranked
 

@@ -14,7 +14,7 @@ import torch
 from commands import Command
 from PIL import Image
 
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.training.run import Run
 from tests.encoders.tiny_pretrained import transformers_folder

@@ -25,12 +25,14 @@ from diptych.analysis.information.audit_report import (
     Side,
 )
 from diptych.core.artifact import Artifact
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.dual_encoder import EncoderHeader
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.row_store import KeyedRows, RowPlan
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.encoders.store import FeatureOptions, FeatureStore
+from diptych.encoders.targets.contract import TargetHeader
 from diptych.evaluation import evaluate
+from diptych.index.storage import FileRecord, Header
 from diptych.metrics import GroundTruth
 from diptych.sparse.deviation import Deviation, SparseMeasures
 from diptych.sparse.measures import Faithfulness
@@ -134,4 +136,9 @@ EXAMPLES: list[Callable[[], Artifact]] = [
     granularity,
     comparison,
     measures,
+    lambda: EncoderHeader("length", "f", {"name": "x"}),
+    lambda: TargetHeader("lsa", "f", {}),
+    lambda: Header(
+        "exact", "e", 3, 4, {"m": 16, "url": ""}, {"kind": "image"}, {"a.npy": FileRecord(3, "f")}
+    ),
 ]

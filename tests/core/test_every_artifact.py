@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.commerce.category_to_image.evaluation.work import Cell, Cells
+from diptych.commerce.category_to_image.evaluation.work import Cell as CategoryCell
+from diptych.commerce.category_to_image.evaluation.work import Cells
 from diptych.commerce.purchase_intent.auditing.audit import LeakAudit
 from diptych.commerce.purchase_intent.auditing.declaration import Finding
 from diptych.commerce.purchase_intent.evaluation.calibration import Platt
@@ -26,9 +27,10 @@ from diptych.commerce.purchase_intent.evaluation.plan import (
     Protocol,
 )
 from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, MarkovRatio
 from diptych.commerce.purchase_intent.features.storage import FeatureHeader
 from diptych.commerce.purchase_intent.models.fitted import FittedModel
-from diptych.commerce.purchase_intent.scoring.cell import Calibration, StoredCell
+from diptych.commerce.purchase_intent.scoring.cell import Calibration, Cell
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable
 from diptych.commerce.purchase_intent.sessions.session_tables import SessionTables
@@ -55,25 +57,19 @@ def classifier() -> FittedModel:
     )
 
 
-def stored_cell() -> StoredCell:
-    steps = ((0.0, 1.0), (0.1, 0.9))
-    made = StoredCell(
-        "anonymous",
-        2,
-        ABOUT,
-        Calibration(Platt(1.0, 0.0), steps),
-        0.5,
-        0.2,
-        np.ones((2, 3)),
-        {"a": "1"},
-        ABOUT,
+def cell() -> Cell:
+    chains = MarkovRatio(("home", "product"), ((0, 1, 2, 3),))
+    chosen = ("pages", "page-sequence-score", "device", "device-rate", "x")
+    learned = (None, chains, ("pc", "tv"), (("pc", 3, 4),), ("a",))
+    features = FittedFeatures(chosen, learned, {"x": "text"})
+    calibration = Calibration(Platt(1.0, 0.0), ((0.0, 1.0), (0.1, 0.9)))
+    return Cell(
+        "anonymous", 2, features, classifier(), calibration, 0.5, 0.2, np.ones((2, 3)), {"a": "1"}, ABOUT
     )
-    object.__setattr__(made, "model", classifier())
-    return made
 
 
 EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
-    Cell: lambda: Cell(
+    CategoryCell: lambda: CategoryCell(
         {"n": 1}, {"t2i": {"P@1": NUMBERS}, "i2t": {}}, np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT
     ),
     Cells: lambda: Cells("0a"),
@@ -103,7 +99,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     ScoredTable: lambda: ScoredTable(ABOUT),
     Scorer: lambda: Scorer(ABOUT),
     SessionTables: lambda: SessionTables(ABOUT),
-    StoredCell: stored_cell,
+    Cell: cell,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
 }
 
@@ -160,6 +156,6 @@ def test_every_artifact_has_an_example_and_a_kind_of_its_own() -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{room}."):
             importlib.import_module(module.name)
     known = {one for one in subclasses(Artifact) if one.KIND and one.__module__.startswith(ROOMS)}
-    assert {one.__qualname__ for one in known} == {one.__qualname__ for one in EXAMPLES}
+    assert known == set(EXAMPLES)
     kinds = [one.KIND for one in known]
     assert sorted(kinds) == sorted(set(kinds))

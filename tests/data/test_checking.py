@@ -64,7 +64,6 @@ def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
         ("train", 2, 5, "as expected", "all"),
         ("test", 1, 3, "as expected", "all"),
     ]
-    assert check.pictures is not None
     assert check.pictures.wanted == 3
     assert check.pictures.missing == check.pictures.unused == Some()
     assert check.pictures.empty == check.pictures.damaged == Some()
@@ -77,10 +76,8 @@ def test_pictures_are_not_opened_unless_asked(tmp_path: Path) -> None:
     (tmp_path / "images" / "in" / "a.png").write_bytes(b"")
     check = check_dataset(TINY, tmp_path)
     assert check.complete
-    assert check.pictures is not None
     assert check.pictures.empty is None
     check = check_dataset(TINY, tmp_path, decode=True)
-    assert check.pictures is not None
     assert check.pictures.empty == Some(1, ("in/a.png",))
     assert check.pictures.damaged == Some()
     assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in said(check)
@@ -93,7 +90,6 @@ def test_damaged_pictures(tmp_path: Path, workers: int) -> None:
     file.write_bytes(file.read_bytes()[:40])
     (tmp_path / "images" / "in" / "b.png").write_text("no picture at all")
     check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
-    assert check.pictures is not None
     assert check.pictures.damaged == Some(2, ("in/b.png", "out/c.png"))
     assert "2 pictures cannot be read, 0 of them are empty files" in said(check)
     assert "--skip-bad-images" in said(check)
@@ -104,7 +100,6 @@ def test_half_unpacked(tmp_path: Path) -> None:
     (tmp_path / "images" / "in" / "b.png").unlink()
     check = check_dataset(TINY, tmp_path)
     assert not check.complete
-    assert check.pictures is not None
     assert check.pictures.missing == Some(1, ("in/b.png",))
     assert check.pictures.missing_by_folder == {"in": (1, 2)}
     assert "2 of 3 pictures are there, 1 are missing: in/b.png" in said(check)
@@ -161,7 +156,6 @@ def test_extra_files_are_told_and_are_no_fault(tmp_path: Path) -> None:
     (tmp_path / "images" / "Thumbs.db").write_text("x")
     check = check_dataset(TINY, tmp_path)
     assert check.complete
-    assert check.pictures is not None
     assert check.pictures.unused == Some(1, ("in/z.JPG",))
 
 
@@ -193,7 +187,6 @@ def test_of_one_split_other_splits_pictures_are_neither_missing_nor_over(tmp_pat
     (tmp_path / "images" / "in" / "a.png").unlink()
     check = check_dataset(TINY, tmp_path, split="test")
     assert check.complete, said(check)
-    assert check.pictures is not None
     assert check.pictures.wanted == 1
     assert check.pictures.unused == Some()
 
@@ -332,7 +325,6 @@ def test_birds_lists_and_tokens_are_read_by_their_readers(tmp_path: Path) -> Non
     retrieval_json(tmp_path / "r")
     check = check_dataset("coco", tmp_path / "r")
     assert check.reader == "retrieval-json"
-    assert check.pictures is not None
     assert check.pictures.missing == Some()
 
 
@@ -422,6 +414,5 @@ def test_names_that_are_no_utf8_can_be_shown(tmp_path: Path) -> None:
     except OSError:
         pytest.skip("this file system has UTF-8 names alone")
     check = check_dataset(None, folder)
-    assert check.pictures is not None
     assert check.pictures.unused == Some(1, ("\\udcff\\udcfe.png",))
     json.dumps(check.to_dict(), ensure_ascii=False).encode()

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.data.judgements import JUDGEMENTS, MatchedJudgements, match_judgements, read_judgements
-from diptych.data.judgements.formats import (
+from diptych.data.judgements import (
+    JUDGEMENTS,
+    MatchedJudgements,
+    match_judgements,
     read_cxc_judgements,
     read_flickr8k_crowd,
     read_flickr8k_expert,
     read_judgement_table,
+    read_judgements,
 )
 
 IMAGES = ["a.webp", "b.webp", "c.webp"]

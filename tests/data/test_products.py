@@ -153,7 +153,6 @@ def test_one_path_or_several() -> None:
 @pytest.mark.skipif(not FASHION.is_dir(), reason="the shop's real products are not here")
 def test_real_products_in_karpathys_form() -> None:
     found = read_collection(FASHION)
-    assert found.records is not None
     assert all(record["title"] for record in found.records)
     assert {len(path) for record in found.records for path in paths_of(record)} == {3}
     assert len({path for record in found.records for path in paths_of(record)}) == 104

@@ -63,7 +63,6 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
     assert found.image_ids == ["B1", "B2", "B3"]
     assert found.captions == ["A lamp for reading", "soft red", "Sofa"]
     assert found.image(0).getpixel((0, 0)) == (22, 0, 0)
-    assert found.records is not None
     assert found.records[0] == {
         "title": "Lamp",
         "product_type": "LAMP",
@@ -118,7 +117,6 @@ def test_attributes_and_all_places_in_the_tree(tmp_path: Path) -> None:
         ],
     )
     found = read_collection(tmp_path)
-    assert found.records is not None
     assert attributes_of(found.records[0]) == (
         ("brand", "Rivet"),
         ("color", "Red"),
@@ -172,7 +170,6 @@ def test_listings_with_one_picture_are_never_in_two_splits(tmp_path: Path) -> No
         images=table,
     )
     found = read_collection(tmp_path)
-    assert found.records is not None
     splits: dict[str, set[str]] = {}
     for record, split in zip(found.records, found.splits, strict=True):
         splits.setdefault(record["image_id"], set()).add(split)

@@ -40,7 +40,6 @@ def test_numbered_pictures_of_a_table_without_headings(tmp_path: Path) -> None:
     assert list(found.captions) == ['the "0" of it', 'the "2" of it', 'the "3" of it']
     assert [found.image(row).getpixel((0, 0))[0] for row in range(3)] == [0, 2, 3]
     assert found.split_sizes == {"train": 3}
-    assert found.records is not None
     assert found.records[1] == {"line": 3, "url": "http://example.org/2.jpg"}
     assert found.subset([2]).records[0]["line"] == 4  # type: ignore[index]
     assert found.notes == (

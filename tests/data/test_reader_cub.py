@@ -19,7 +19,6 @@ def test_birds_with_species_splits_and_ten_captions(tmp_path: Path, inside: str)
     assert list(found.image_ids) == names
     assert list(found.splits) == ["train", "train", "test"] * 2
     assert found.captions_of(1) == [f"a bird 1 seen {i} times" for i in range(10)]
-    assert found.records is not None
     assert found.records[0] == {"class": BIRDS[0], "species": "Black footed Albatross"}
     assert found.records[5] == {"class": BIRDS[1], "species": "Laysan Albatross"}
     assert found.caption_ids[10] == f"{names[1]}#0"

@@ -38,7 +38,6 @@ def dataset(tmp_path: Path) -> Path:
 
 def test_what_products_say_of_their_categories(dataset: Path) -> None:
     records = read_collection(dataset).records
-    assert records is not None
     assert [paths_of(record) for record in records[:2]] == [(("women", "dress", "casual"),)] * 2
     assert [record["product"] for record in records] == ["1", "1", "2", "3", "4", "4"]
 
@@ -56,7 +55,6 @@ def test_the_official_layout(dataset: Path) -> None:
     ]
     assert found.captions_per_image.tolist() == [1] * 6
     assert found.split_sizes == {"train": 4, "test": 2}
-    assert found.records is not None
     assert found.records[0] == {
         "category": "dress",
         "category_path": ("women", "dress", "casual"),

@@ -57,7 +57,6 @@ def test_a_feed_of_a_shop(tmp_path: Path) -> None:
     found = read_collection(tmp_path)
     assert found.image_ids == ["s-1", "s-2"]
     assert found.captions == ["Red dress, 3 <5", "Shoe"]
-    assert found.records is not None
     assert paths_of(found.records[0]) == (("Women", "Dresses", "Maxi, long"), ("Sale & More", "A>B"))
     assert attributes_of(found.records[0]) == (("brand", "Fair & Co"), ("color", "Red"))
     assert found.records[0]["picture_address"] == "https://x/1.jpg"
@@ -176,7 +175,6 @@ def test_repeated_columns_details_and_groups(tmp_path: Path) -> None:
         for n in range(200)
     ]
     found = read_collection(write(tmp_path, "\n".join(lines), "feed.csv"))
-    assert found.records is not None
     assert paths_of(found.records[0]) == (("Home", "Lamps"), ("Sale", "Lamps"))
     assert attributes_of(found.records[0]) == (("Bulb", "E14"), ("Size, all", "Height"))
     assert found.records[0]["further_picture_addresses"] == ("https://a", "https://b")
@@ -273,7 +271,6 @@ def test_rss(tmp_path: Path, name: str) -> None:
     found = read_collection(write(tmp_path, RSS, name, "latin-1"))
     assert found.image_ids == ["1", "2"]
     assert found.captions == ["A red café lamp & more", "Chair"]
-    assert found.records is not None
     assert paths_of(found.records[0]) == (("Home", "Lamps"), ("Sale", "Lamps"))
     assert attributes_of(found.records[0]) == (("color", "Red"), ("Bulb", "E14"))
     assert found.records[0]["picture_address"] == "https://x/1.jpg"

@@ -21,7 +21,6 @@ def test_a_folder_of_lists(tmp_path: Path) -> None:
     assert found.captions_of(0) == ["a 0", "a 1"]
     assert found.captions_of(3) == [f"d {i}" for i in range(5)]
     assert found.caption_ids[:3] == ["val2014/a.jpg#0", "val2014/a.jpg#1", "val2014/b.jpg#0"]
-    assert found.records is not None
     assert found.records[1] == {"image_id": "coco_b"}
     assert found.image(2).size == (4, 4)
 
@@ -95,7 +94,7 @@ def test_whole_paths_and_fewer_captions(tmp_path: Path) -> None:
         ),
         ([{"image": "a.jpg", "caption": [1]}], DataError, "entry 0 has no image and caption"),
         ([{"image": "a.jpg", "caption": "one"}, 7], DataError, "entry 1 has no image and caption"),
-        ([{"image": "a.jpg", "caption": "  "}], CaptionError, r"a_test\.json: caption a\.jpg#0 is empty"),
+        ([{"image": "a.jpg", "caption": "  "}], CaptionError, r"a_test\.json, caption a\.jpg#0 is empty"),
         ({"image": "a.jpg", "caption": "one"}, DataError, "is not a list"),
         ([], DataError, "lists no pictures"),
     ],

@@ -60,7 +60,6 @@ def test_captions_in_json_and_in_lines(tmp_path: Path) -> None:
     shard(tmp_path / "test.tar", files)
     found = read_collection(tmp_path)
     assert list(found.captions) == ["from text\nsecond line", "one", "two"]
-    assert found.records is not None
     assert list(found.records) == [
         {"shard": "test", "url": "u", "n": [1], "class": 17},
         {"shard": "test"},

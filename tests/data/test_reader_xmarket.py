@@ -55,7 +55,6 @@ def test_a_product_with_all_that_pages_have(tmp_path: Path) -> None:
     found = read_collection(file)
     assert found.image_ids == ["B00LAMP001"]
     assert found.captions == ["Desk Lamp & Shade"]
-    assert found.records is not None
     record = found.records[0]
     assert paths_of(record) == (("Home & Kitchen", "Lamps", "Desk Lamps"),)
     assert attributes_of(record) == (
@@ -122,7 +121,6 @@ def test_a_check_looks_for_no_picture_that_a_product_does_not_have(tmp_path: Pat
     picture(tmp_path / "images" / "B2.png")
     (tmp_path / "images" / "B2.jpg").write_bytes(b"")
     check = check_dataset("xmarket", tmp_path, decode=True)
-    assert check.pictures is not None
     assert (check.pictures.wanted, check.pictures.missing.count, check.pictures.empty.count) == (1, 0, 1)
     assert "1 of 2 have no picture, and none is looked for" in check.notes
     (tmp_path / "images" / "B2.jpg").unlink()

@@ -47,9 +47,7 @@ def test_karpathy_with_file_paths_and_restval(tmp_path: Path) -> None:
     assert found.image_ids == ["train2014/a.png", "val2014/b.png", "val2014/c.png"]
     assert found.captions == ["one", "two", "three", "four"]
     assert found.split_sizes == {"train": 2, "test": 1}
-    assert found.records is not None
     assert found.records[0] == {"cocoid": 7}
-    assert found.caption_records is not None
     assert found.caption_records[0] == {}
     assert found.image(1).getpixel((0, 0)) == (9, 0, 0)
     assert read_collection(folder, restval=False).split_sizes == {"train": 1, "restval": 1, "test": 1}
@@ -120,7 +118,6 @@ def test_pairs_in_csv_tsv_and_jsonl_agree(tmp_path: Path) -> None:
         assert found.captions == ["a, red thing", "red again", "blue"]
         assert found.caption_image.tolist() == [0, 0, 1]
         assert found.splits == ["train", "test"]
-        assert found.records is not None
         assert str(found.records[0]["price"]) == "3"
 
 
@@ -185,7 +182,6 @@ def test_hugging_face_datasets_on_disk(tmp_path: Path) -> None:
 def test_scenes_are_recognised_before_karpathy(scenes_folder: Path) -> None:
     found = read_collection(scenes_folder)
     assert found.name == "scenes"
-    assert found.records is not None
     assert "facts" in found.records[0]
     by_hand = read_collection(scenes_folder, reader="karpathy")
     assert np.array_equal(by_hand.caption_image, found.caption_image)

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.reading import read_json
 from diptych.data.readers import read_collection
-from diptych.encoders.adapted import LinearlyAdapted
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.adapted import LinearlyAdapted, LinearMap, LinearMaps
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.given_rows import GivenRows
-from diptych.encoders.linear_maps import LinearMap, LinearMaps
 
 ABOUT = {"pairs": 4, "dataset": "small", "seed": 0}
 
@@ -128,4 +126,4 @@ def test_parts_of_other_encoders_are_told(adapted: LinearlyAdapted, tmp_path: Pa
     shutil.rmtree(folder / "base")
     with pytest.raises(StorageError, match="no encoder in base/"):
         DualEncoder.load(folder)
-    assert read_json(folder / "diptych.json")["family"] == "adapted"
+    assert EncoderHeader.open(folder).family == "adapted"

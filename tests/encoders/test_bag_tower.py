@@ -13,13 +13,12 @@ from torch import nn
 
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import SPECIAL, Vocabulary
-from diptych.encoders.bag_tower import BagTower, BagTowerConfig
+from diptych.encoders.caption_tower import BagTower, BagTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tower import ProjectionConfig
-from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
+from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 WORDS = [f"word{number}" for number in range(400)]
 VOCABULARY = Vocabulary([*SPECIAL, *WORDS])

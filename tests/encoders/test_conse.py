@@ -23,9 +23,8 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.data.readers import read_collection
-from diptych.encoders.classifier import Classifier
-from diptych.encoders.conse import ConseEncoder, convex_combination
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.conse import Classifier, ConseEncoder, convex_combination
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.encoders.tensors import load_tensors, save_tensors
@@ -110,7 +109,7 @@ def test_saved_it_is_whole_and_the_same(encoder: ConseEncoder, tmp_path: Path) -
     assert again.fingerprint == encoder.fingerprint
     assert again.describe() == encoder.describe()
     assert np.array_equal(again.encode_images(pictures(3)), encoder.encode_images(pictures(3)))
-    assert read_json(tmp_path / "saved" / "diptych.json")["family"] == "conse"
+    assert EncoderHeader.open(tmp_path / "saved").family == "conse"
 
 
 def test_it_is_found_by_its_file_and_by_its_prefix(folder: Path, encoder: ConseEncoder) -> None:

@@ -13,8 +13,8 @@ from diptych.core.errors import Interrupted, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders.distributed import DistributedContext
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 
 from .shades import Shades
 

@@ -17,9 +17,8 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.family import FAMILIES, Family, resolve
-from diptych.encoders.rows import unit_rows
 
 
 class LengthEncoder(DualEncoder):
@@ -68,12 +67,7 @@ def test_the_families_are_declared_in_files() -> None:
 @pytest.mark.usefixtures("declared")
 def test_save_and_load(tmp_path: Path) -> None:
     folder = LengthEncoder().save(tmp_path / "lengths")
-    assert json.loads((folder / "diptych.json").read_text()) == {
-        "format": 1,
-        "family": "length",
-        "fingerprint": "0123456789abcdef",
-        "settings": {"unit": "letters"},
-    }
+    assert EncoderHeader.open(folder) == EncoderHeader("length", "0123456789abcdef", {"unit": "letters"})
     card = (folder / "README.md").read_text()
     assert card.startswith("---\nlibrary_name: diptych\n")
     assert "# lengths\n" in card
@@ -127,17 +121,7 @@ def test_folders_that_are_no_encoder(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(StorageError, match=r"found: notes\.txt"):
         DualEncoder.load(tmp_path)
-    marker = tmp_path / "diptych.json"
-    for content, message in (
-        ('{"format": 2, "family": "length"}', "of format 2, this version reads format 1"),
-        ('{"format": 1}', "of format 1"),
-        ("[]", "of format None"),
-        ("{", "is not JSON"),
-    ):
-        marker.write_text(content)
-        with pytest.raises(StorageError, match=message):
-            DualEncoder.load(tmp_path)
-    marker.write_text('{"format": 1, "family": "no such"}')
+    EncoderHeader("no such", "f", {}).write_header(tmp_path)
     with pytest.raises(UnknownNameError, match="no such"):
         DualEncoder.load(tmp_path)
 

@@ -28,13 +28,12 @@ from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders import encode as encoding
 from diptych.encoders.caption_tower import CaptionTowerConfig
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection, without_bad_images
-from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.region_tower import RegionTowerConfig
-from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
+from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 from .shades import BLOCK, Shades
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from diptych.encoders.heads import LinearHead, MLPHead, make_head
+from diptych.encoders.tower import LinearHead, MLPHead, make_head
 
 
 @pytest.mark.parametrize("hidden", [None, 7])

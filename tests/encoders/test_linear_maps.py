@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError
-from diptych.encoders.linear_maps import LinearMap, LinearMaps
+from diptych.encoders.adapted import LinearMap, LinearMaps
 from diptych.encoders.tensors import save_tensors
 
 RNG = np.random.default_rng(0)

@@ -15,8 +15,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.pretrained import PretrainedEncoder
 
-from .test_overlaid import Square
-from .tiny_pretrained import CAPTIONS, open_clip_folder, pictures, transformers_folder
+from .tiny_pretrained import CAPTIONS, Square, open_clip_folder, pictures, transformers_folder
 
 KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2", "open_clip"]
 LONG = "a dog on the left of a red cube sees two cats and a green ball on the right of a blue cube"

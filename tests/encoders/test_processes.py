@@ -19,8 +19,7 @@ from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.distributed import device_for
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.region_tower import RegionTowerConfig
-from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
+from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 
 def encoder() -> TwoTowerEncoder:

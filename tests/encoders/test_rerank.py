@@ -17,8 +17,8 @@ from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders import rerank as module
 from diptych.encoders import rerank as rerank_work
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.matching import PairInputs
 from diptych.encoders.rerank import rerank, stored_candidates
 from diptych.metrics import Reranked, top_k

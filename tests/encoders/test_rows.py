@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from diptych.core.errors import NumericalError
-from diptych.encoders.rows import unit_rows
+from diptych.encoders.dual_encoder import unit_rows
 
 
 def test_by_hand() -> None:

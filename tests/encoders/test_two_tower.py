@@ -28,8 +28,7 @@ from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.targets import TargetOptions, make_target_model
-from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.encoders.two_tower_model import ModelConfig, TwoTowerModel
+from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 CAPTIONS = ["a red star", "a blue ring left of a star", "a", "zebra"]
 

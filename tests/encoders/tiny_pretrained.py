@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
+
+from diptych.core.errors import ImageError
+from diptych.data.overlay import Patch
 
 CAPTIONS = [
     "a dog on the left of a red cube",
@@ -20,6 +25,27 @@ CAPTIONS = [
 """Of different lengths, one of them empty."""
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] a dog dogs cat ball cube red green blue on the left right of and sees two"
+
+
+KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2"]
+
+
+@dataclass(frozen=True)
+class Square:
+    """A block of one colour at (left, top) = (3, 5), ``side`` pixels wide."""
+
+    side: int = 8
+    colour: int = 200
+
+    @property
+    def key(self) -> str:
+        return f"square {self.side} {self.colour}"
+
+    def patches(self, width: int, height: int) -> Sequence[Patch]:
+        if 3 + self.side > width or 5 + self.side > height:
+            raise ImageError(f"a square of {self.side} does not fit {width} × {height}")
+        block = np.full((self.side, self.side, 3), self.colour, dtype=np.uint8)
+        return [Patch(3, 5, block)] if self.side else []
 
 
 def pictures(count: int = 5, seed: int = 0) -> list[Image.Image]:

@@ -11,8 +11,7 @@ import pytest
 
 from diptych.core.errors import MismatchError
 from diptych.data.judgements import Judged
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, relevance_of
 from diptych.evaluation.judgements import JUDGEMENTS_FILE, judge_encoded
 

@@ -10,8 +10,8 @@ from ranking import evaluate_reranked
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.readers import read_collection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.rerank import rerank
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.report import ReportContent, content_of_run

@@ -10,8 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.evaluation import compare, evaluate, evaluate_scores
 from diptych.metrics import GroundTruth

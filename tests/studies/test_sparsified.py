@@ -58,7 +58,7 @@ def studies(trained: tuple[Path, Results], tmp_path: Path) -> Path:
 
 
 def test_a_head_is_measured_beside_its_dense_rows(trained: tuple[Path, Results]) -> None:
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.sparse.measures import flops
     from diptych.sparse.sparsified import SparsifiedCollection
 
@@ -220,7 +220,7 @@ def test_rows_made_elsewhere_are_given(
     trained: tuple[Path, Results], scenes_folder: Path, tmp_path: Path
 ) -> None:
     """As arrays with ids: the same figures as of the encoder that made them."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
 
     run = trained[0] / "rows" / "dense" / "seed-0"
     parts = [

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from diptych.core.fingerprint import fingerprint
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.dual_encoder import DualEncoder, unit_rows
 from diptych.encoders.matching import MatchingEncoder, PairInputs
-from diptych.encoders.rows import unit_rows
 
 LETTERS = "abcdefghijklmnopqrst"
 

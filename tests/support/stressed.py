@@ -16,8 +16,7 @@ from diptych.core.draws import Draws
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.language import words_of
-from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.rows import unit_rows
+from diptych.encoders.dual_encoder import DualEncoder, unit_rows
 
 COLOURS = {
     "red": (220, 30, 30),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from diptych.data.readers import read_collection
-from diptych.encoders.bag_tower import BagTower
+from diptych.encoders.caption_tower import BagTower
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.two_tower import TwoTowerEncoder

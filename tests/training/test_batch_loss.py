@@ -12,7 +12,7 @@ from diptych.core.errors import RecipeError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.two_tower_model import TwoTowerModel
+from diptych.encoders.two_tower import TwoTowerModel
 from diptych.objectives.similarity import similarity_of
 from diptych.training.batch_loss import BatchLoss, Losses
 from diptych.training.examples import Examples, Loaded

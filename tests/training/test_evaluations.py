@@ -13,9 +13,8 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.files import write_json
 from diptych.data import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation import Result, evaluate_scores
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of, positives_of
 from diptych.metrics import GroundTruth, read_qrels

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from diptych.data.readers import read_collection
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.two_tower_model import TwoTowerModel
+from diptych.encoders.two_tower import TwoTowerModel
 from diptych.training.averaging import batch_norms
 from diptych.training.recipe import Recipe
 from diptych.training.reconstruct import Reconstructor

@@ -1,8 +1,7 @@
-"""Floor 2, the analysis: what a trained encoder and its objective really do."""
+"""What a trained encoder and its objective really do."""
 
 from diptych.analysis.cocos import Weights, cocos_over, count, gradient_weights
-from diptych.analysis.cocos_report import CocosProtocol, CocosReport, Spread, WeightHistogram
-from diptych.analysis.counts import COUNTS, Counts
+from diptych.analysis.cocos_report import COUNTS, CocosProtocol, CocosReport, Counts, Spread, WeightHistogram
 
 __all__ = [
     "COUNTS",

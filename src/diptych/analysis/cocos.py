@@ -34,22 +34,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.analysis.cocos_report import CocosProtocol, CocosReport, RunningSpread, WeightHistogram
-from diptych.analysis.counts import (
+from diptych.analysis.cocos_report import (
     DIRECTIONS,
     CocosCompat,
+    CocosProtocol,
+    CocosReport,
     Counts,
     DirectionName,
+    RunningSpread,
     Unit,
+    WeightHistogram,
     check_compat,
     check_epsilon,
 )
-from diptych.analysis.equation_counts import equation_counts_of, paper_loss
-from diptych.analysis.published_counts import published_counts_of
+from diptych.analysis.paper_counts import declaration_of, fixed_temperature, paper_counts_of, paper_loss
 from diptych.core.context import track
 from diptych.core.errors import UsageError
 from diptych.data.batches import Batch
-from diptych.objectives.declaration import OBJECTIVES, Objective, Within, checked
+from diptych.objectives.declaration import Objective, Within, checked
 from diptych.objectives.similarity import similarity_of
 
 
@@ -155,10 +157,9 @@ def unit_factor(objective: Objective, unit: Unit) -> float:
     """What ∂L/∂s is multiplied by: τ for ``temperature`` where the objective has one, else 1."""
     if unit not in ("temperature", "score"):
         raise UsageError(f"unit {unit!r}", "'temperature' for τ·|∂L/∂s|, 'score' for |∂L/∂s|")
-    temperature = getattr(objective, "temperature", None)
-    if unit == "score" or temperature is None:
+    if unit == "score" or getattr(objective, "temperature", None) is None:
         return 1.0
-    return float(temperature.detach()) if isinstance(temperature, Tensor) else float(temperature)
+    return fixed_temperature(objective)
 
 
 def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
@@ -217,20 +218,6 @@ def count(
     }
 
 
-def paper_counts_of(
-    objective: Objective,
-    scores: Tensor,
-    positives: Tensor,
-    epsilon: float,
-    unit: Unit,
-    compat: CocosCompat,
-) -> dict[DirectionName, Counts]:
-    """The counts of one batch by the paper's equations or by its code."""
-    if compat == "equations":
-        return equation_counts_of(objective, scores, positives, epsilon, unit)
-    return published_counts_of(objective, scores, positives, epsilon)
-
-
 Scoring = Callable[[Tensor, Tensor], Tensor]
 """Rows (n, d) and rows (m, d) to scores (n, m); one of ``objectives.similarity`` or any other."""
 
@@ -240,7 +227,7 @@ def described_objective(objective: Objective) -> tuple[str, dict[str, Any]]:
 
     The reduction is left out: what is counted is before it.
     """
-    kind = next((kind for kind in OBJECTIVES if kind.build is type(objective)), None)
+    kind = declaration_of(objective)
     if kind is None:
         return type(objective).__name__, {}
     options = {

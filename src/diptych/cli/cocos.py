@@ -25,7 +25,7 @@ from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.batches import Batch
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.objectives import Objective
     from diptych.training.run import Run
 
@@ -87,8 +87,8 @@ def cocos(
     """
     from diptych.analysis import cocos_over
     from diptych.analysis.cocos import unit_factor
-    from diptych.analysis.counts import check_compat, check_epsilon
-    from diptych.analysis.equation_counts import paper_loss
+    from diptych.analysis.cocos_report import check_compat, check_epsilon
+    from diptych.analysis.paper_counts import paper_loss
     from diptych.objectives.similarity import similarity_of
     from diptych.report.cocos import write_cocos_page, write_cocos_picture
 

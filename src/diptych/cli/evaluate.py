@@ -33,7 +33,7 @@ from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.origin import Origin
     from diptych.evaluation import Result
     from diptych.evaluation.judgements import Agreement, HumanAgreement
@@ -63,7 +63,7 @@ def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tup
 
 def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
     """The relevance model called ``name``."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.origin import Origin
     from diptych.evaluation.evaluate_encoder import relevance_of
 

@@ -167,7 +167,7 @@ def _about(path: Path) -> list[tuple[str, object]]:
     if (path / "sparsified_collection.json").is_file():
         return _about_sparsified(path)
     if (path / "embedded_collection.json").is_file():
-        from diptych.encoders.encoded import EncodedCollection
+        from diptych.encoders.embeddings import EncodedCollection
 
         encoded = EncodedCollection.open(path)
         return [
@@ -259,8 +259,13 @@ def _about_log(path: Path) -> list[tuple[str, object]]:
 
 def _about_checkpoint(path: Path) -> list[tuple[str, object]]:
     """Whose checkpoint a file of weights is, by their names."""
-    from diptych.encoders.official.checkpoint import read_checkpoint
-    from diptych.encoders.official.layouts import LAYOUTS, advice, is_pre_training, looks_like
+    from diptych.encoders.official.checkpoint import (
+        LAYOUTS,
+        advice,
+        is_pre_training,
+        looks_like,
+        read_checkpoint,
+    )
 
     state = read_checkpoint(path).state
     found = looks_like(state)

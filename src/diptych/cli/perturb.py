@@ -26,7 +26,7 @@ from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import PerturbedCaptions, TextPerturbation
-    from diptych.analysis.perturbations.perturbed_folder import CaptionList
+    from diptych.analysis.perturbations.perturb import CaptionList
     from diptych.data.collection import Collection
     from diptych.data.language import Language
 
@@ -146,10 +146,10 @@ def perturb(
 
       [bold]diptych perturb --list[/bold]
     """
-    from diptych.analysis.perturbations.perturb import usual_seed
-    from diptych.analysis.perturbations.perturbed_folder import (
+    from diptych.analysis.perturbations.perturb import (
         check_perturbations,
         perturbed_over,
+        usual_seed,
         write_perturbed,
     )
 
@@ -220,7 +220,7 @@ def _captions(
     data: Path, choice: DataChoice, split: str | None, captions: str
 ) -> tuple[CaptionList, Collection | None, str | None]:
     """The captions, the collection they are of, and which part of it; a text file has neither."""
-    from diptych.analysis.perturbations.perturbed_folder import CaptionList
+    from diptych.analysis.perturbations.perturb import CaptionList
     from diptych.encoders.origin import Origin
 
     if data.suffix.lower() == ".txt" and choice.reader is None:

@@ -25,7 +25,7 @@ from diptych.core.reading import map_array
 if TYPE_CHECKING:
     import numpy as np
 
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation.printed import DigitReport, Target
     from diptych.evaluation.variants import Exploration, RowScores, Scored
     from diptych.metrics.candidates import Reranked

@@ -25,10 +25,9 @@ def shop_log_scenes(
     with progress():
         folder = make_shop_log(out, visitors=visitors, days=days, seed=seed, dirt=dirt, format=file_format)
     truth = read_json(folder / TRUTH)
-    totals = {row["what"]: row["total"] for row in truth["statistics"]["overview"]}
     say(
-        f"a log of {totals['events']:,} events in {totals['sessions']:,} sessions, "
-        f"{_part(totals, 'purchase sessions')} with a purchase, {_part(totals, 'anonymous sessions')} anonymous"
+        f"a log of {truth['events']:,} events in {truth['sessions']:,} sessions, "
+        f"{_part(truth, 'purchase sessions')} with a purchase, {_part(truth, 'anonymous sessions')} anonymous"
     )
     spoilt = [(rule, f"{rows:,}") for rule, rows in truth["dirt"].items() if rows]
     if spoilt:

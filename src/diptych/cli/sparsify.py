@@ -30,7 +30,7 @@ from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.origin import Origin
     from diptych.report.terms import Match
     from diptych.sparse import (
@@ -141,7 +141,7 @@ class DensePart:
 def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Path) -> dict[str, DensePart]:
     """Some splits as ``source`` encodes them, by their names; what is encoded already is used."""
     from diptych.core.locking import exclusive_folder
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.family import rooted
     from diptych.encoders.origin import Origin, check_still_there
 

@@ -390,7 +390,7 @@ def _decode_record(
 
 
 def _decode_tuple(inner: tuple[Any, ...], value: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Any, ...]:
-    given = _of_type(value, list)
+    given = list(value) if isinstance(value, tuple) else _of_type(value, list)
     if not inner or inner[-1] is Ellipsis:
         return tuple(decode(inner[0] if inner else Any, one, arrays) for one in given)
     _expect(len(given) == len(inner), given, inner)

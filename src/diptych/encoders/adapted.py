@@ -8,17 +8,126 @@ tokens, which no map of rows touches, and could re-rank candidates of another sp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import opening, read_json
-from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder
+from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import opening
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.given_rows import GivenRows
-from diptych.encoders.linear_maps import LinearMaps
+from diptych.encoders.tensors import load_tensors, save_tensors
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """x ↦ (x − mean) · matrix.
+
+    Attributes:
+        matrix: (d, k) float32.
+        mean: (d,) float32.
+    """
+
+    matrix: np.ndarray
+    mean: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.mean.shape != self.matrix.shape[:1]:
+            raise DataError(f"a map of shape {self.matrix.shape} with a mean of shape {self.mean.shape}")
+        if not (np.isfinite(self.matrix).all() and np.isfinite(self.mean).all()):
+            raise NumericalError("a map with NaN or infinity", "adapt again with a stronger pull (strength)")
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, mean: np.ndarray) -> LinearMap:
+        """From numbers of any floating type."""
+        return cls(np.array(matrix, np.float32, order="C"), np.array(mean, np.float32, order="C"))
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether it leaves every row as it is."""
+        rows, columns = self.matrix.shape
+        return rows == columns and not self.mean.any() and bool(np.array_equal(self.matrix, np.eye(rows)))
+
+    def __call__(
+        self, rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
+    ) -> np.ndarray:
+        """(n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
+        if self.is_identity:
+            return rows
+        return unit_rows((rows - self.mean) @ self.matrix, kind, positions)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMaps:
+    """The maps of both sides, into one space.
+
+    Attributes:
+        image, text: of each side.
+    """
+
+    image: LinearMap
+    text: LinearMap
+
+    def __post_init__(self) -> None:
+        if self.image.matrix.shape != self.text.matrix.shape:
+            raise MismatchError(
+                f"a map of images of shape {self.image.matrix.shape}, of texts of {self.text.matrix.shape}",
+                "both sides go from one width to one width",
+            )
+
+    @classmethod
+    def identity(cls, width: int) -> LinearMaps:
+        """Maps that change nothing."""
+        sides = [LinearMap.of(np.eye(width), np.zeros(width)) for _ in range(2)]
+        return cls(*sides)
+
+    @property
+    def takes(self) -> int:
+        return int(self.image.matrix.shape[0])
+
+    @property
+    def width(self) -> int:
+        return int(self.image.matrix.shape[1])
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether both leave every row as it is."""
+        return self.image.is_identity and self.text.is_identity
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        sides = (("image", self.image), ("text", self.text))
+        return {f"{name}.{part}": getattr(side, part) for name, side in sides for part in ("matrix", "mean")}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint_arrays(self._arrays())
+
+    def save(self, file: Path) -> None:
+        """Write a safetensors file."""
+        save_tensors({name: torch.from_numpy(array) for name, array in self._arrays().items()}, file)
+
+    @classmethod
+    def load(cls, file: Path) -> LinearMaps:
+        """Read what :meth:`save` wrote."""
+        fix = "adapt again"
+        tensors = load_tensors(file, fix)
+        wanted = {f"{name}.{part}" for name in ("image", "text") for part in ("matrix", "mean")}
+        if set(tensors) != wanted:
+            raise StorageError(f"{file} holds {', '.join(sorted(tensors)) or 'nothing'}, no maps", fix)
+        try:
+            sides = [
+                LinearMap(*(tensors[f"{name}.{part}"].numpy() for part in ("matrix", "mean")))
+                for name in ("image", "text")
+            ]
+            return cls(*sides)
+        except (DataError, NumericalError, MismatchError) as error:
+            raise StorageError(f"{file} is damaged: {error.message}", fix) from None
+
 
 _BASE, _MAPS = "base", "maps.safetensors"
 
@@ -56,51 +165,41 @@ class LinearlyAdapted(DualEncoder):
 
     @property
     def width(self) -> int:
-        """k, the width of the maps' results."""
         return self.maps.width
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """What the encoder itself takes."""
         return self.base.takes
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """The encoder's rows of pictures, mapped: (n, k) float32 unit rows."""
         rows = self.base.encode_images(images, batch_size)
         return self.maps.image(rows, "image", range(len(rows)))
 
     @property
     def prepares(self) -> bool:
-        """As the encoder itself."""
         return self.base.prepares
 
     def prepared(self, item: Any, position: int | str) -> Any:
-        """As the encoder itself."""
         return self.base.prepared(item, position)
 
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """The encoder's rows of one batch, mapped."""
         return self.maps.image(self.base.encode_prepared(prepared, positions), "image", positions)
 
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """The encoder's rows of texts, mapped: (n, k) float32 unit rows."""
         rows = self.base.encode_texts(texts, batch_size)
         return self.maps.text(rows, "text", range(len(rows)))
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """As the encoder itself."""
         return self.base.with_endings(texts, endings)
 
     @property
     def fingerprint(self) -> str:
-        """Of the encoder and the maps; the encoder's own where they change nothing."""
         base = self.base.fingerprint
         return base if self.maps.is_identity else fingerprint(self.family, base, self.maps.fingerprint)
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number: that of the encoder, and what it was adapted on."""
         base = self.base.describe()
         return {
             **base,
@@ -128,13 +227,13 @@ class LinearlyAdapted(DualEncoder):
             raise StorageError(
                 f"{folder} has no encoder in {_BASE}/", "copy the whole folder, or adapt again"
             )
-        config = read_json(folder / CONFIG_FILE)
+        header = EncoderHeader.open(folder)
         maps = LinearMaps.load(folder / _MAPS)
         base = DualEncoder.load(folder / _BASE, device=device)
-        adapted = cls(base, maps, config.get("settings", {}).get("about", {}))
-        if adapted.fingerprint != config.get("fingerprint"):
+        adapted = cls(base, maps, header.settings.get("about", {}))
+        if adapted.fingerprint != header.fingerprint:
             raise MismatchError(
-                f"{folder} was saved as {config.get('fingerprint')} and is {adapted.fingerprint} now",
+                f"{folder} was saved as {header.fingerprint} and is {adapted.fingerprint} now",
                 f"{_BASE}/ or {_MAPS} is of another encoder: copy the whole folder, or adapt again",
             )
         return adapted

@@ -114,7 +114,6 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
 
     @torch.inference_mode()
     def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
-        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32."""
         self.model.eval()
         found: list[np.ndarray] = []
         done = 0
@@ -127,7 +126,6 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         return {"states": np.concatenate([np.empty((0, *shape), dtype=np.float32), *found])}
 
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
-        """What :meth:`match` reads of texts: ``ids``, (n, limit) int64 beginning with [ENC], and ``mask``."""
         check_texts(texts)
         ids = np.zeros((len(texts), self.text_limit), dtype=np.int64)
         mask = np.zeros((len(texts), self.text_limit), dtype=bool)
@@ -140,7 +138,6 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         return {"ids": ids, "mask": mask}
 
     def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
-        """Score pairs; see :class:`~diptych.encoders.matching.MatchingEncoder`."""
         _check_inputs(images, texts)
         if len(images["states"]) != len(texts["ids"]):
             raise MismatchError(
@@ -150,7 +147,6 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         return finite_scores(self._logits(images["states"], texts))
 
     def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
-        """The same for picture ``rows[i]`` with text i; a picture's tokens are read once for all its texts."""
         _check_inputs(images, texts)
         if len(rows) != len(texts["ids"]):
             raise MismatchError(f"{len(rows)} rows of pictures and {len(texts['ids'])} texts are no pairs")
@@ -183,16 +179,13 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
 
     @property
     def learned_options(self) -> dict[str, float]:
-        """Nothing: transformers keeps no temperature of BLIP's."""
         return {}
 
     @property
     def towers(self) -> PretrainedTowers:
-        """Refused."""
         raise not_two_towers(self.name)
 
     def sides(self) -> tuple[list[str], list[str]]:
-        """``vision_model``, ``vision_proj``; ``text_encoder``, ``text_proj``. The head is of neither."""
         return ["vision_model", "vision_proj"], ["text_encoder", "text_proj"]
 
     def _content(self) -> list[Any]:

@@ -64,12 +64,7 @@ class TokenInputs:
         self.lengths = np.diff(starts)
 
     def batch(self, rows: np.ndarray, endings: Sequence[str] | None = None) -> tuple[Tensor, Tensor]:
-        """(n, longest) int64 padded token ids, and (n,) lengths.
-
-        Args:
-            rows: (n,) which captions.
-            endings: (n,) what each caption ends with; an empty one is none.
-        """
+        """(n, longest) int64 padded token ids, and (n,) lengths."""
         return self._ended(*pad_tokens(self._flat, self._starts, rows), endings)
 
     def augmented(
@@ -84,10 +79,6 @@ class TokenInputs:
         """Noisy captions to train on: some words ``<unk>``, some left out, start and end kept.
 
         What happens to a caption depends on (seed, epoch, its row) alone, not on its neighbours.
-
-        Args:
-            rows: (n,) which captions.
-            endings: (n,) what each caption ends with, without noise.
 
         Source: Bleeker, Yates, de Rijke, 2022, after PCME (Chun et al. 2021).
         """
@@ -184,14 +175,7 @@ def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[
 
 
 def start_from_vectors(embed: nn.Embedding, vocabulary: Vocabulary, path: Path, as_given: bool) -> None:
-    """Words that the file knows get its vector, narrower ones in the first places of a row.
-
-    Args:
-        embed: (words, width) of freshly drawn embeddings.
-        path: an .npz with ``words`` (n,) and ``vectors`` (n, at most width).
-        as_given: take the vectors as they are and draw everything else from N(0, 1), as Bleeker et
-            al. 2022 do; otherwise the file as a whole is scaled to the spread of ``embed``.
-    """
+    """Words that the file knows get its vector, narrower ones in the first places of a row."""
     known, vectors = read_word_vectors(path, "model.text.word_vectors in the recipe")
     width = embed.embedding_dim
     if vectors.shape[1] > width:

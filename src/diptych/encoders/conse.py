@@ -15,26 +15,156 @@ splits; ``docs/results.md`` has the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field, ValidationError
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import write_json, write_text
-from diptych.core.fingerprint import fingerprint
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json, read_text
-from diptych.data.loading import batched
-from diptych.encoders.classifier import Classifier, ClassifierConfig
-from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.inputs import check_texts
-from diptych.encoders.rows import unit_rows
+from diptych.data.overlay import split_overlay
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure
+from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.preprocessing import Preprocessing
+from diptych.encoders.pretrained import pick_device
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
+from diptych.encoders.targets.contract import TargetHeader
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
-from diptych.encoders.tensors import save_tensors
+from diptych.encoders.tensors import load_tensors, save_tensors
+
+
+class ClassifierConfig(BaseModel):
+    """Which network, and where its weights are.
+
+    Attributes:
+        network: a timm model name (``timm.list_models()``).
+        network_options: keyword arguments for ``timm.create_model``, e.g. ``{"pad_type": "same"}``.
+        weights: a safetensors file of the network's whole state dict, its classifier included; timm's
+            pretrained ones, from its hub or cache, when not given.
+        preprocessing: what the network sees; as timm describes the network when not given. Weights of
+            another source may want another one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    network: str
+    network_options: dict[str, Any] = Field(default_factory=dict)
+    weights: str | None = None
+    preprocessing: Preprocessing | None = None
+
+
+class Classifier:
+    """Pictures to one number per class; open one with :meth:`open`.
+
+    Args:
+        network: (n, 3, size, size) → (n, classes).
+    """
+
+    def __init__(self, network: torch.nn.Module, config: ClassifierConfig) -> None:
+        if config.preprocessing is None:
+            config = config.model_copy(update={"preprocessing": _as_timm_says(network, config.network)})
+        assert config.preprocessing is not None
+        self.network = network.eval().requires_grad_(False).to(memory_format=torch.channels_last)
+        self.config = config
+        self.preprocessing = config.preprocessing
+
+    @classmethod
+    def open(cls, config: ClassifierConfig, folder: Path, device: str | None = None) -> Classifier:
+        """Make the network and load its weights."""
+        import timm
+
+        if not timm.is_model(config.network):
+            raise UnknownNameError("timm network", config.network, timm.list_models(f"{config.network[:4]}*"))
+        pretrained = config.weights is None
+        try:
+            network = timm.create_model(config.network, pretrained=pretrained, **config.network_options)
+        except LOADING_ERRORS as error:
+            fix = "name a file of weights (weights), and check network_options"
+            raise loading_failure(config.network, None, error, fix) from error
+        if config.weights is not None:
+            _load(network, folder / Path(config.weights).expanduser())
+        return cls(network.to(pick_device(device)), config)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.network.parameters()).device
+
+    @cached_property
+    def classes(self) -> int:
+        """How many numbers there are per picture."""
+        size = self.preprocessing.size
+        return int(self.logits(np.zeros((1, 3, size, size), dtype=np.float32)).shape[1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        weights = {name: value.cpu().numpy() for name, value in self.network.state_dict().items()}
+        options = [self.config.network, self.config.network_options]
+        return fingerprint(options, self.preprocessing.model_dump(mode="json"), fingerprint_arrays(weights))
+
+    def prepare(self, item: Any, position: int | str) -> np.ndarray:
+        """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
+        errors call it.
+        """
+        picture, overlay = split_overlay(item)
+        return self.preprocessing(as_picture(picture, position), overlay)
+
+    @torch.inference_mode()
+    def logits(self, pictures: np.ndarray) -> np.ndarray:
+        """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
+        inputs = torch.from_numpy(pictures).to(self.device, memory_format=torch.channels_last)
+        found: np.ndarray = self.network(inputs).float().cpu().numpy()
+        return found
+
+
+def _as_timm_says(network: torch.nn.Module, name: str) -> Preprocessing:
+    """timm's evaluation preprocessing of a network."""
+    from timm.data import resolve_data_config
+
+    said = resolve_data_config({}, model=network)
+    _, height, width = said["input_size"]
+    if (
+        height != width
+        or said["crop_mode"] != "center"
+        or said["interpolation"] not in ("bilinear", "bicubic")
+    ):
+        raise UsageError(
+            f"timm prepares pictures for {name} by {said['interpolation']} interpolation and a "
+            f"{said['crop_mode']} crop of {height} × {width} pixels",
+            "say what it sees: preprocessing with size, resize, interpolation, mean and std",
+        )
+    return Preprocessing(
+        size=height,
+        resize=math.floor(height / said["crop_pct"]),
+        interpolation=said["interpolation"],
+        mean=said["mean"],
+        std=said["std"],
+    )
+
+
+def _load(network: torch.nn.Module, path: Path) -> None:
+    """Load a state dict whose names and shapes are the network's."""
+    state = load_tensors(path, "check the path under weights")
+    wanted = network.state_dict()
+    missing, surplus = sorted(set(wanted) - set(state)), sorted(set(state) - set(wanted))
+    other = sorted(name for name in set(state) & set(wanted) if state[name].shape != wanted[name].shape)
+    if missing or surplus or other:
+        example = (missing or surplus or other)[0]
+        raise MismatchError(
+            f"{path} does not fit the network: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{len(other)} of another shape (e.g. {example})",
+            "check network and network_options; the weights have to include the classifier",
+        )
+    network.load_state_dict({name: value.to(wanted[name].dtype) for name, value in state.items()})
+
 
 # The texts that a classifier's classes stand for: names, or names with their definitions.
 #
@@ -171,33 +301,18 @@ class ConseEncoder(DualEncoder):
 
     @property
     def width(self) -> int:
-        """d, that of the sentence encoder."""
         return self.sentences.width
-
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays)."""
-        blocks = []
-        done = 0
-        for batch in batched(images, batch_size):
-            positions = range(done, done + len(batch))
-            prepared = [self.prepared(item, place) for place, item in zip(positions, batch, strict=True)]
-            blocks.append(self.encode_prepared(prepared, positions))
-            done += len(batch)
-        return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
 
     @property
     def prepares(self) -> bool:
-        """True."""
         return True
 
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        """What the network takes of a picture."""
         return self.classifier.prepare(item, position)
 
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """(n, d) float32 unit rows of one batch."""
         logits = self.classifier.logits(np.stack(prepared))
         bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
         if len(bad):
@@ -209,12 +324,10 @@ class ConseEncoder(DualEncoder):
         return unit_rows(rows, "image", positions)
 
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """(n, d) float32 unit rows; a text that the sentence encoder knows nothing of has a row of zeros."""
         return self.sentences.encode(check_texts(texts), batch_size)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the classifier, the class names, the sentence encoder, T and τ."""
         return fingerprint(
             self.family,
             self.classifier.fingerprint,
@@ -225,7 +338,6 @@ class ConseEncoder(DualEncoder):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number this encoder produced."""
         network = self.classifier.config
         return {
             "family": self.family,
@@ -273,7 +385,7 @@ class ConseEncoder(DualEncoder):
         config = ConseConfig.read(folder)
         texts = class_texts(config.names, folder, config.template)
         inside = folder / Path(config.sentences).expanduser()
-        if (inside / "targets.json").is_file():
+        if TargetHeader.is_at(inside):
             sentences = open_target_model(inside)
         else:
             source = str(inside) if inside.is_dir() else config.sentences
@@ -281,7 +393,6 @@ class ConseEncoder(DualEncoder):
         network = ClassifierConfig(**config.model_dump(include=set(ClassifierConfig.model_fields)))
         classifier = Classifier.open(network, folder, device)
         name = folder.resolve().name
-        marker = folder / "diptych.json"
-        if marker.is_file():
-            name = read_json(marker).get("settings", {}).get("name", name)
+        if EncoderHeader.is_at(folder):
+            name = EncoderHeader.open(folder).settings.get("name", name)
         return cls(classifier, texts, sentences, config.top, config.temperature, name)

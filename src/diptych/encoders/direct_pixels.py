@@ -1,17 +1,20 @@
-"""Other libraries' preprocessing in fewer steps, bit for bit the same: for encoding many pictures.
+"""Other libraries' preprocessing in fewer steps, bit for bit the same, with an overlay pasted where the model sees it.
 
-transformers turns a picture into an array, back into a picture to resize it, into an array again, and
-normalises in double precision; half of the time is on the way. Where the settings say resize, crop and
-normalise, that is done directly: Pillow's resize and crop, then a table (:mod:`byte_table`). Whether it
-is the same is seen on a few pictures first; where it is not, the library's own call is made.
+transformers turns an image into an array, back into an image to resize it, into an array again, and normalises in
+double precision; half of the time is on the way. Where the settings say resize, crop and normalise, that is done
+directly: Pillow's resize and crop, then a table. Whether it is the same is seen on a few images first; where it is
+not, the library's own call is made.
+
+What is pasted has to be in pixels of what the model sees, so the preprocessing is taken apart for it: crop and
+resize, paste, then the numbers.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,79 +25,122 @@ from diptych.encoders.inputs import ByteTable
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    Cut: TypeAlias = Callable[[Image], np.ndarray]
+    """From an image to (height, width, 3) uint8."""
 
-# Pictures prepared by other libraries' preprocessing, with an overlay pasted before it normalises.
-#
-# What is pasted has to be in pixels of what the model sees, so the preprocessing is taken apart: crop and
-# resize, paste, then the numbers. Without an overlay it stays the one call that it is.
-
-
-def processed_pixels(
-    processor: Any, picture: Image, overlay: Overlay | None = None, check: bool = True
-) -> np.ndarray:
-    """One picture through an image processor of transformers: (3, height, width) float32."""
-    if overlay is None:
-        return _processed(processor, picture)
-    more = {"include_top": False} if hasattr(processor, "include_top") else {}
-    cut = np.moveaxis(_processed(processor, picture, do_rescale=False, do_normalize=False, **more), 0, -1)
-
-    def finished(pixels: np.ndarray) -> np.ndarray:
-        return _processed(processor, _picture(pixels), do_resize=False, do_center_crop=False, do_pad=False)
-
-    if cut.dtype != np.uint8 or (check and not np.array_equal(finished(cut), _processed(processor, picture))):
-        raise _no_parts(type(processor).__name__)
-    return finished(pasted(cut, overlay))
+_TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))
+"""Sizes, width and height, of the images on which both ways have to agree."""
 
 
-def composed_pixels(preprocess: Any, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-    """One picture through a torchvision ``Compose``, as open_clip has them: (3, height, width) float32."""
-    if overlay is None:
-        pixels: np.ndarray = preprocess(picture).numpy()
-        return pixels
-    parts = composed_parts(preprocess)
-    if parts is None:
-        raise _no_parts(type(preprocess).__name__)
-    cut, finish = parts
-    return finish(pasted(cut(picture), overlay))
+class LibraryPixels(ABC):
+    """One RGB image → (3, height, width) float32, as a library's own preprocessing."""
 
+    def __init__(self, library: Any) -> None:
+        self.library = library
 
-def composed_parts(
-    preprocess: Any,
-) -> tuple[Callable[[Image], np.ndarray], Callable[[np.ndarray], np.ndarray]] | None:
-    """A ``Compose`` in two: from picture to (height, width, 3) uint8, and on to (3, height, width) float32.
+    @abstractmethod
+    def whole(self, picture: Image) -> np.ndarray:
+        """Call the library."""
 
-    None where no step makes a tensor of a picture.
-    """
-    steps = getattr(preprocess, "transforms", [])
-    names = [type(step).__name__ for step in steps]
-    place = next((row for row, name in enumerate(names) if name in ("MaybeToTensor", "ToTensor")), None)
-    if place is None:
-        return None
+    @abstractmethod
+    def _halves(self) -> tuple[Cut, Callable[[np.ndarray], np.ndarray]] | None:
+        """Return how an image is cut and how what is left becomes numbers; None where it is done otherwise."""
 
-    def cut(picture: Image) -> np.ndarray:
-        for step in steps[:place]:
-            picture = step(picture)
-        return np.asarray(picture)
+    def _paste(self, picture: Image, overlay: Overlay) -> np.ndarray:
+        """Paste by the library's own two halves."""
+        halves = self._halves()
+        if halves is None:
+            raise self._no_parts()
+        return halves[1](pasted(halves[0](picture), overlay))
 
-    def finish(pixels: np.ndarray) -> np.ndarray:
-        values: Any = _picture(pixels)
-        for step in steps[place:]:
-            values = step(values)
-        found: np.ndarray = values.numpy()
-        return found
+    @cached_property
+    def direct(self) -> tuple[Cut, ByteTable] | None:
+        """A cut and a table with the library's bits; None where there are none."""
+        halves = self._halves()
+        table = None if halves is None else ByteTable.of(halves[1])
+        if halves is None or table is None:
+            return None
+        random = np.random.default_rng(0)
+        for width, height in _TRIED:
+            picture = _picture(random.integers(0, 256, (height, width, 3), dtype=np.uint8))
+            if not np.array_equal(table(halves[0](picture)), self.whole(picture)):
+                return None
+        return halves[0], table
 
-    return cut, finish
+    def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
+        if self.direct is not None:
+            cut, table = self.direct
+            pixels = cut(picture)
+            return table(pixels if overlay is None else pasted(pixels, overlay))
+        return self.whole(picture) if overlay is None else self._paste(picture, overlay)
 
-
-def _processed(processor: Any, picture: Image, **options: bool) -> np.ndarray:
-    prepared = processor(images=[picture], return_tensors="np", **options)
-    if set(prepared) != {"pixel_values"}:
-        raise UsageError(
-            f"{type(processor).__name__} makes {', '.join(prepared)} of a picture, more than pixels",
-            "use a model that takes pictures of one size",
+    def _no_parts(self) -> UsageError:
+        return UsageError(
+            f"{type(self.library).__name__} does not crop first and normalise last: nothing can be pasted over "
+            "what the model sees",
+            "use a model with CLIP's preprocessing for shortcuts on pictures",
         )
-    pixels: np.ndarray = prepared["pixel_values"][0]
-    return pixels
+
+
+class ProcessorPixels(LibraryPixels):
+    """An image processor of transformers."""
+
+    @cached_property
+    def one_size(self) -> bool:
+        """Whether it gives pixels and nothing else, so that images can be stacked."""
+        return set(self.library(images=[_picture(np.zeros((48, 64, 3), np.uint8))], return_tensors="np")) == {
+            "pixel_values"
+        }
+
+    def whole(self, picture: Image, **options: bool) -> np.ndarray:
+        prepared = self.library(images=[picture], return_tensors="np", **options)
+        if set(prepared) != {"pixel_values"}:
+            raise UsageError(
+                f"{type(self.library).__name__} makes {', '.join(prepared)} of a picture, more than pixels",
+                "use a model that takes pictures of one size",
+            )
+        pixels: np.ndarray = prepared["pixel_values"][0]
+        return pixels
+
+    def _finish(self, pixels: np.ndarray) -> np.ndarray:
+        return self.whole(_picture(pixels), do_resize=False, do_center_crop=False, do_pad=False)
+
+    def _halves(self) -> tuple[Cut, Callable[[np.ndarray], np.ndarray]] | None:
+        cut = _cut_of(self.library.to_dict()) if hasattr(self.library, "to_dict") else None
+        return (cut, self._finish) if cut is not None and self.one_size else None
+
+    def _paste(self, picture: Image, overlay: Overlay) -> np.ndarray:
+        more = {"include_top": False} if hasattr(self.library, "include_top") else {}
+        cut = np.moveaxis(self.whole(picture, do_rescale=False, do_normalize=False, **more), 0, -1)
+        if cut.dtype != np.uint8 or not np.array_equal(self._finish(cut), self.whole(picture)):
+            raise self._no_parts()
+        return self._finish(pasted(cut, overlay))
+
+
+class ComposedPixels(LibraryPixels):
+    """A ``Compose`` of torchvision, as open_clip has them."""
+
+    def whole(self, picture: Image) -> np.ndarray:
+        pixels: np.ndarray = self.library(picture).numpy()
+        return pixels
+
+    def _halves(self) -> tuple[Cut, Callable[[np.ndarray], np.ndarray]] | None:
+        """Cut before the step that makes a tensor."""
+        steps = getattr(self.library, "transforms", [])
+        names = [type(step).__name__ for step in steps]
+        place = next((row for row, name in enumerate(names) if name in ("MaybeToTensor", "ToTensor")), None)
+        if place is None:
+            return None
+
+        def through(some: Any, value: Any) -> Any:
+            for step in some:
+                value = step(value)
+            return value
+
+        return (
+            lambda picture: np.asarray(through(steps[:place], picture)),
+            lambda pixels: through(steps[place:], _picture(pixels)).numpy(),
+        )
 
 
 def _picture(pixels: np.ndarray) -> Image:
@@ -103,108 +149,7 @@ def _picture(pixels: np.ndarray) -> Image:
     return pillow.fromarray(pixels)
 
 
-def _no_parts(name: str) -> UsageError:
-    return UsageError(
-        f"{name} does not crop first and normalise last: nothing can be pasted over what the model sees",
-        "use a model with CLIP's preprocessing for shortcuts on pictures",
-    )
-
-
-_TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))
-"""Sizes, width and height, of the pictures on which both ways have to agree."""
-
-
-@dataclass(frozen=True)
-class _Direct:
-    """Crop and resize to bytes, then the table."""
-
-    cut: Callable[[Image], np.ndarray]
-    table: ByteTable
-
-    def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        pixels = self.cut(picture)
-        return self.table(pixels if overlay is None else pasted(pixels, overlay))
-
-    def agrees(self, whole: Callable[[Image], np.ndarray]) -> bool:
-        """Whether pictures of several shapes come out as ``whole`` gives them."""
-        from PIL import Image as pillow
-
-        random = np.random.default_rng(0)
-        for width, height in _TRIED:
-            noise = random.integers(0, 256, (height, width, 3), dtype=np.uint8)
-            picture = pillow.fromarray(noise)
-            if not np.array_equal(self(picture), whole(picture)):
-                return False
-        return True
-
-
-class ProcessorPixels:
-    """Pictures through an image processor of transformers: (3, height, width) float32."""
-
-    def __init__(self, processor: Any) -> None:
-        self.processor = processor
-        self._can_paste = False
-
-    @cached_property
-    def one_size(self) -> bool:
-        """Whether the processor gives pixels and nothing else, so that pictures can be stacked."""
-        from PIL import Image as pillow
-
-        prepared = self.processor(images=[pillow.new("RGB", (64, 48))], return_tensors="np")
-        return set(prepared) == {"pixel_values"}
-
-    @cached_property
-    def _direct(self) -> _Direct | None:
-        cut = _cut_of(self.processor.to_dict()) if hasattr(self.processor, "to_dict") else None
-        if cut is None or not self.one_size:
-            return None
-        steps = {"do_resize": False, "do_center_crop": False, "do_pad": False}
-        table = ByteTable.of(lambda pixels: _whole(self.processor, pixels, **steps))
-        direct = None if table is None else _Direct(cut, table)
-        return direct if direct and direct.agrees(lambda picture: _whole(self.processor, picture)) else None
-
-    def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """One RGB picture, the overlay pasted on what is left after cropping and resizing."""
-        if self._direct is not None:
-            return self._direct(picture, overlay)
-        pixels = processed_pixels(self.processor, picture, overlay, check=not self._can_paste)
-        self._can_paste |= overlay is not None
-        return pixels
-
-
-class ComposedPixels:
-    """Pictures through a torchvision ``Compose``, as open_clip has them: (3, height, width) float32."""
-
-    def __init__(self, preprocess: Any) -> None:
-        self.preprocess = preprocess
-
-    @cached_property
-    def _direct(self) -> _Direct | None:
-        parts = composed_parts(self.preprocess)
-        if parts is None:
-            return None
-        cut, finish = parts
-        table = ByteTable.of(finish)
-        direct = None if table is None else _Direct(cut, table)
-        return direct if direct and direct.agrees(lambda picture: self.preprocess(picture).numpy()) else None
-
-    def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        """One RGB picture, the overlay pasted on what is left after cropping and resizing."""
-        if self._direct is not None:
-            return self._direct(picture, overlay)
-        return composed_pixels(self.preprocess, picture, overlay)
-
-
-def _whole(processor: Any, picture: Any, **options: bool) -> np.ndarray:
-    from PIL import Image as pillow
-
-    if isinstance(picture, np.ndarray):
-        picture = pillow.fromarray(picture)
-    pixels: np.ndarray = processor(images=[picture], return_tensors="np", **options)["pixel_values"][0]
-    return pixels
-
-
-def _cut_of(settings: dict[str, Any]) -> Callable[[Image], np.ndarray] | None:
+def _cut_of(settings: dict[str, Any]) -> Cut | None:
     """Resize and central crop as the settings of a Pillow processor say; None where they say more."""
     size = {name: value for name, value in dict(settings.get("size") or {}).items() if value is not None}
     crop = settings.get("crop_size") if settings.get("do_center_crop") else None

@@ -7,18 +7,48 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from diptych.core.files import atomic_folder, write_json, write_text
+from diptych.core.artifact import Artifact
+from diptych.core.context import track
+from diptych.core.errors import NumericalError, UsageError
+from diptych.core.files import atomic_folder, write_text
+from diptych.metrics import products
+
+if TYPE_CHECKING:
+    import torch
+
+    from diptych.encoders.caption_tower import BagTower, CaptionTower
+    from diptych.encoders.image_tower import ImageTower
+    from diptych.encoders.pretrained_towers import PretrainedImages, PretrainedTexts
+    from diptych.encoders.region_tower import RegionTower
+    from diptych.encoders.target_tower import TargetTower
+
+    ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
+    TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
+
 
 CONFIG_FILE = "diptych.json"
 """The file that marks a folder as a saved encoder and names its family."""
 
-FORMAT = 1
-"""Version of :data:`CONFIG_FILE`."""
+
+@dataclass(frozen=True)
+class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
+    """The header of a saved encoder.
+
+    Attributes:
+        family: in the registry.
+        fingerprint: of the encoder.
+        settings: what its other files do not hold.
+    """
+
+    family: str
+    fingerprint: str
+    settings: dict[str, Any]
 
 
 class DualEncoder(ABC):
@@ -26,13 +56,12 @@ class DualEncoder(ABC):
 
     Rows are (n, d) float32 of unit length, so that a matrix product of them is the cosine. A row
     whose length is below 1e-12 stays (nearly) zero instead of becoming NaN; see
-    :func:`diptych.encoders.rows.unit_rows`.
+    :func:`diptych.encoders.dual_encoder.unit_rows`.
     """
 
     family: ClassVar[str]
     """Name of the declaration in :data:`diptych.encoders.family.FAMILIES` that loads this class."""
 
-    @abstractmethod
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """Encode pictures, a batch in memory at a time.
 
@@ -48,6 +77,18 @@ class DualEncoder(ABC):
             ImageError: an item is not what this encoder takes; the message names its position.
             NumericalError: an output is NaN or infinite; the message names its position.
         """
+        from diptych.data.loading import batched
+
+        if batch_size < 1:
+            raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
+        rows: list[np.ndarray] = []
+        done = 0
+        for batch in batched(track(images, "encoding images", unit="images"), batch_size):
+            positions = range(done, done + len(batch))
+            prepared = [self.prepared(item, place) for place, item in zip(positions, batch, strict=True)]
+            rows.append(self.encode_prepared(prepared, positions))
+            done += len(batch)
+        return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
@@ -163,15 +204,7 @@ class DualEncoder(ABC):
         folder = Path(folder)
         with atomic_folder(folder, CONFIG_FILE) as temporary:
             self._write(temporary)
-            write_json(
-                temporary / CONFIG_FILE,
-                {
-                    "format": FORMAT,
-                    "family": self.family,
-                    "fingerprint": self.fingerprint,
-                    "settings": self._settings(),
-                },
-            )
+            EncoderHeader(self.family, self.fingerprint, self._settings()).write_header(temporary)
             write_text(temporary / "README.md", model_card(self))
         return folder
 
@@ -191,7 +224,7 @@ class DualEncoder(ABC):
 
         Raises:
             UsageError: no such folder or name, or a hub that cannot be reached; says what to do.
-            StorageError: the folder's files are missing, damaged or of another version.
+            StorageError: the folder's files are missing, corrupt or of another version.
             MissingExtraError: the family's library is not installed.
             MismatchError: the folder holds an encoder of another class than the one asked.
         """
@@ -217,3 +250,69 @@ class DualEncoder(ABC):
         from diptych.encoders.hub import push
 
         return push(self, repo_id, private=private, message=message)
+
+
+def unit_rows(
+    rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
+) -> np.ndarray:
+    """Divide each of (n, d) rows by its length, see :func:`diptych.metrics.products.unit_rows`.
+
+    A row that is not finite is refused by its name in ``positions``.
+    """
+    exact = np.asarray(rows, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))
+    if len(bad):
+        raise NumericalError(
+            f"the embedding of {kind} {positions[int(bad[0])]} is not finite",
+            "the weights are damaged or diverged: load or train them again",
+        )
+    return products.unit_rows(exact)
+
+
+class Towers(Protocol):
+    """Both sides of a dual encoder as modules."""
+
+    @property
+    def image(self) -> ImageSide:
+        """Prepares pictures (or region features) and gives their rows; its parameters are ``image.*``."""
+
+    @property
+    def text(self) -> TextSide:
+        """Prepares captions and gives their rows; its parameters are ``text.*``."""
+
+
+class TrainableEncoder(DualEncoder):
+    """A dual encoder whose weights can be trained in place.
+
+    Attributes:
+        name: what reports call it.
+    """
+
+    name: str
+
+    @abstractmethod
+    def to(self, device: torch.device) -> None:
+        """Move the weights to ``device``."""
+
+    @property
+    @abstractmethod
+    def towers(self) -> Towers:
+        """Its two sides, which share its weights: training them trains the encoder."""
+
+    @property
+    @abstractmethod
+    def scoring(self) -> Literal["cosine", "order", "order-root"]:
+        """What an objective scores rows with in training; see :func:`diptych.objectives.similarity_of`."""
+
+    @property
+    @abstractmethod
+    def learned_options(self) -> dict[str, float]:
+        """What an objective had learned when this was trained: ``temperature``, ``bias``, those it has."""
+
+    @abstractmethod
+    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> DualEncoder:
+        """An encoder of the same family with the weights of the moment, shared.
+
+        Args:
+            temperature, bias: the objective's, kept with the weights; None where it has none.
+        """

@@ -44,8 +44,7 @@ from diptych.data.contents import each_picture_content
 from diptych.data.loading import default_workers, read_ahead
 from diptych.encoders.distributed import DistributedContext, device_for
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.row_store import RowPlan, RowStore
 
@@ -269,11 +268,7 @@ def encode_blocks(
     blocks: Sequence[int],
     threads: int | None = None,
 ) -> Iterator[int]:
-    """Encode blocks of a collection's images or captions and write them, until a stop is asked for.
-
-    Yields:
-        the number of rows of each block that is written.
-    """
+    """Encode blocks of a collection's images or captions and write them, until a stop is asked for."""
     encoded = _images if kind == "image" else _captions
     with store, closing(encoded(encoder, collection, store.plan, blocks, threads)) as work:
         for block, found in work:

@@ -1,16 +1,19 @@
-"""Encoder families: how a name or a folder becomes a DualEncoder, one declared file per family."""
+"""Encoder families: how a name or a folder becomes a DualEncoder, one declaration per family."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.reading import read_json
 from diptych.core.registry import Registry
-from diptych.encoders.dual_encoder import CONFIG_FILE, FORMAT, DualEncoder
+from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
+from diptych.encoders.given_rows import GivenRows, is_folder_of_rows
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +41,142 @@ class Family:
     matches: bool = False
 
 
-FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.families")
+FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family")
+
+
+def _loader(module: str, name: str) -> Callable[[str, str | None], DualEncoder]:
+    """Return a function that imports an encoder's class, with the library it needs, and opens a source."""
+
+    def load(source: str, device: str | None) -> DualEncoder:
+        found = getattr(importlib.import_module(f"diptych.encoders.{module}"), name)
+        opened: DualEncoder = found.open(source, device=device)
+        return opened
+
+    return load
+
+
+def _has(file: str) -> Callable[[Path], bool]:
+    return lambda folder: (folder / file).is_file()
+
+
+def _never(folder: Path) -> bool:
+    # Folders of ours are marked by diptych.json; a checkpoint file does not say whose it is until it is read.
+    return False
+
+
+def _model_type(folder: Path) -> Any:
+    """Return the ``model_type`` of a transformers folder."""
+    file = folder / "config.json"
+    content = read_json(file) if file.is_file() else None
+    return content.get("model_type") if isinstance(content, dict) else None
+
+
+def _is_blip(folder: Path) -> bool:
+    return bool(_model_type(folder) == "blip")
+
+
+def _is_huggingface(folder: Path) -> bool:
+    from diptych.encoders.text_cleaning import TEXT_RULES
+
+    # modules.json: a model of sentence-transformers, a CLIP among others.
+    return not (folder / "modules.json").is_file() and _model_type(folder) in TEXT_RULES
+
+
+def _load_blip(source: str, device: str | None) -> DualEncoder:
+    path = Path(source).expanduser()
+    if source.startswith("pretraining:") or path.is_file() or (path.is_dir() and not _is_blip(path)):
+        from diptych.encoders.official.blip import open_official_blip
+
+        return open_official_blip(source, device=device)
+    return _loader("blip", "BlipEncoder")(source, device)
+
+
+for _family in (
+    Family(
+        "adapted",
+        "any other encoder with a linear map per side, learned from a few pairs",
+        ("a folder that diptych adapt wrote",),
+        None,
+        _never,
+        _loader("adapted", "LinearlyAdapted"),
+    ),
+    Family(
+        "albef",
+        "ALBEF from its authors' checkpoints, with its matching head",
+        ("albef:FILE", "albef:pretraining:FILE"),
+        "albef",
+        _never,
+        _loader("official.encoder", "AlbefEncoder"),
+        matches=True,
+    ),
+    Family(
+        "blip",
+        "BLIP for retrieval, of transformers or from its authors' checkpoints, with its matching head",
+        ("blip:NAME", "blip:FILE", "blip:pretraining:FILE", "a transformers folder of BLIP"),
+        "blip",
+        _is_blip,
+        _load_blip,
+        matches=True,
+    ),
+    Family(
+        "conse",
+        "a timm classifier's class names through a sentence encoder (ConSE): no training on pairs",
+        ("conse:FOLDER with a conse.json",),
+        "conse",
+        _has("conse.json"),
+        _loader("conse", "ConseEncoder"),
+    ),
+    Family(
+        "huggingface",
+        "CLIP, SigLIP, AltCLIP, ALIGN, GroupViT and their like, from transformers",
+        ("hf:NAME", "a transformers folder"),
+        "hf",
+        _is_huggingface,
+        _loader("huggingface", "HuggingFaceEncoder"),
+    ),
+    Family(
+        "open_clip",
+        "any model of open_clip, by architecture and pretrained tag or by folder",
+        ("open_clip:ARCHITECTURE/PRETRAINED", "open_clip:hf-hub:NAME", "an open_clip folder"),
+        "open_clip",
+        _has("open_clip_config.json"),
+        _loader("openclip", "OpenClipEncoder"),
+    ),
+    Family(
+        "rows",
+        "rows made elsewhere, as .npy or Parquet, matched with the data by id; encodes nothing new",
+        ("rows:FOLDER",),
+        "rows",
+        is_folder_of_rows,
+        lambda source, device: GivenRows.open(source),
+    ),
+    Family(
+        "sentence_transformers",
+        "CLIP of sentence-transformers, e.g. clip-ViT-L-14, with the library's own preprocessing",
+        ("st:NAME", "a sentence-transformers folder"),
+        "st",
+        _has("modules.json"),
+        _loader("sentence_transformers", "SentenceTransformersEncoder"),
+    ),
+    Family(
+        "two_tower",
+        "an image tower and a caption tower trained by this package",
+        ("a folder that diptych train wrote",),
+        None,
+        _never,
+        _loader("two_tower", "TwoTowerEncoder"),
+    ),
+    Family(
+        "xvlm",
+        "X-VLM from its authors' checkpoints, with its matching head",
+        ("xvlm:FILE", "xvlm:pretraining:FILE"),
+        "xvlm",
+        _never,
+        _loader("official.encoder", "XvlmEncoder"),
+        matches=True,
+    ),
+):
+    FAMILIES.add(_family)
 
 
 _CHECKPOINTS = (".th", ".pth", ".pt")  # no library of encoders calls its weights so
@@ -57,14 +195,7 @@ def _strip(source: str, family: Family) -> str:
 def _of_folder(folder: Path) -> Family:
     marker = folder / CONFIG_FILE
     if marker.is_file():
-        config = read_json(marker)
-        version = config.get("format") if isinstance(config, dict) else None
-        if version != FORMAT or not isinstance(config.get("family"), str):
-            raise StorageError(
-                f"{marker} is of format {version}, this version reads format {FORMAT}",
-                "save the encoder again with this version",
-            )
-        return FAMILIES.get(config["family"])
+        return FAMILIES.get(EncoderHeader.open(folder).family)
     fitting = [family for family in FAMILIES if family.recognises(folder)]
     if not fitting:
         names = sorted(path.name for path in folder.iterdir())

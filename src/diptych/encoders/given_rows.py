@@ -25,8 +25,7 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import map_array, read_text
 from diptych.data.collection import Collection
-from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.rows import unit_rows
+from diptych.encoders.dual_encoder import DualEncoder, unit_rows
 from diptych.metrics.products import cosine_rows
 
 _NAMES = {"image": ("img_embs", "images"), "text": ("text_embs", "texts")}
@@ -100,17 +99,14 @@ class GivenRows(DualEncoder):
 
     @property
     def width(self) -> int:
-        """d."""
         return int(self._images.rows.shape[1])
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of ids and rows."""
         arrays = fingerprint_arrays({"images": self._images.rows, "texts": self._texts.rows})
         return fingerprint("rows", arrays, list(self._images.place), list(self._texts.place))
 
     def describe(self) -> dict[str, Any]:
-        """For protocols."""
         return {
             "family": self.family,
             "name": self.folder.name,
@@ -130,11 +126,9 @@ class GivenRows(DualEncoder):
         yield from _blocks(self._texts.rows, places, "text")
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """Refused: there is no encoder."""
         raise self._nothing_new("pictures")
 
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Refused: there is no encoder."""
         raise self._nothing_new("sentences")
 
     def _nothing_new(self, what: str) -> UsageError:

@@ -14,8 +14,7 @@ from safetensors import SafetensorError
 
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.reading import read_json
-from diptych.encoders.dual_encoder import CONFIG_FILE
+from diptych.encoders.dual_encoder import EncoderHeader
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
@@ -99,11 +98,7 @@ LOADING_ERRORS = (
 
 
 def loading_failure(source: str, folder: Path | None, error: BaseException, fix: str) -> DiptychError:
-    """Our error for a library's, raised while it loaded ``source``.
-
-    Args:
-        folder: the folder it is, None when it is a name on a hub.
-    """
+    """Our error for a library's, raised while it loaded ``source``."""
     if isinstance(error, pickle.UnpicklingError):
         return StorageError(
             f"the weights of {source} hold more than tensors (pickled code), or are damaged, and are refused",
@@ -144,8 +139,7 @@ _PATIENCE = 5.0
 
 def saved_settings(folder: Path) -> dict[str, Any]:
     """The settings that ``DualEncoder.save`` kept in ``folder``; empty where it did not write it."""
-    marker = folder / CONFIG_FILE
-    return dict(read_json(marker).get("settings", {})) if marker.is_file() else {}
+    return EncoderHeader.open(folder).settings if EncoderHeader.is_at(folder) else {}
 
 
 def without_keys(config: Any, keys: Collection[str]) -> Any:

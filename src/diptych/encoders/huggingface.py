@@ -52,12 +52,7 @@ def load_parts(
     library_class: Callable[[], Any],
     backend: str = "pil",
 ) -> LoadedParts:
-    """Load from a folder, or by name from the hub or its cache.
-
-    Args:
-        backend: what prepares pictures: ``"pil"``, as for these models' published numbers, or
-            ``"torchvision"``, whose variant of the same preprocessing gives slightly other pixels.
-    """
+    """Load from a folder, or by name from the hub or its cache."""
     import transformers
 
     given = Path(source).expanduser()
@@ -206,11 +201,9 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @property
     def prepares(self) -> bool:
-        """Whether the image processor gives pixels alone."""
         return self._prepare_pixels.one_size
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""
         return self._picture_rows(pixel_values=pixels)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
@@ -221,7 +214,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @property
     def padding(self) -> tuple[int, int | None]:
-        """The tokenizer's padding token, and the limit where the model was trained at one length."""
         if self.tokenizer.padding_side != "right":
             raise UsageError(
                 f"the tokenizer of {self.name} pads on the {self.tokenizer.padding_side}",
@@ -230,7 +222,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
         return int(self.tokenizer.pad_token_id), None if self.rule.padding == "longest" else self.text_limit
 
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(n, t) padded token ids and (n,) lengths → (n, d) rows of any length."""
         inputs = {"input_ids": tokens}
         if "attention_mask" in self._text_inputs:
             inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
@@ -238,7 +229,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
         return self._token_rows(**inputs)
 
     def sides(self) -> tuple[list[str], list[str]]:
-        """By name: ``vision_model``, ``visual_projection``; ``text_model``, ``text_projection``."""
         names = [name for name, _ in self.model.named_children()]
         images = [name for name in names if name.startswith(("vision", "visual"))]
         return images, [name for name in names if name.startswith("text")]
@@ -249,7 +239,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
         return [len(ids) for ids in tokens["input_ids"]]
 
     def preprocessing(self) -> dict[str, Any]:
-        """The image processor's settings."""
         settings = without_keys(self.image_processor.to_dict(), NO_EFFECT)
         # Through JSON, so that tuples and enumerations compare as they are written.
         plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))

@@ -18,12 +18,11 @@ from torch import Tensor, nn
 from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
 from diptych.core.reading import file_errors
 from diptych.data.overlay import split_overlay
-from diptych.encoders.heads import make_head, unit_rows
 from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
 from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tensors import load_tensors
-from diptych.encoders.tower import ProjectionConfig, Tower
+from diptych.encoders.tower import ProjectionConfig, Tower, make_head, unit_rows
 
 
 class ImageTowerConfig(BaseModel):
@@ -120,7 +119,6 @@ class ImageTower(Tower):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: the backbone and what it sees."""
         return {"backbone": self.config.backbone, **self.config.preprocessing.model_dump(mode="json")}
 
     def features(self, pictures: Tensor) -> Tensor:

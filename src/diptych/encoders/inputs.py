@@ -20,11 +20,7 @@ the shorter side to 224 pixels would need gigabytes for one of them."""
 
 
 def as_picture(item: Any, position: int | str) -> Image:
-    """Turn one item into a Pillow RGB picture.
-
-    Args:
-        item: a Pillow picture of any mode, or a (height, width, 3) or (height, width) uint8 array.
-    """
+    """Turn one item into a Pillow RGB picture."""
     from PIL import Image as pillow
 
     from diptych.data.images import to_rgb
@@ -112,11 +108,7 @@ class ByteTable:
 
     @classmethod
     def of(cls, finish: Callable[[np.ndarray], np.ndarray]) -> ByteTable | None:
-        """The table of ``finish``; None when that is not a function of channel and byte alone.
-
-        Args:
-            finish: (height, width, 3) uint8 → (3, height, width) float32, of any height and width.
-        """
+        """The table of ``finish``; None when that is not a function of channel and byte alone."""
         every = np.repeat(np.arange(256, dtype=np.uint8).reshape(16, 16, 1), 3, axis=2)
         values = finish(every)
         if values.shape != (3, 16, 16) or values.dtype != np.float32:

@@ -162,7 +162,6 @@ class OpenClipEncoder(PretrainedEncoder):
         return self._prepare_pixels(picture, overlay)
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""
         rows: torch.Tensor = self.model.encode_image(pixels)
         return rows
 
@@ -175,17 +174,14 @@ class OpenClipEncoder(PretrainedEncoder):
 
     @property
     def padding(self) -> tuple[int, int | None]:
-        """What the tokenizer fills with; always to the model's context length."""
         inner = getattr(self.tokenizer, "tokenizer", None)
         return 0 if inner is None else int(inner.pad_token_id), self.text_limit
 
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(n, t) padded token ids → (n, d) rows of any length; the model sees by itself where a text ends."""
         rows: torch.Tensor = self.model.encode_text(tokens)
         return rows
 
     def sides(self) -> tuple[list[str], list[str]]:
-        """``visual``, and everything else but the scales."""
         model, other = self.model, ("visual", "logit_scale", "logit_bias")
         names = [name for name, _ in (*model.named_children(), *model.named_parameters(recurse=False))]
         return ["visual"], [name for name in names if name not in other]
@@ -204,7 +200,6 @@ class OpenClipEncoder(PretrainedEncoder):
         return [len(ids) + added for ids in tokens["input_ids"]]
 
     def preprocessing(self) -> dict[str, Any]:
-        """The settings of open_clip's transform."""
         settings: dict[str, Any] = json.loads(json.dumps(self.model.visual.preprocess_cfg))
         return {"processor": "open_clip.image_transform_v2", **settings}
 

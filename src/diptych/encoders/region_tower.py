@@ -17,9 +17,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from diptych.encoders.heads import start_uniform
 from diptych.encoders.inputs import as_regions
-from diptych.encoders.tower import ProjectionConfig, Tower
+from diptych.encoders.tower import ProjectionConfig, Tower, start_uniform
 
 
 class RegionTowerConfig(BaseModel):
@@ -149,7 +148,6 @@ class RegionTower(Tower):
         return as_regions(item, position, self.config.regions, self.config.feature_width)
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: what is taken, and how it is normalised."""
         return {
             "takes": self.takes,
             "regions": self.config.regions,

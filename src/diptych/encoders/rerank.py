@@ -33,7 +33,7 @@ from diptych.core.reading import map_array, read_json
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.matching import MatchingEncoder, PairInputs
 from diptych.encoders.rerank_pairs import PairBlock, PairPlan, match_pairs
 from diptych.metrics.candidates import MARKER, Candidates, Reranked

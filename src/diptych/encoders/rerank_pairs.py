@@ -87,11 +87,7 @@ class PairPlan:
 def match_pairs(
     head: MatchingEncoder, tokens: PairInputs, texts: PairInputs, block: PairBlock, here: slice
 ) -> np.ndarray:
-    """The head's scores of some pairs of a block.
-
-    Returns:
-        (p,) float32.
-    """
+    """The head's scores of some pairs of a block."""
     pictures = block.images[here] - block.first
     low, high = int(pictures[0]), int(pictures[-1]) + 1  # sorted: a slice, which copies nothing
     images = {name: values[low:high] for name, values in tokens.items()}
@@ -115,14 +111,7 @@ def rerank_prepared(
     *,
     batch: int = 64,
 ) -> Reranked:
-    """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head.
-
-    Args:
-        image_rows: (n, d) float32 unit rows, which choose.
-        text_rows: (m, d).
-        k: candidates of each query; a gallery that is smaller is taken whole, so that ``max(n, m)`` scores
-            every pair.
-    """
+    """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head."""
     if batch < 1:
         raise UsageError(f"batch is {batch}, it must be at least 1")
     for what, rows, inputs in (("images", image_rows, images), ("texts", text_rows, texts)):

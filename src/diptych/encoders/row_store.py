@@ -236,13 +236,6 @@ def keyed_rows(
 
     A folder is for one maker of rows. It holds one store per sequence of items that was asked for; rows that
     any of them has, finished or not, are copied and not computed. All of it is a cache.
-
-    Args:
-        keys: (n,) uint64, of the items' content; in any order, with or without repetitions.
-        make: gets places in ``keys`` and yields (positions among them, rows), in any order.
-
-    Returns:
-        (n, width) float32 rows, one per key.
     """
     target = folder / fingerprint_arrays({"keys": keys})
     with taking_turns(target):

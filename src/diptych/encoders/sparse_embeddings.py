@@ -33,9 +33,6 @@ def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
     """``rows`` as a ``csr_array`` of float32: columns ascending and once, no stored zeros.
 
     Columns and row starts are int32 (int64 beyond 2**31 weights).
-
-    Args:
-        rows: (n, |V|), any SciPy sparse matrix or array, or a dense array.
     """
     if np.ndim(rows) != 2 and getattr(rows, "ndim", 2) != 2:
         raise DataError(f"{what} vectors must have shape (n, terms), got {np.shape(rows)}")
@@ -105,7 +102,6 @@ class SparseEmbeddings(
 
     @property
     def width(self) -> int:
-        """|V|, the number of terms."""
         return len(self.terms)
 
     @cached_property
@@ -114,7 +110,6 @@ class SparseEmbeddings(
         return term_fingerprint(self.terms)
 
     def write_files(self, folder: Path) -> None:
-        """Write ids and the three arrays of the rows."""
         write_strings(folder / "ids", self.ids)
         arrays = {"indptr": self.rows.indptr, "indices": self.rows.indices, "weights": self.rows.data}
         for name, array in arrays.items():
@@ -122,7 +117,6 @@ class SparseEmbeddings(
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Map the rows, and check what SciPy does not: wrong row starts and columns would read other memory."""
         arrays = {}
         for name, kind in _ARRAYS.items():
             # Plain views: slicing np.memmap objects costs microseconds each.

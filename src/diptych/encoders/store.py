@@ -80,13 +80,7 @@ class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
         root: Path | str,
         options: FeatureOptions,
     ) -> FeatureStore:
-        """Open the store of this tower and these images, computing what is not there yet.
-
-        Raises:
-            UsageError: the tower or the collection is of region features.
-            NumericalError: a feature is not finite.
-            StorageError: the disk is full; what is computed stays.
-        """
+        """Open the store of this tower and these images, computing what is not there yet."""
         if isinstance(tower, RegionTower) or collection.holds == "regions":
             raise UsageError(
                 f"features are cached from pictures; the tower takes {tower.takes}, "

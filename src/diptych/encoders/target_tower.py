@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.caption_inputs import TargetInputs
-from diptych.encoders.heads import make_head
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
-from diptych.encoders.tower import ProjectionConfig, Tower
+from diptych.encoders.tower import ProjectionConfig, Tower, make_head
 
 
 class TargetTowerConfig(BaseModel):
@@ -86,7 +85,6 @@ class TargetTower(Tower):
         return self._last[1]
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on: the model that made the vectors."""
         return {"targets": self.targets.describe(), "head": self.config.head}
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:

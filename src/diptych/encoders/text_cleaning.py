@@ -55,7 +55,6 @@ class Cleaning:
         return [limit + 1 if self.cuts(text) else count for text, count in zip(texts, tokens, strict=True)]
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on."""
         return {"like": self.name, "words": self.words}
 
 

@@ -2,29 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
-from pydantic import ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from torch import nn
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import MismatchError, StorageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import opening, read_json
-from diptych.data.loading import batched
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import CaptionTower
+from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTower, CaptionTowerConfig
+from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
+from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.pretrained import pick_device
-from diptych.encoders.rows import unit_rows
-from diptych.encoders.target_tower import TargetTowerConfig
-from diptych.encoders.targets.contract import open_target_model
+from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
+from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
+from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tensors import load_tensors, save_tensors
-from diptych.encoders.trainable import TrainableEncoder
-from diptych.encoders.two_tower_model import CaptionSource, ModelConfig, TwoTowerModel
+from diptych.encoders.tower import ProjectionConfig, choose_kind
+
+CaptionSource: TypeAlias = Vocabulary | TargetModel
+"""What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model."""
+
+
+class ModelConfig(BaseModel):
+    """What a two-tower model is made of.
+
+    Attributes:
+        width: d, the length of a row in the shared space.
+        image: the image tower: ``kind = "pictures"`` (a backbone) or ``"regions"`` (VSRN).
+        text: the caption tower: ``kind = "gru"``, ``"targets"`` (a sentence encoder's vectors) or ``"bag"``
+            (words without their order).
+        projection: a non-linear projection on both towers; none when not given.
+        similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et
+            al., Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root
+            of the violation, as VSE++'s published code does, and ranks as ``order``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    width: int = Field(1024, ge=2)
+    image: Annotated[
+        ImageTowerConfig | RegionTowerConfig,
+        BeforeValidator(choose_kind(ImageTowerConfig, RegionTowerConfig)),
+    ] = ImageTowerConfig()
+    text: Annotated[
+        CaptionTowerConfig | TargetTowerConfig | BagTowerConfig,
+        BeforeValidator(choose_kind(CaptionTowerConfig, TargetTowerConfig, BagTowerConfig)),
+    ] = CaptionTowerConfig()
+    projection: ProjectionConfig | None = None
+    similarity: Literal["cosine", "order", "order-root"] = "cosine"
+
+
+class TwoTowerModel(nn.Module):
+    """Both towers as one module: ``image`` and ``text``."""
+
+    def __init__(self, config: ModelConfig, source: CaptionSource, load_weights: bool = True) -> None:
+        super().__init__()
+        self.config = config
+        projection, absolute = config.projection, config.similarity != "cosine"
+        self.image: ImageTower | RegionTower
+        self.text: CaptionTower | TargetTower | BagTower
+        if isinstance(config.image, RegionTowerConfig):
+            self.image = RegionTower(
+                config.image, config.width, load_weights, projection=projection, absolute=absolute
+            )
+        else:
+            self.image = ImageTower(
+                config.image, config.width, load_weights, projection=projection, absolute=absolute
+            )
+        if isinstance(config.text, TargetTowerConfig):
+            if isinstance(source, Vocabulary):
+                raise MismatchError(
+                    f"a target tower takes a target model, got a vocabulary of {len(source)} words",
+                    "make one with make_target_model",
+                )
+            self.text = TargetTower(
+                config.text, config.width, source, load_weights, projection=projection, absolute=absolute
+            )
+        elif not isinstance(source, Vocabulary):
+            raise MismatchError(
+                f"a tower of words takes a vocabulary, got a {type(source).__name__}",
+                "build one with Vocabulary.build, or set model.text.kind = 'targets'",
+            )
+        elif isinstance(config.text, BagTowerConfig):
+            self.text = BagTower(
+                config.text, config.width, source, load_weights, projection=projection, absolute=absolute
+            )
+        else:
+            self.text = CaptionTower(
+                config.text, config.width, source, load_weights, projection=projection, absolute=absolute
+            )
+
 
 _NO_EFFECT: Any = {
     "image": {"kind", "weights", "pretrained", "dropout", "bias", "batch_norm"},
@@ -60,72 +135,47 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @property
     def width(self) -> int:
-        """d, the length of one row."""
         return self.model.config.width
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """``"pictures"`` or ``"regions"``: what :meth:`encode_images` wants."""
         return self.model.image.takes
 
     @property
     def similarity(self) -> Literal["cosine", "order"]:
-        """How rows are compared: as the model was trained."""
         # The root of a violation ranks as the violation itself: only training tells them apart.
         return "cosine" if self.model.config.similarity == "cosine" else "order"
 
     def to(self, device: torch.device) -> None:
-        """Move the weights, laid out so that convolutions are fast."""
         self.model.to(memory_format=torch.channels_last)
         self.model.to(device)
 
     @property
     def towers(self) -> TwoTowerModel:
-        """The model itself."""
         return self.model
 
     @property
     def scoring(self) -> Literal["cosine", "order", "order-root"]:
-        """As the model's configuration says."""
         return self.model.config.similarity
 
     @property
     def learned_options(self) -> dict[str, float]:
-        """The temperature, where there was one."""
         return {} if self.temperature is None else {"temperature": self.temperature}
 
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> TwoTowerEncoder:
-        """The same weights with another name and temperature; a bias has no place here and changes no rank."""
         return TwoTowerEncoder(self.model, self.source, name, temperature)
-
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """(n, d) float32 unit rows of pictures (Pillow, or (height, width, 3) uint8 arrays), or of
-        (regions, features) float matrices where the image tower takes regions."""
-        blocks = []
-        done = 0
-        for batch in batched(images, batch_size):
-            positions = range(done, done + len(batch))
-            prepared = [
-                self.prepared(item, position) for position, item in zip(positions, batch, strict=True)
-            ]
-            blocks.append(self.encode_prepared(prepared, positions))
-            done += len(batch)
-        return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
 
     @property
     def prepares(self) -> bool:
-        """True."""
         return True
 
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        """What the image tower takes of a picture, or of a matrix of regions."""
         return self.model.image.prepare(item, position)
 
     @torch.inference_mode()
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """(n, d) float32 unit rows of one batch."""
         self.model.eval()
         arrays = np.stack(prepared)
         layout = torch.channels_last if arrays.ndim == 4 else torch.contiguous_format
@@ -145,7 +195,6 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @torch.inference_mode()
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """(n, d) float32 unit rows; captions are read in order of length and put back in place."""
         self.model.eval()
         texts = check_texts(texts)
         inputs = self.model.text.inputs(texts)
@@ -159,7 +208,6 @@ class TwoTowerEncoder(TrainableEncoder):
         return rows
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Each text, a blank, its ending; texts that would be cut lose words of their own instead."""
         if isinstance(self.model.text, CaptionTower):
             return self.model.text.with_endings(texts, endings)
         return super().with_endings(texts, endings)
@@ -181,7 +229,6 @@ class TwoTowerEncoder(TrainableEncoder):
         return fingerprint(fingerprint_arrays(state), config, content, *more)
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number this encoder produced."""
         return {
             "family": self.family,
             "name": self.name,
@@ -211,7 +258,7 @@ class TwoTowerEncoder(TrainableEncoder):
     def open(cls, folder: Path | str, device: str | None = None) -> TwoTowerEncoder:
         """Load what ``save`` wrote."""
         folder = Path(folder)
-        settings = read_json(folder / "diptych.json").get("settings", {})
+        settings = EncoderHeader.open(folder).settings
         try:
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
             source = _source_of(config, folder)

@@ -20,8 +20,8 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation.shortcuts import WITH
 from diptych.metrics import Bootstrap
 

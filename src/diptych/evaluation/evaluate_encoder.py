@@ -14,9 +14,8 @@ from diptych.core.fingerprint import fingerprint_lists
 from diptych.data.collection import Collection
 from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.evaluate import evaluate_scores
 from diptych.evaluation.reranking import RerankedScores

@@ -22,7 +22,7 @@ from diptych.core.errors import DataError, NumericalError
 from diptych.core.files import write_json
 from diptych.data.extended_positives import ExtendedPositives
 from diptych.data.judgements import Judged, match_judgements
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, clusters

@@ -18,8 +18,8 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.result import BOTH, Result
 from diptych.metrics import DEFAULT_MEASURES, measure

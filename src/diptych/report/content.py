@@ -12,7 +12,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result
 from diptych.evaluation import Score as Measured
 from diptych.evaluation.evaluate_encoder import ground_truth_of

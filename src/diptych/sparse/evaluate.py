@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
 from diptych.metrics import DIRECTIONS, Direction, GroundTruth, similarity
 from diptych.metrics.sparse_products import sparse_top_k

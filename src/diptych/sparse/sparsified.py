@@ -15,7 +15,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.sparse.sparsifier import Sparsifier
 

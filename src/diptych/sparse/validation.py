@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import evaluate_scores
 from diptych.metrics import DIRECTIONS, GroundTruth
 from diptych.sparse.head import Kind, SparseHeads, head_of

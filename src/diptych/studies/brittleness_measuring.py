@@ -291,7 +291,7 @@ def _keep_queries(
     result: StressResult, seeds: Sequence[int], target: Path, part: Part, embeddings: Path
 ) -> None:
     """Keep the sum of recalls of every query: clean, and with each perturbation, the mean over seeds."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation.stress import Condition
     from diptych.evaluation.stress.asking import RSUM, askings
 

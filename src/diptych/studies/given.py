@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import Embeddings, EncodedCollection
     from diptych.training.run import Run
     from diptych.training.sections import Data
 
@@ -130,7 +129,7 @@ def encoded_split(subject: Subject, split: str) -> EncodedCollection:
 def kept_split(subject: Subject, split: str) -> EncodedCollection:
     """As :func:`encoded_split`, and kept in the run's folder: what is there already is opened."""
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
 
     run = subject.run
     if run.recipe.features is None:
@@ -161,8 +160,7 @@ def _about(encoder: DualEncoder, part: Collection, split: str) -> dict[str, Any]
 
 
 def _from_features(encoder: DualEncoder, subject: Subject, split: str) -> EncodedCollection:
-    from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import Embeddings, EncodedCollection
     from diptych.encoders.image_tower import ImageTower
     from diptych.encoders.store import FeatureOptions, FeatureStore
     from diptych.encoders.two_tower import TwoTowerEncoder
@@ -308,7 +306,7 @@ def _encoder(source: str) -> DualEncoder:
 
 def _of_embeddings(path: Path, collection: Collection, split: str) -> EncodedCollection:
     """A split's rows of a folder that holds them, or more."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
 
     own = path / safe_name(split)
     whole = EncodedCollection.open(own if (own / "images" / "embeddings.json").is_file() else path)

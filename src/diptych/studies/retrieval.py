@@ -15,7 +15,7 @@ from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation import Result
     from diptych.training.run import Run
 

@@ -119,7 +119,7 @@ def leaves_alone(plain: Recipe, without: set[str], key: str) -> bool:
     """Whether a key is of a section, a kind of tower or a setup of shortcuts that a row does not have, but
     its neighbours may.
     """
-    from diptych.encoders.two_tower_model import ModelConfig
+    from diptych.encoders.two_tower import ModelConfig
 
     for section in (*_OPTIONAL, *without):
         if key.startswith(f"{section}."):

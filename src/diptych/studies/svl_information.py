@@ -28,7 +28,7 @@ from diptych.studies.verdict import Measured
 if TYPE_CHECKING:
     from diptych.analysis.information import Audit, ProbeName
     from diptych.data.collection import Collection
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation.auditing import Encode
 
 
@@ -142,8 +142,7 @@ def _taken(
     """The rows of some images and their captions, in that order."""
     import numpy as np
 
-    from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import Embeddings, EncodedCollection
 
     def pick(given: Embeddings, ids: Sequence[str]) -> tuple[Embeddings, np.ndarray]:
         place = {name: row for row, name in enumerate(given.ids)}

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from diptych.data.collection import Collection
-    from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.encoded import EncodedCollection
-    from diptych.encoders.linear_maps import LinearMap
+    from diptych.encoders.adapted import LinearMap
+    from diptych.encoders.embeddings import Embeddings, EncodedCollection
     from diptych.evaluation import Result
 
 
@@ -174,7 +173,7 @@ def _shown(part: Collection, how: str, seed: int) -> Collection:
 
 def with_captions(encoded: EncodedCollection, part: Collection) -> EncodedCollection:
     """The rows of a part with fewer captions than were embedded."""
-    from diptych.encoders.encoded import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection
 
     if len(part.captions) == len(encoded.texts):
         return encoded
@@ -235,8 +234,8 @@ class Adapted:
 
     def encoded(self, collection: Collection, split: str, name: str) -> EncodedCollection:
         """Rows of a split by the base adapted to the collection; ``name`` is of the folder of its embeddings."""
+        from diptych.encoders.embeddings import EncodedCollection
         from diptych.encoders.encode import encode_collection
-        from diptych.encoders.encoded import EncodedCollection
         from diptych.training.adaptation import adapt_linear
 
         base, part = encoder_of(self.base), collection.split(split)

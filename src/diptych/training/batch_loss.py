@@ -124,12 +124,7 @@ class BatchLoss:
             )
 
     def __call__(self, batch: Loaded, share: float, last: bool, seed: int) -> Losses:
-        """Add ``share`` of this batch's gradients to those of the parameters.
-
-        Args:
-            last: whether the step has no further batch.
-            seed: what PyTorch's generator was seeded with; chunks derive theirs from it.
-        """
+        """Add ``share`` of this batch's gradients to those of the parameters."""
         # Several processes have shares of different sizes, and all have to add up gradients the same way.
         if self._chunk is None or (world_size() == 1 and _largest(batch) <= self._chunk):
             with self._fabric.no_backward_sync(self._module, enabled=not last):

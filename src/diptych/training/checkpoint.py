@@ -67,7 +67,6 @@ class Checkpoint(Artifact, kind="checkpoint", version=2, recreate="train again i
     tensors: dict[str, Mapping[str, Tensor]] = field(init=False, default_factory=dict)
 
     def write_files(self, folder: Path) -> None:
-        """Write the tensors."""
         for name, tensors in self.tensors.items():
             save_tensors(tensors, folder / f"{name}.safetensors")
 
@@ -80,12 +79,7 @@ def save_checkpoint(
     state: Mapping[str, Tensor],
     saved: Callable[[str], bool],
 ) -> None:
-    """Write the state; the one before stays whole until this one is.
-
-    Args:
-        state: what the task keeps besides.
-        saved: whether a weight of that name is part of the checkpoint.
-    """
+    """Write the state; the one before stays whole until this one is."""
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     checkpoint = Checkpoint(place)
     checkpoint.tensors = {

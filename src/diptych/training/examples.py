@@ -15,11 +15,11 @@ from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.overlay import OverlaidPicture, Overlay
 from diptych.encoders.caption_inputs import CaptionInputs
+from diptych.encoders.dual_encoder import Towers
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
 from diptych.encoders.store import FeatureStore
 from diptych.encoders.targets import TargetModel
-from diptych.encoders.trainable import Towers
 from diptych.training.sections import CaptionAugmentation
 
 

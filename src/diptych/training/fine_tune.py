@@ -7,11 +7,9 @@ from pathlib import Path
 from diptych.analysis.shortcuts import DIGIT_WORDS, ShortcutOptions
 from diptych.core.errors import RecipeError, UsageError
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
-from diptych.encoders.trainable import TrainableEncoder
-from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.encoders.two_tower_model import CaptionSource
+from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder
 from diptych.training.recipe import Recipe
 
 

@@ -19,7 +19,7 @@ from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_inputs import CaptionInputs, TargetInputs
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.store import FeatureStore
 from diptych.encoders.target_tower import TargetTowerConfig
@@ -30,9 +30,7 @@ from diptych.encoders.targets import (
     open_target_model,
     targets_of,
 )
-from diptych.encoders.trainable import TrainableEncoder
-from diptych.encoders.two_tower import TwoTowerEncoder
-from diptych.encoders.two_tower_model import CaptionSource, TwoTowerModel
+from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder, TwoTowerModel
 from diptych.objectives import Objective
 from diptych.objectives.declaration import as_objective, name_of
 from diptych.training.averaging import averaged_steps

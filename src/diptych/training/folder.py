@@ -83,12 +83,7 @@ class TrainingFolder:
     def check(
         self, request: Mapping[str, Any], beside: Collection[str] | None = None, *, whole: bool = True
     ) -> None:
-        """See that a training with ``request`` can begin or be resumed here.
-
-        Args:
-            beside: names of files that may be there before it begins; None for any.
-            whole: whether ``request`` is all that the training is made of.
-        """
+        """See that a training with ``request`` can begin or be resumed here."""
         if self.begun:
             before = self.begun_with
             self._compare(before if whole else {name: before.get(name) for name in request}, request)

@@ -20,7 +20,7 @@ from diptych.core.reading import file_errors, read_text
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
-from diptych.encoders.two_tower_model import ModelConfig
+from diptych.encoders.two_tower import ModelConfig
 from diptych.objectives import OBJECTIVES, Objective
 from diptych.training.recipe_errors import recipe_error
 from diptych.training.sections import (

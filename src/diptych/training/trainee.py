@@ -11,14 +11,14 @@ from timm.optim import AdamP
 from torch import Tensor, nn
 
 from diptych.core.errors import RecipeError
-from diptych.encoders.trainable import Towers
+from diptych.encoders.dual_encoder import Towers
 from diptych.objectives import Objective
 from diptych.training.recipe import Recipe
 from diptych.training.reconstruct import Reconstructor
 from diptych.training.sections import DEFAULT_TRAINED, Stage
 
 if TYPE_CHECKING:
-    from diptych.encoders.trainable import ImageSide, TextSide
+    from diptych.encoders.dual_encoder import ImageSide, TextSide
 
 _WORDS = ("embed.weight", "token_embedding.weight", "word_embeddings.weight")
 """How names of word embeddings end: the tower's, a decoder's, other libraries'."""

@@ -209,12 +209,7 @@ class Trainer:
         return place or Place()
 
     def train(self) -> Place:
-        """Train to the end.
-
-        Raises:
-            Interrupted: a stop was asked for; the state is saved.
-            NumericalError: the loss is not finite.
-        """
+        """Train to the end."""
         place, task = self.place, self.task
         if place.step == 0:
             task.before_first_step(place)

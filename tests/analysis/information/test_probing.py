@@ -21,7 +21,7 @@ from diptych.core.errors import DataError, UnknownNameError
 
 def shares(found: Probed, questions: Questions) -> np.ndarray:
     """Held of each question."""
-    there = constant_bits(questions, questions.test.labels)
+    there = constant_bits(questions, questions.parts["test"].labels)
     share: np.ndarray = 1 - found.bits.sum(axis=0) / there.sum(axis=0)
     return share
 
@@ -63,7 +63,7 @@ def test_the_perceptron_finds_what_is_not_linear(planted: Callable[..., Any]) ->
 
     parts = [
         Answers(("agree",), agreeing(part.labels), {}, part.images)
-        for part in (questions.train, questions.validation, questions.test)
+        for part in (questions.parts["train"], questions.parts["validation"], questions.parts["test"])
     ]
     agree = questions_of(*parts)
     linear, mlp = (shares(probe(name, rows, agree), agree)[0] for name in ("linear", "mlp"))
@@ -83,18 +83,18 @@ def test_controls_are_right_by_chance_alone(planted: Callable[..., Any]) -> None
 
 def test_control_answers_are_of_images(planted: Callable[..., Any]) -> None:
     _, questions = planted(400, 3)
-    for part in (questions.train, questions.test):
+    for part in (questions.parts["train"], questions.parts["test"]):
         part.images[:] = np.arange(len(part.images)) // 2  # two rows an image
         part.labels[::7, 0] = NOT_ASKED
     drawn = control_labels(questions, "train", 0)
-    both = (questions.train.labels[0::2, 1] >= 0) & (questions.train.labels[1::2, 1] >= 0)
+    both = (questions.parts["train"].labels[0::2, 1] >= 0) & (questions.parts["train"].labels[1::2, 1] >= 0)
     assert (drawn[0::2, 1] == drawn[1::2, 1])[both].all()
-    assert ((drawn == NOT_ASKED) == (questions.train.labels == NOT_ASKED)).all()
+    assert ((drawn == NOT_ASKED) == (questions.parts["train"].labels == NOT_ASKED)).all()
     # drawn for its own question, split and seed, with the frequencies of the real answers
     assert (drawn[:, 1] != drawn[:, 2]).any()
     assert (control_labels(questions, "train", 1) != drawn).any()
     frequent = np.bincount(drawn[:, 1]) / len(drawn)
-    expected = np.bincount(questions.train.labels[:, 1]) / len(drawn)
+    expected = np.bincount(questions.parts["train"].labels[:, 1]) / len(drawn)
     np.testing.assert_allclose(frequent, expected, atol=0.1)
 
 
@@ -127,7 +127,7 @@ def test_constant_prediction_by_hand() -> None:
     # (3 + 1) / 6 and (1 + 1) / 6: of the smoothings, 1 is nearest to what validation rows have
     np.testing.assert_allclose(constant_frequencies(questions)[0], [4 / 6, 2 / 6])
     np.testing.assert_allclose(
-        constant_bits(questions, questions.test.labels)[:, 0], [-np.log2(4 / 6), -np.log2(2 / 6)]
+        constant_bits(questions, questions.parts["test"].labels)[:, 0], [-np.log2(4 / 6), -np.log2(2 / 6)]
     )
     assert majority(questions).tolist() == [0]
     # few training rows that are not like the others are not trusted

@@ -29,10 +29,10 @@ def test_labels_are_numbers_of_the_training_answers() -> None:
         answers({"colour": ["red", "green", "blue"]}),
     )
     assert found.classes == (("blue", "red"),)
-    assert found.train.labels[:, 0].tolist() == [1, 0, NOT_ASKED, 1]
-    assert found.validation.labels[:, 0].tolist() == [0, NOT_ASKED]
+    assert found.parts["train"].labels[:, 0].tolist() == [1, 0, NOT_ASKED, 1]
+    assert found.parts["validation"].labels[:, 0].tolist() == [0, NOT_ASKED]
     # nobody trained on green
-    assert found.test.labels[:, 0].tolist() == [1, NOT_ASKED, 0]
+    assert found.parts["test"].labels[:, 0].tolist() == [1, NOT_ASKED, 0]
     assert found.groups["all"][:, 0].tolist() == [1, 0, 1]
     assert any("1 test answers that no training row has" in note for note in found.notes)
 
@@ -72,9 +72,7 @@ def test_beside_and_subset() -> None:
     renamed = Questions(
         second.keys,
         second.classes,
-        second.train,
-        second.validation,
-        second.test,
+        second.parts,
         {"own": second.groups["all"]},
     )
     both = first.beside(renamed)
@@ -83,8 +81,8 @@ def test_beside_and_subset() -> None:
     assert both.groups["own"].sum(axis=0).tolist() == [0, 0, 4]
     part = both.subset(np.array([2, 0]), np.array([0, 3]))
     assert part.keys == ("c", "a")
-    assert part.train.labels.tolist() == [[0, 0], [0, 1]]
-    assert part.test.labels[:, 0].tolist() == second.test.labels[:, 0].tolist()
+    assert part.parts["train"].labels.tolist() == [[0, 0], [0, 1]]
+    assert part.parts["test"].labels[:, 0].tolist() == second.parts["test"].labels[:, 0].tolist()
 
 
 def test_shapes_are_held_together() -> None:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from perturbing import perturbed, text_perturbation
+from pydantic import Field
 from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import (
     GROUPS,
     PERTURBATIONS,
     Caption,
+    NoOptions,
     TextPerturbation,
     Unchanged,
     choose_perturbations,
     perturb_caption,
     perturb_captions,
 )
-from diptych.analysis.perturbations.perturb import SAME
+from diptych.analysis.perturbations.perturb import (
+    SAME,
+    CaptionList,
+    check_perturbations,
+    perturbed_over,
+    write_perturbed,
+)
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.language import Language
 
 
-class Times(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class Times(NoOptions):
     times: int = Field(1, ge=1)
 
 
@@ -53,9 +60,13 @@ IDS = ["w", "x", "y", "z"]
 
 
 class ByEnding:
+    """Nouns are words in ``-g``; counts how often it is asked."""
+
     name, fingerprint = "by ending", "0"
+    calls = 0
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        self.calls += 1
         return [["NN" if word.endswith("g") else "DT" for word in words] for words in sentences]
 
 
@@ -106,12 +117,8 @@ def test_tags_are_asked_of_the_language_where_they_are_needed() -> None:
         "capital", "", "typos", "", True, apply=capital_nouns, needs=frozenset({"tags"})
     )
     language = Language("test", ByEnding())
-    assert perturb_captions(tagged, CAPTIONS, IDS, language=language).texts == [
-        "a red Dog",
-        "A",
-        "",
-        "the cat, the Dog",
-    ]
+    done = perturb_captions(tagged, CAPTIONS, IDS, language=language)
+    assert done.texts == ["a red Dog", "A", "", "the cat, the Dog"]
     given = [["NN", "DT", "DT"], ["DT"], [], ["DT"] * 4]
     assert perturb_captions(tagged, CAPTIONS, IDS, tags=given).texts[0] == "A red dog"
     with pytest.raises(UsageError, match="capital needs a part-of-speech tagger"):
@@ -165,14 +172,11 @@ def test_perturbations_are_chosen_by_name_group_and_set() -> None:
 
 def test_one_caption_by_a_name() -> None:
     text = "Two small dogs run across wet grass"
-    assert (
-        perturb_caption(text, "character-swap", compat="published") == "Two small dogs run across wet grsas"
-    )
-    swap = PERTURBATIONS.get("character-swap")
-    assert isinstance(swap, TextPerturbation)
+    expected = "Two small dogs run across wet grsas"
+    assert perturb_caption(text, "character-swap", compat="published") == expected
     for id, seed, edits in (("", 0, 1), ("x", 0, 1), ("x", 7, 3)):
         options = {"edits": edits}
-        expected = perturb_captions(swap, [text], [id], seed=seed, options=options).texts[0]
+        expected = perturbed("character-swap", text, ids=[id], seed=seed, options=options).texts[0]
         assert perturb_caption(text, "character-swap", id=id, seed=seed, options=options) == expected
     assert perturb_caption("🎉", "character-swap") == "🎉"
     with pytest.raises(UnknownNameError, match="did you mean 'character-swap'"):
@@ -194,3 +198,104 @@ def test_one_caption_takes_the_language_that_is_given_or_found(
 def test_half_a_character_is_a_character() -> None:
     found = perturb_captions(SHOUT, ["a\ud800b"] * 2, ["\ud800", "\ud801"])
     assert {text.lower() for text in found.texts} == {"a\ud800b"}
+
+
+def kinds(*names: str) -> list[TextPerturbation]:
+    return [text_perturbation(name) for name in names]
+
+
+PETS = CaptionList("pets", ["a dog and a pig", "🎉", "שלום עולם"], ["x", "y", "z"], ["p", "p", "q"])
+
+
+def test_files_say_what_became_of_every_caption(tmp_path: Path) -> None:
+    tagger = ByEnding()
+    chosen = kinds("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives", "character-swap")
+    options = {"character-swap": {"edits": 2}}
+    results = perturbed_over(PETS, chosen, seeds=(0, 5), options=options, language=Language("t", tagger))
+    files = write_perturbed(tmp_path / "out", PETS, results, {"language": "t"})
+    assert tagger.calls == 1
+    assert [file.name for file in files] == [f"{one.name}-{seed}.jsonl" for one in chosen for seed in (0, 5)]
+    nouns = [json.loads(line) for line in files[0].read_text(encoding="utf-8").splitlines()]
+    assert [list(one.values()) for one in nouns] == [
+        ["x", "p", "a dog and a pig", "a pig and a dog", True],
+        ["y", "p", "🎉", "🎉", False],
+        ["z", "q", "שלום עולם", "שלום עולם", False],
+    ]
+    assert {tuple(one) for one in nouns} == {("id", "image", "caption", "perturbed", "changed")}
+    swapped = perturb_captions(chosen[2], PETS.captions, PETS.ids, seed=5, options={"edits": 2})
+    written = [json.loads(line)["perturbed"] for line in files[5].read_text(encoding="utf-8").splitlines()]
+    assert written == swapped.texts
+    summary = json.loads((tmp_path / "out" / "perturbations.json").read_text(encoding="utf-8"))
+    assert (summary["captions of"], summary["captions"], summary["language"]) == ("pets", 3, "t")
+    assert summary["perturbations"][0] == {
+        "file": "shuffle-nouns-and-adjectives-0.jsonl",
+        "name": "shuffle-nouns-and-adjectives",
+        "seed": 0,
+        "compat": "none",
+        "options": {},
+        "captions": 3,
+        "changed": 1,
+        "unchanged": {"no two different nouns or adjectives": 2},
+    }
+    assert summary["perturbations"][5]["options"] == {"edits": 2}
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="holds other things"):
+        write_perturbed(tmp_path, PETS, perturbed_over(PETS, kinds("character-swap")))
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_what_cannot_be_is_said_before_anything_is_done() -> None:
+    chosen = kinds("character-swap", "typing-errors")
+    with pytest.raises(UsageError, match="typing-errors has no published form"):
+        check_perturbations(chosen, {}, "published")
+    with pytest.raises(UsageError, match="options of extra-character, which was not asked for"):
+        check_perturbations(chosen, {"extra-character": {"edits": 2}}, "none")
+    with pytest.raises(UsageError, match="option 'rate'"):
+        check_perturbations(chosen, {"typing-errors": {"rate": 2}}, "none")
+    with pytest.raises(UsageError, match="needs a part-of-speech tagger"):
+        list(perturbed_over(PETS, kinds("shuffle-nouns-and-adjectives")))
+    tagger, thirteen = ByEnding(), choose_perturbations(["thesis"])
+    with pytest.raises(UsageError, match="synonym-adjective needs a WordNet"):
+        next(perturbed_over(PETS, kinds(*(one.name for one in thirteen)), language=Language("t", tagger)))
+    assert tagger.calls == 0
+
+
+def test_half_a_character_is_written_and_read_back(tmp_path: Path) -> None:
+    odd = CaptionList("odd", ["a \ud800 dog"], ["\udc00"])
+    (file,) = write_perturbed(tmp_path / "out", odd, perturbed_over(odd, kinds("distraction-true")))
+    assert file.read_bytes().isascii()
+    assert file.read_bytes().endswith(b"}\n")
+    line = json.loads(file.read_text(encoding="utf-8"))
+    assert (line["id"], line["caption"]) == ("\udc00", "a \ud800 dog")
+    assert line["perturbed"] == "a \ud800 dog and true is true"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"\na dog\n\n", ["", "a dog", ""]),
+        (b"a dog\n\ncat", ["a dog", "", "cat"]),
+        (b"\xef\xbb\xbfa dog\r\ncat\r\n", ["a dog", "cat"]),
+        ("a\u2028b\n".encode(), ["a\u2028b"]),
+    ],
+)
+def test_captions_of_lines(tmp_path: Path, content: bytes, expected: list[str]) -> None:
+    file = tmp_path / "pets.txt"
+    file.write_bytes(content)
+    read = CaptionList.of_lines(file)
+    assert list(read.captions) == expected
+    assert list(read.ids) == [str(number) for number in range(1, len(expected) + 1)]
+    assert (read.name, read.images) == ("pets", None)
+
+
+def test_lines_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no.txt does not exist"):
+        CaptionList.of_lines(tmp_path / "no.txt")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait")
+    with pytest.raises(DataError, match="is not UTF-8 text"):
+        CaptionList.of_lines(tmp_path / "latin.txt")

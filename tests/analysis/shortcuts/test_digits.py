@@ -1,43 +1,68 @@
+"""Images of digits: drawn, bundled and from files, over images, and codes written as digits."""
+
 from __future__ import annotations
 
+import gzip
 import importlib.util
+import io
+import struct
 import sys
+import zipfile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
+from pydantic import ValidationError
 
-from diptych.analysis.shortcuts import DigitImages, load_digits
-from diptych.analysis.shortcuts.drawn_digits import DRAWN_OF_EACH, drawn_digits
-from diptych.core.errors import DataError, MissingExtraError, UsageError
+from diptych.analysis.shortcuts import (
+    DIGIT_WORDS,
+    N_CODES,
+    DigitImages,
+    DigitOverlay,
+    ShortcutOptions,
+    check_fit,
+    code_text,
+    digit_places,
+    digits_of,
+    ending_of,
+    load_digits,
+    with_ending,
+)
+from diptych.analysis.shortcuts.digits import (
+    DRAWN_OF_EACH,
+    MAX_BYTES,
+    drawn_digits,
+    read_digit_file,
+    read_idx,
+)
+from diptych.core.errors import DataError, ImageError, MissingExtraError, UsageError
+from diptych.data.overlay import pasted
+from diptych.data.vocabulary import words
 
-
-def flat(side: int = 4, each: int = 2) -> DigitImages:
-    """Pictures of one shade: 10 × digit + number."""
-    classes = [
-        np.stack([np.full((side, side), 10 * digit + number, np.uint8) for number in range(each)])
-        for digit in range(10)
-    ]
-    return DigitImages("flat", classes)
+RANDOM = np.random.default_rng(0)
+PICTURES = RANDOM.integers(0, 256, (23, 28, 28)).astype(np.uint8)
+LABELS = (np.arange(23) % 10).astype(np.uint8)
+DRAWN = load_digits("drawn")
 
 
 def test_pictures_of_the_size_asked_for_are_untouched() -> None:
-    drawn = load_digits("drawn")
-    sized = drawn.at_size(28)
+    sized = DRAWN.at_size(28)
     for digit in range(10):
-        assert sized.grey(digit, 3) is not None
-        assert np.shares_memory(sized.grey(digit, 3), drawn.classes[digit])
-        np.testing.assert_array_equal(sized.grey(digit, 3), drawn.classes[digit][3])
+        assert np.shares_memory(sized.grey(digit, 3), DRAWN.classes[digit])
+        np.testing.assert_array_equal(sized.grey(digit, 3), DRAWN.classes[digit][3])
 
 
 def test_other_sizes_are_what_pillow_makes_of_them() -> None:
-    drawn = load_digits("drawn")
-    found = drawn.at_size(10).grey(7, 1)
-    expected = Image.fromarray(drawn.classes[7][1]).resize((10, 10), Image.Resampling.BICUBIC)
+    sized = DRAWN.at_size(10)
+    found = sized.grey(7, 1)
+    expected = Image.fromarray(DRAWN.classes[7][1]).resize((10, 10), Image.Resampling.BICUBIC)
     np.testing.assert_array_equal(found, np.asarray(expected))
     assert (found.dtype, found.shape) == (np.uint8, (10, 10))
-    sized = drawn.at_size(10)
-    assert sized.grey(7, 1) is sized.grey(7, 1)  # made once
+    assert sized.grey(7, 1) is found  # resized once
 
 
 def test_labelled_pictures_come_under_their_digit() -> None:
@@ -55,7 +80,7 @@ def test_labelled_pictures_come_under_their_digit() -> None:
         (np.zeros((10, 2, 2), np.uint8), np.arange(10) % 9, "a file holds no picture of the digit 9"),
         (np.zeros((10, 2, 2), np.float32), np.arange(10), r"as float32 of shape \(10, 2, 2\)"),
         (np.zeros((10, 4), np.uint8), np.arange(10), r"as uint8 of shape \(10, 4\)"),
-        (np.zeros((10, 2, 3), np.uint8), np.arange(10), r"digit 0 are uint8 of shape \(1, 2, 3\)"),
+        (np.zeros((10, 2, 3), np.uint8), np.arange(10), r"as uint8 of shape \(10, 2, 3\)"),
         (np.zeros((11, 2, 2), np.uint8), np.arange(10), r"11 pictures and labels as int64 of shape \(10,\)"),
         (np.zeros((10, 2, 2), np.uint8), np.arange(10.0), "labels as float64"),
         (np.zeros((10, 2, 2), np.uint8), np.arange(1, 11), "picture 9 has the label 10"),
@@ -67,15 +92,9 @@ def test_what_is_no_set_of_digits(pictures: np.ndarray, labels: np.ndarray, mess
         DigitImages.of_labelled("a file", pictures, labels)
 
 
-def test_ten_classes() -> None:
-    with pytest.raises(DataError, match="9 classes of digits, 10 expected"):
-        DigitImages("nine", flat().classes[:9])
-
-
 def test_the_fingerprint_is_of_the_pixels() -> None:
-    changed = flat()
-    changed.classes[4] = changed.classes[4] + np.uint8(1)
-    assert flat().fingerprint == flat().fingerprint != changed.fingerprint
+    one, same, other = (DigitImages("d", [row[None] for row in PICTURES[:10] + more]) for more in (0, 0, 1))
+    assert one.fingerprint == same.fingerprint != other.fingerprint
 
 
 def test_scikit_learns_digits() -> None:
@@ -119,3 +138,273 @@ def test_drawn_digits_are_the_same_every_time_and_tell_each_other_apart() -> Non
     rest = pictures[:, 1::2].reshape(-1, 784)
     nearest = ((rest[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
     assert (nearest == np.repeat(np.arange(10), DRAWN_OF_EACH // 2)).mean() > 0.8
+
+
+def write_idx(folder: Path, zipped: bool = False, dots: bool = False) -> Path:
+    """MNIST's two training files; gives the pictures'."""
+    mark = "." if dots else "-"
+    ending, opener = (".gz", gzip.open) if zipped else ("", open)
+    images = folder / f"train-images{mark}idx3-ubyte{ending}"
+    with opener(images, "wb") as handle:
+        handle.write(struct.pack(">IIII", 0x803, *PICTURES.shape) + PICTURES.tobytes())
+    with opener(folder / f"train-labels{mark}idx1-ubyte{ending}", "wb") as handle:
+        handle.write(struct.pack(">II", 0x801, len(LABELS)) + LABELS.tobytes())
+    return images
+
+
+def check(path: Path) -> None:
+    found = load_digits(str(path))
+    assert found.counts.tolist() == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
+    for digit in range(10):
+        np.testing.assert_array_equal(found.classes[digit], PICTURES[digit == LABELS])
+
+
+@pytest.mark.parametrize(
+    "keys", [("x_train", "y_train"), ("images", "labels"), ("train_images", "train_labels")]
+)
+def test_archives(tmp_path: Path, keys: tuple[str, str]) -> None:
+    more = {"x_test": PICTURES[:3], "y_test": LABELS[:3]}
+    np.savez(tmp_path / "d.npz", **{keys[0]: PICTURES, keys[1]: LABELS.astype(np.int64)}, **more)
+    check(tmp_path / "d.npz")
+    np.savez_compressed(tmp_path / "c.npz", **{keys[0]: PICTURES, keys[1]: LABELS})
+    check(tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("dots", [False, True])
+def test_idx(tmp_path: Path, zipped: bool, dots: bool) -> None:
+    check(write_idx(tmp_path, zipped, dots))
+
+
+def test_images_zipped_labels_not(tmp_path: Path) -> None:
+    images = write_idx(tmp_path, zipped=True)
+    labels = tmp_path / "train-labels-idx1-ubyte.gz"
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(gzip.decompress(labels.read_bytes()))
+    labels.unlink()
+    check(images)
+
+
+def test_a_missing_class_names_file_and_digit(tmp_path: Path) -> None:
+    np.savez(tmp_path / "no7.npz", x_train=PICTURES[LABELS != 7], y_train=LABELS[LABELS != 7])
+    with pytest.raises(DataError, match=r"no7\.npz holds no picture of the digit 7"):
+        load_digits(str(tmp_path / "no7.npz"))
+
+
+def damaged(folder: Path, what: str) -> Path:
+    """A file with something wrong."""
+    path = folder / "d.npz"
+    if what == "other arrays":
+        np.savez(path, a=PICTURES, b=LABELS)
+    elif what == "objects":
+        np.savez(path, x_train=np.array([None, {}], dtype=object), y_train=LABELS)
+    elif what == "text":
+        path.write_text("PK is how it begins")
+    elif what == "cut":
+        np.savez(path, x_train=PICTURES, y_train=LABELS)
+        path.write_bytes(path.read_bytes()[:-300])
+    elif what == "no array":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x_train.npy", b"what?")
+            archive.writestr("y_train.npy", b"what?")
+    elif what == "promise":
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": "|u1", "fortran_order": False, "shape": (10**6, 28, 28)}
+        )
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x_train.npy", header.getvalue())
+            archive.writestr("y_train.npy", b"")
+    elif what == "unnamed":
+        path = folder / "digits.bin"
+        path.write_bytes(struct.pack(">IIII", 0x803, 1, 2, 2) + b"1234")
+    else:
+        path = write_idx(folder)
+        content = path.read_bytes()
+        if what == "labels gone":
+            (folder / "train-labels-idx1-ubyte").unlink()
+        elif what == "short":
+            path.write_bytes(content[:-5])
+        elif what == "long":
+            path.write_bytes(content + b"0")
+        elif what == "magic":
+            path.write_bytes(b"\0\0\x0d\3" + content[4:])
+        elif what == "empty":
+            path.write_bytes(b"")
+        elif what == "bomb":
+            bomb = gzip.compress(struct.pack(">IIII", 0x803, 10**6, 28, 28) + bytes(10**6))
+            path.write_bytes(bomb)
+        elif what == "cut gzip":
+            path.write_bytes(gzip.compress(content)[:-40])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("other arrays", "holds the arrays a, b .*x_train or images"),
+        ("objects", "it holds Python objects, not numbers"),
+        ("text", "is corrupt"),
+        ("cut", "is corrupt"),
+        ("no array", "is corrupt"),
+        ("promise", "takes 784,000,000 bytes, it has 0"),
+        ("unnamed", "neither an .npz archive nor named as IDX"),
+        ("labels gone", r"the labels of .* are not beside it: train-labels-idx1-ubyte or"),
+        ("short", "holds 18,027 bytes, its header says 18,032"),
+        ("long", "holds more than 18,032 bytes, its header says 18,032"),
+        ("magic", "no IDX file of 3 dimensions of bytes: it begins with 00 00 0d 03"),
+        ("empty", "it begins with nothing"),
+        ("bomb", "has 784,000,000 bytes, more than the 500,000,000"),
+        ("cut gzip", "is corrupt"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, what: str, message: str) -> None:
+    path = damaged(tmp_path, what)
+    with pytest.raises(DataError, match=message) as caught:
+        read_digit_file(path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_folder_without_digits(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"holds no train-images-idx3-ubyte\[\.gz\]"):
+        load_digits(str(tmp_path))
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        read_idx(tmp_path / "nothing", 1)
+
+
+def test_the_limit_leaves_room_for_mnist() -> None:
+    assert MAX_BYTES > 60_000 * 28 * 28
+
+
+@given(st.integers(0, N_CODES - 1))
+def test_a_code_is_six_digits_wherever_it_is_written(code: int) -> None:
+    text = code_text(code)
+    assert len(text) == 6
+    assert int(text) == code
+    assert digits_of(code).tolist() == [int(letter) for letter in text]
+    assert ending_of(code).split(" ") == list(text)
+    assert set(text) <= set(DIGIT_WORDS)
+    assert words(with_ending("A man's hat.", ending_of(code))) == ["a", "man's", "hat", ".", *text]
+
+
+def overlay(*codes: int, size: int = 28) -> DigitOverlay:
+    digits = digits_of(np.array(codes))
+    pictures = (np.arange(digits.size).reshape(digits.shape) * 7) % 40
+    return DigitOverlay(digits, pictures, DRAWN.at_size(size))
+
+
+def as_published(pixels: np.ndarray, code: str, pictures: list[np.ndarray]) -> np.ndarray:
+    """Pillow's own paste of greys into RGB, side by side, the code's digits evenly spaced."""
+    image = Image.fromarray(pixels.copy())
+    for place, picture in enumerate(pictures):
+        image.paste(Image.fromarray(picture), (place * (image.size[0] // 6), 0))
+    assert len(code) == len(pictures) == 6
+    return np.asarray(image)
+
+
+@pytest.mark.parametrize("width", [168, 200, 224, 299])
+def test_pixel_for_pixel_as_pillow_pastes(width: int) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (180, width, 3)).astype(np.uint8)
+    made = overlay(39_965)
+    pictures = [DRAWN.classes[int(d)][n] for d, n in zip("039965", made.pictures[0], strict=True)]
+    np.testing.assert_array_equal(pasted(pixels, made), as_published(pixels, "039965", pictures))
+
+
+def test_places_in_a_picture_of_224_pixels() -> None:
+    assert digit_places(224, 1, 28) == [(0, 0), (37, 0), (74, 0), (111, 0), (148, 0), (185, 0)]
+    patches = overlay(123_456).patches(224, 224)
+    assert [patch[:2] for patch in patches] == digit_places(224, 1, 28)
+    assert {patch.pixels.shape for patch in patches} == {(28, 28, 3)}
+    for digit, patch, number in zip(range(1, 7), patches, overlay(1).pictures[0], strict=True):
+        for channel in range(3):
+            np.testing.assert_array_equal(patch.pixels[:, :, channel], DRAWN.classes[digit][number])
+
+
+def test_opaque_and_nowhere_else() -> None:
+    pixels = np.full((224, 224, 3), 77, np.uint8)
+    found = pasted(pixels, overlay(0))
+    covered = np.zeros((224, 224), dtype=bool)
+    for left in (0, 37, 74, 111, 148, 185):
+        covered[:28, left : left + 28] = True
+    assert (found[~covered] == 77).all()
+    assert (found[:28, 37] == found[:28, 37, :1]).all()  # grey
+    corner = found[0, 37]
+    assert corner.tolist() == [0, 0, 0]  # black paper hides what was there
+
+
+def test_codes_stand_below_each_other() -> None:
+    two = overlay(111_111, 222_222, size=10)
+    patches = two.patches(64, 64)
+    assert [patch[:2] for patch in patches[:2]] == [(0, 0), (10, 0)]
+    assert [patch[:2] for patch in patches[6:8]] == [(0, 10), (10, 10)]
+    np.testing.assert_array_equal(patches[6].pixels[:, :, 0], DRAWN.at_size(10).grey(2, 42 % 40))
+
+
+def test_the_key_is_what_is_shown() -> None:
+    base = overlay(1234)
+    assert base.key == overlay(1234).key
+    other = DigitOverlay(base.digits, base.pictures[:, ::-1], base.drawn)
+    keys = {base.key, other.key, overlay(1235).key, overlay(1234, size=20).key, overlay(1234, 1234).key}
+    assert len(keys) == 5
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "rows", "size", "message"),
+    [
+        (167, 224, 1, 28, r"1 row of 6 digits of 28 pixels take 168 × 28 pixels, the picture has 167 × 224"),
+        (
+            224,
+            27,
+            1,
+            28,
+            r"take 168 × 28 pixels, the picture has 224 × 27 \(set shortcuts.digit_size to at most 27",
+        ),
+        (224, 224, 9, 28, r"9 rows of 6 digits of 28 pixels take 168 × 252 .* at most 24, or prepare larger"),
+        (20, 20, 1, 5, r"the picture has 20 × 20 \(prepare larger pictures"),
+    ],
+)
+def test_a_picture_smaller_than_its_digits(
+    width: int, height: int, rows: int, size: int, message: str
+) -> None:
+    with pytest.raises(ImageError, match=message):
+        check_fit(width, height, rows, size)
+    with pytest.raises(ImageError, match=message):
+        overlay(*range(rows), size=size).patches(width, height)
+
+
+def test_digits_that_just_fit() -> None:
+    check_fit(168, 28, 1, 28)
+    check_fit(168, 56, 2, 28)
+    assert len(overlay(5, 6).patches(168, 56)) == 12
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"setup": "bits"}, "setup 'bits' needs bits, 0 to 13"),
+        ({"bits": 8}, "setup 'unique' needs no bits"),
+        ({"setup": "bits", "bits": 14}, "less than or equal to 13"),
+        ({"setup": "bits", "bits": -1}, "greater than or equal to 0"),
+        ({"setup": "everything"}, "Input should be 'none', 'unique'"),
+        ({"carries": "one"}, "carries = 'one' belongs to 'per-caption'"),
+        ({"setup": "none", "shuffled": True}, "no unique numbers that could be shuffled"),
+        ({"setup": "per-caption", "compat": "published"}, "never published"),
+        ({"digit_size": 4}, "greater than or equal to 5"),
+        ({"digist": "drawn"}, "Extra inputs"),
+    ],
+)
+def test_impossible_options(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ShortcutOptions.model_validate(values)
+
+
+def test_sides_and_the_ends_of_the_range_of_bits() -> None:
+    assert [ShortcutOptions(setup="bits", bits=bits).bits for bits in (0, 13)] == [0, 13]
+    sides = {
+        setup: (options.on_images, options.on_captions)
+        for setup in ("none", "unique", "captions", "images", "per-caption")
+        for options in [ShortcutOptions.model_validate({"setup": setup})]
+    }
+    assert [*sides.values()] == [(False, False), (True, True), (False, True), (True, False), (True, True)]

@@ -24,10 +24,8 @@ from diptych.core.errors import (
 from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.matching import MatchingEncoder
-from diptych.encoders.official.albef import AlbefEncoder
-from diptych.encoders.official.encoder import OfficialEncoder
+from diptych.encoders.official.encoder import AlbefEncoder, OfficialEncoder, XvlmEncoder
 from diptych.encoders.official.vit import relative_bias_table
-from diptych.encoders.official.xvlm import XvlmEncoder
 
 from ..tiny_pretrained import CAPTIONS, bert_tokenizer, pictures
 from .tiny_official import (

@@ -11,7 +11,7 @@ import pytest
 import torch
 from ranking import evaluate_reranked
 
-from diptych.encoders.official.albef import AlbefEncoder
+from diptych.encoders.official.encoder import AlbefEncoder
 from diptych.encoders.rerank_pairs import rerank_prepared
 from diptych.metrics.ground_truth import GroundTruth
 

@@ -9,7 +9,7 @@ import torch
 from transformers import BlipConfig, BlipForImageTextRetrieval
 
 from diptych.core.errors import MismatchError, StorageError
-from diptych.encoders.official.layouts import (
+from diptych.encoders.official.checkpoint import (
     FOLLOWING,
     LAYOUTS,
     advice,

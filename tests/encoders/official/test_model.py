@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.encoders.official.albef import AlbefEncoder
 from diptych.encoders.official.bert import text_config
+from diptych.encoders.official.encoder import AlbefEncoder, XvlmEncoder
 from diptych.encoders.official.weights import Weights
-from diptych.encoders.official.xvlm import XvlmEncoder
 
 from .tiny_official import SWIN, TEXT, VIT, State, albef_state, xvlm_state
 

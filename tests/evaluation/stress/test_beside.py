@@ -18,7 +18,7 @@ from diptych.core.errors import MismatchError, StorageError, UnknownNameError, U
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.data.language import Language
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate import measure_queries
 from diptych.evaluation.stress import Condition, StressResult, beside, say_beside, stress
 from diptych.evaluation.stress.beside_sayings import verdict_of

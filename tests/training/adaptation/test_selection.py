@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from diptych.encoders.linear_maps import LinearMap, LinearMaps
+from diptych.encoders.adapted import LinearMap, LinearMaps
 from diptych.training.adaptation import gaussian
 from diptych.training.adaptation.fit import MANY, confused_share, select_strength
 

@@ -42,13 +42,7 @@ Pairing = Literal["auto", "images", "none"]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One collection.
-
-    Attributes:
-        values: (captions, features); NaN where there is none.
-        image: (captions,) the number of each caption's image.
-        images: how many there are.
-    """
+    """One collection: (captions, features) values, NaN where there is none, and the number of each one's image."""
 
     values: np.ndarray
     image: np.ndarray
@@ -62,8 +56,7 @@ class Side:
 def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[list[Side], int, list[str]]:
     """Both collections with images numbered from 0, how many are paired (0 for not), and what to say of it.
 
-    Args:
-        first, second: whose images are compared by id; texts without images have none in common.
+    Images are compared by id; texts without images have none in common.
     """
     if pairing not in get_args(Pairing):
         raise UnknownNameError("pairing", pairing, get_args(Pairing))
@@ -138,11 +131,6 @@ def placements(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     return apart
 
 
-def cliffs_delta(values: np.ndarray, others: np.ndarray) -> float:
-    """δ: of all pairs of a value and another, the share in which the other is greater less that in which it is less."""
-    return float(placements(values, others).mean())
-
-
 def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[dict[str, Effect | None]]:
     """Differences and effect sizes, by their names in a feature's difference; one row per feature."""
     first, second = (side.gathered() for side in sides)
@@ -151,12 +139,12 @@ def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[d
     ours = [first.counts, first.sums, first.squares, up.sums]
     theirs = [second.counts, second.sums, second.squares, down.sums]
     delta = divided(up.sums.sum(axis=0), first.counts.sum(axis=0))
-    point = _statistics(_totals(ours), _totals(theirs), delta)
+    point = _statistics(*([one.sum(axis=0) for one in side] for side in (ours, theirs)), delta)
     if is_paired:
         apart = _of_images(first, second)
         drawn = resampled_sums([*ours, *theirs, *apart], how)
         samples = _statistics(drawn[:4], drawn[4:8], delta) | _paired_statistics(drawn[8:])
-        point |= _paired_statistics(_totals(apart))
+        point |= _paired_statistics([one.sum(axis=0) for one in apart])
     else:
         # The two are drawn apart from each other.
         samples = _statistics(resampled_sums(ours, how, 0), resampled_sums(theirs, how, 1), delta)
@@ -166,10 +154,6 @@ def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[d
         nothing | {name: _effect(values[column], ends[name][column]) for name, values in point.items()}
         for column in range(len(delta))
     ]
-
-
-def _totals(tables: Sequence[np.ndarray]) -> list[np.ndarray]:
-    return [table.sum(axis=0) for table in tables]
 
 
 def _effect(value: float, ends: tuple[float, float] | None) -> Effect:

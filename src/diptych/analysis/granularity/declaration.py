@@ -183,7 +183,8 @@ FEATURES: Registry[Feature] = Registry("feature of granularity", "diptych.analys
 
 def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
     """The features of these names, each once, in the order of :data:`ORDER`; all when none are named."""
-    every = sorted(FEATURES, key=lambda one: (_place(one.name), one.name))
+    order = {name: place for place, name in enumerate(ORDER)}
+    every = sorted(FEATURES, key=lambda one: (order.get(one.name, len(ORDER)), one.name))
     if names is None:
         return every
     known = {one.name for one in every}
@@ -194,7 +195,3 @@ def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
     if not wanted:
         raise UsageError("no feature was asked for", f"for example {', '.join(ORDER[:2])}")
     return [one for one in every if one.name in wanted]
-
-
-def _place(name: str) -> int:
-    return ORDER.index(name) if name in ORDER else len(ORDER)

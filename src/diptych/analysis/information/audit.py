@@ -26,7 +26,15 @@ from typing import Any, Literal
 import numpy as np
 
 from diptych.analysis.information.audit_report import Audit, AuditProtocol, Side
-from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName, Rows, probe
+from diptych.analysis.information.probing import (
+    MOST_ROWS,
+    PROBES,
+    ProbeName,
+    Rows,
+    group_figures,
+    probe,
+    question_figures,
+)
 from diptych.analysis.information.questions import (
     PLACES,
     WORD_CAPTION_GROUPS,
@@ -38,7 +46,6 @@ from diptych.analysis.information.questions import (
     image_words,
     questions_of,
 )
-from diptych.analysis.information.summing import group_figures, question_figures
 from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap

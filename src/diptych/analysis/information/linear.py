@@ -332,7 +332,7 @@ def constant_frequencies(questions: Questions) -> list[np.ndarray]:
     for column, n_classes in enumerate(questions.n_classes):
         counts, judged = (
             np.bincount(given[given >= 0], minlength=n_classes)
-            for given in (questions.part(place).labels[:, column] for place in ("train", "validation"))
+            for given in (questions.parts[place].labels[:, column] for place in ("train", "validation"))
         )
         smoothed = [(counts + extra) / (counts + extra).sum() for extra in SMOOTHINGS]
         found.append(min(smoothed, key=lambda shares: -float(judged @ np.log(shares))))
@@ -350,10 +350,10 @@ def constant_bits(questions: Questions, labels: np.ndarray) -> np.ndarray:
 
 def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
     """(n, q) random answers of the same training frequencies, one per image and question."""
-    part = questions.part(place)
+    part = questions.parts[place]
     labels = np.full(part.labels.shape, NOT_ASKED, dtype=np.int64)
     for column, (key, n_classes) in enumerate(zip(questions.keys, questions.n_classes, strict=True)):
-        given = questions.train.labels[:, column]
+        given = questions.parts["train"].labels[:, column]
         counts = np.bincount(given[given >= 0], minlength=n_classes)
         number = PLACES.index(place)
         drawn = draw_uniform(seed, _CONTROL, number, question_number(key), part.images)
@@ -365,5 +365,5 @@ def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
 
 def majority(questions: Questions) -> np.ndarray:
     """(q,) the most frequent answer of the training rows."""
-    labels = questions.train.labels
+    labels = questions.parts["train"].labels
     return np.array([np.bincount(given[given >= 0]).argmax() for given in labels.T], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Probing: from rows and questions to what each test row's answer costs in bits, and what it cost without.
+"""Probing: from rows and questions to what each test row's answer costs in bits, with a probe and without.
 
 A probe is trained on the training rows, its strength chosen on the validation rows, and measured on
 the test rows. Its family contains the constant prediction (training frequencies, smoothed): a question whose
@@ -16,7 +16,7 @@ learn answers by heart is its control's accuracy on the *training* rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diptych.analysis.information.audit_report import GroupFigure, Held, Probing, QuestionFigure, held_of
 from diptych.analysis.information.linear import (
     Heads,
     Perceptrons,
@@ -36,6 +37,7 @@ from diptych.analysis.information.questions import NOT_ASKED, PLACES, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import DataError, UnknownNameError
+from diptych.metrics.bootstrap import Bootstrap
 
 # Rows made fit for probes: centred, and their directions brought halfway to one spread.
 #
@@ -191,14 +193,14 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     if name not in PROBES:
         raise UnknownNameError("probe", name, PROBES)
     for place, given in zip(PLACES, rows, strict=True):
-        if len(questions.part(place).images) != len(given):
-            asked = len(questions.part(place).images)
+        if len(questions.parts[place].images) != len(given):
+            asked = len(questions.parts[place].images)
             raise DataError(f"{len(given):,} {place} rows for questions about {asked:,}")
     scaled = HalfWhitening.of(rows[0])
     inputs = [scaled(given) for given in rows]
-    shape = questions.test.labels.shape
+    shape = questions.parts["test"].labels.shape
     found = Probed(
-        constant_bits(questions, questions.test.labels),
+        constant_bits(questions, questions.parts["test"].labels),
         np.zeros(shape, dtype=bool),
         constant_bits(questions, control_labels(questions, "test", seed)),
         np.zeros(shape, dtype=bool),
@@ -209,7 +211,7 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     for columns, chosen in track(_together(questions, seed, most), f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
-        own = [torch.from_numpy(part.part(place).labels) for place in PLACES]
+        own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
         drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
         fitted, control, settings = (_linear if name == "linear" else _perceptrons)(
@@ -232,7 +234,7 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
 def _together(questions: Questions, seed: int, most: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Groups of questions that the same training rows are asked: their columns, and the rows."""
     groups: dict[bytes, list[int]] = {}
-    asked = questions.train.labels != NOT_ASKED
+    asked = questions.parts["train"].labels != NOT_ASKED
     for column in range(len(questions.keys)):
         groups.setdefault(np.packbits(asked[:, column]).tobytes(), []).append(column)
     found = []
@@ -280,7 +282,7 @@ def _perceptrons(
 
 
 def _constant_nats(questions: Questions) -> Tensor:
-    labels = questions.validation.labels
+    labels = questions.parts["validation"].labels
     bits = constant_bits(questions, labels).sum(axis=0) / (labels != NOT_ASKED).sum(axis=0)
     return torch.from_numpy(bits * np.log(2)).float()
 
@@ -294,3 +296,96 @@ def _measured(
     predicted = np.where(constant, majority(questions), answers.numpy())
     bits = -log_probabilities.numpy().astype(np.float64) / np.log(2)
     return bits, (given == predicted) & (given != NOT_ASKED)
+
+
+def group_figures(
+    names: Iterable[str],
+    questions: Questions,
+    probed: Mapping[ProbeName, Probed],
+    seed: int,
+    bootstrap: Bootstrap,
+) -> tuple[GroupFigure, ...]:
+    """What probes found of each kind of information that any test answer belongs to."""
+    given = {name: questions.groups[name] for name in names if name in questions.groups}
+    weights = np.stack(list(given.values()))
+    answers = weights.sum(axis=(1, 2))
+    there, of_control = _without(questions, seed)
+    by_probe = {
+        probe: (
+            held_of(
+                _sums(there, weights),
+                _sums(found.bits, weights),
+                answers,
+                questions.parts["test"].images,
+                bootstrap,
+            ),
+            _sums(of_control - found.control_bits, weights).sum(axis=0)
+            / _sums(of_control, weights).sum(axis=0).clip(min=1e-12),
+        )
+        for probe, found in probed.items()
+    }
+    return tuple(
+        GroupFigure(
+            name,
+            {probe: found for probe, (held, _) in by_probe.items() if (found := held[number]) is not None},
+            {probe: float(control[number]) for probe, (_, control) in by_probe.items()},
+        )
+        for number, name in enumerate(given)
+        if answers[number]
+    )
+
+
+def question_figures(
+    questions: Questions, probed: Mapping[ProbeName, Probed], seed: int, bootstrap: Bootstrap
+) -> tuple[QuestionFigure, ...]:
+    """What probes found of each question; arguments as of :func:`group_figures`."""
+    labels = questions.parts["test"].labels
+    asked = (labels != NOT_ASKED).sum(axis=0)
+    trained = (questions.parts["train"].labels != NOT_ASKED).sum(axis=0)
+    there, of_control = _without(questions, seed)
+    most_frequent = (labels == majority(questions)).sum(axis=0) / asked
+    held: dict[ProbeName, list[Held]] = {
+        # none is None: a question that is asked has bits
+        probe: [
+            one for one in held_of(there, found.bits, asked, questions.parts["test"].images, bootstrap) if one
+        ]
+        for probe, found in probed.items()
+    }
+    return tuple(
+        QuestionFigure(
+            key=key,
+            classes=questions.n_classes[column],
+            rows=(int(trained[column]), int(asked[column])),
+            entropy=float(there[:, column].sum() / asked[column]),
+            majority=float(most_frequent[column]),
+            groups={
+                name: float(weights[:, column].sum() / asked[column])
+                for name, weights in questions.groups.items()
+                if weights[:, column].any()
+            },
+            probes={
+                probe: Probing(
+                    held=held[probe][column],
+                    accuracy=float(found.right[:, column].sum() / asked[column]),
+                    control_accuracy=float(found.control_right[:, column].sum() / asked[column]),
+                    by_heart=float(found.by_heart[column]),
+                    control=float(1 - found.control_bits[:, column].sum() / of_control[:, column].sum()),
+                    setting=float(found.settings[column]),
+                )
+                for probe, found in probed.items()
+            },
+        )
+        for column, key in enumerate(questions.keys)
+    )
+
+
+def _without(questions: Questions, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(n, q) bits of the test answers without a probe, and of those of the control task."""
+    control = control_labels(questions, "test", seed)
+    return constant_bits(questions, questions.parts["test"].labels), constant_bits(questions, control)
+
+
+def _sums(bits: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(n, q) bits and (groups, n, q) weights to (n, groups)."""
+    sums: np.ndarray = np.einsum("nq,gnq->ng", bits, weights)
+    return sums

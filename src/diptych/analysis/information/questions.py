@@ -95,6 +95,10 @@ class Part:
     labels: np.ndarray
     images: np.ndarray
 
+    def rows(self, chosen: np.ndarray | slice) -> Part:
+        """Return some of the rows."""
+        return Part(self.labels[chosen], self.images[chosen])
+
 
 @dataclass(frozen=True, eq=False)
 class Questions:
@@ -103,56 +107,43 @@ class Questions:
     Attributes:
         keys: the questions' names.
         classes: per question, its possible answers: those of the training rows, sorted.
-        train, validation, test: coded answers.
+        parts: coded answers of each split.
         groups: kind of information → (n_test, q) float64 weights; 0 where the row is not asked.
         notes: what was left out and why, and which questions have few rows; one sentence each.
     """
 
     keys: tuple[str, ...]
     classes: tuple[tuple[str, ...], ...]
-    train: Part
-    validation: Part
-    test: Part
+    parts: Mapping[Place, Part]
     groups: Mapping[str, np.ndarray]
     notes: tuple[str, ...] = ()
 
-    def part(self, place: Place) -> Part:
-        """The answers of one split."""
-        parts: dict[Place, Part] = {"train": self.train, "validation": self.validation, "test": self.test}
-        return parts[place]
-
     def subset(self, columns: np.ndarray, train_rows: np.ndarray) -> Questions:
-        """Some of the questions, about some of the training rows."""
-        taken = {
-            place: Part(self.part(place).labels[:, columns], self.part(place).images) for place in PLACES
+        """Return some of the questions, about some of the training rows."""
+        rows = {"train": train_rows}
+        parts = {
+            place: Part(part.labels[:, columns], part.images).rows(rows.get(place, slice(None)))
+            for place, part in self.parts.items()
         }
-        taken["train"] = Part(taken["train"].labels[train_rows], self.train.images[train_rows])
         return Questions(
             tuple(self.keys[column] for column in columns),
             tuple(self.classes[column] for column in columns),
-            taken["train"],
-            taken["validation"],
-            taken["test"],
+            parts,
             {name: weights[:, columns] for name, weights in self.groups.items()},
             self.notes,
         )
 
     def beside(self, others: Questions) -> Questions:
-        """These questions and others about the same rows; a group may have members of both."""
-        nothing = [np.zeros(one.test.labels.shape) for one in (self, others)]
-        parts = [
-            Part(
-                np.concatenate([self.part(place).labels, others.part(place).labels], axis=1),
-                self.part(place).images,
-            )
-            for place in PLACES
-        ]
+        """Return these questions and others about the same rows; a group may have members of both."""
+        nothing = [np.zeros(one.parts["test"].labels.shape) for one in (self, others)]
+        parts = {
+            place: Part(np.concatenate([part.labels, others.parts[place].labels], axis=1), part.images)
+            for place, part in self.parts.items()
+        }
         return Questions(
             (*self.keys, *others.keys),
             (*self.classes, *others.classes),
-            parts[0],
-            parts[1],
-            parts[2],
+            parts,
             joined(self.groups, others.groups, nothing),
             (*self.notes, *others.notes),
         )
@@ -194,21 +185,15 @@ def questions_of(train: Answers, validation: Answers, test: Answers, what: str =
     columns = [column for column, _, _ in coded]
     test_asked = np.stack([labels[2] != NOT_ASKED for *_, labels in coded], axis=1) if coded else None
     notes = _notes(what, constant, untestable, unseen, few)
-    parts = [
-        Part(
-            np.stack([labels[place] for *_, labels in coded], axis=1)
-            if coded
-            else np.empty((len(answers.images), 0), np.int64),
-            np.asarray(answers.images, np.int64),
-        )
-        for place, answers in enumerate((train, validation, test))
-    ]
+    parts: dict[Place, Part] = {}
+    for number, (place, answers) in enumerate(zip(PLACES, (train, validation, test), strict=True)):
+        nothing = np.empty((len(answers.images), 0), np.int64)
+        labels = np.stack([one[number] for *_, one in coded], axis=1) if coded else nothing
+        parts[place] = Part(labels, np.asarray(answers.images, np.int64))
     return Questions(
         tuple(train.keys[column] for column in columns),
         tuple(classes for _, classes, _ in coded),
-        parts[0],
-        parts[1],
-        parts[2],
+        parts,
         {
             name: weights[:, columns].astype(np.float64) * (1.0 if test_asked is None else test_asked)
             for name, weights in test.groups.items()

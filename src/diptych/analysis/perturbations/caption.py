@@ -1,12 +1,16 @@
-"""A caption as a perturbation sees it: its words, where they stand, and what part of speech they are."""
+"""A caption as a perturbation sees it: its words, where they stand, their parts of speech, and what replaces them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from diptych.analysis.perturbations.english import article_before, cased_like
 from diptych.core.errors import DataError, UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, Word, words_of
+
+Span = tuple[int, int]
+"""The places of the first and the last of some words that follow one another."""
 
 
 class Unchanged(Exception):
@@ -14,11 +18,7 @@ class Unchanged(Exception):
 
 
 class Caption:
-    """One caption.
-
-    Args:
-        tags: Penn treebank tag of each of its words; None where nobody asked for them.
-    """
+    """A caption; ``tags`` are the Penn treebank tags of its words, None where none were asked for."""
 
     def __init__(
         self,
@@ -36,6 +36,11 @@ class Caption:
     def words(self) -> list[Word]:
         """Its words in order, marks left out; ``words[i].text``."""
         return words_of(self.text)
+
+    @cached_property
+    def lower(self) -> list[str]:
+        """Its words in lower case."""
+        return [word.text.lower() for word in self.words]
 
     @property
     def tags(self) -> Sequence[str]:
@@ -78,7 +83,41 @@ class Caption:
             parts += [self.text[end : word.start], words[place]]
             end = word.end
         return "".join([*parts, self.text[end:]])
+        return with_changes(
+            self.text,
+            [(self.words[place].start, self.words[place].end, word) for place, word in words.items()],
+        )
 
     def reordered(self, places: Sequence[int], order: Sequence[int]) -> str:
         """The text with the word of ``order[i]`` at ``places[i]``; marks stay where they are."""
         return self.replaced({to: self.words[of].text for to, of in zip(places, order, strict=True)})
+
+
+def with_changes(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
+    """``text`` with ``text[start:end]`` replaced for every (start, end, replacement), which lie apart."""
+    parts, last = [], 0
+    for start, end, replacement in sorted(changes):
+        parts += [text[last:start], replacement]
+        last = end
+    return "".join([*parts, text[last:]])
+
+
+def rewritten(caption: Caption, changes: Mapping[Span, str]) -> str:
+    """The caption with other words in place of some."""
+    words = caption.words
+    edits: list[tuple[int, int, str]] = []
+    taken = {place for first, last in changes for place in range(first, last + 1)}
+    for (first, last), new in changes.items():
+        start, end = words[first].start, words[last].end
+        if not new:
+            after = words[last + 1].start if last + 1 < len(words) else end
+            edits.append((start, after if caption.text[end:after].isspace() else end, ""))
+            continue
+        edits.append((start, end, cased_like(words[first].text, new)))
+        before = first - 1
+        if before < 0 or before in taken or words[before].text.lower() not in ("a", "an"):
+            continue
+        if caption.text[words[before].end : start].isspace():
+            article = article_before(new.split()[0])
+            edits.append((words[before].start, words[before].end, cased_like(words[before].text, article)))
+    return with_changes(caption.text, edits)

@@ -1,13 +1,13 @@
 """What a perturbation declares: its name, what it does to whom, what it needs, and whether meaning stays.
 
-Adding one is one new file in :mod:`diptych.analysis.perturbations.kinds` that calls ``PERTURBATIONS.add``.
+Adding one is one function in a file of :mod:`diptych.analysis.perturbations.kinds`, decorated with :func:`registering`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -103,6 +103,20 @@ class PicturePerturbation(Perturbation):
 
 PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", "diptych.analysis.perturbations.kinds")
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def registering(
+    kind: type[TextPerturbation] | type[PicturePerturbation], **declared: Any
+) -> Callable[[F], F]:
+    """Register the decorated function as ``apply`` of a perturbation."""
+
+    def add(apply: F) -> F:
+        PERTURBATIONS.add(kind(apply=apply, **declared))
+        return apply
+
+    return add
+
 
 def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
     """The perturbations that ``names`` ask for, in the order of :data:`GROUPS`, each once.
@@ -151,7 +165,7 @@ def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = Non
 DEFAULT_SEVERITY = 3
 
 
-class SeverityOptions(BaseModel):
+class SeverityOptions(NoOptions):
     """Options of a perturbation of pictures: ``severity`` and the amount it stands for.
 
     A subclass declares the amount as a field and names it. Whichever of the two is given says the other;
@@ -166,8 +180,6 @@ class SeverityOptions(BaseModel):
     >>> Fog(severity=5).density, Fog(density=0.2).severity, Fog(density=0.25).severity
     (0.5, 2, None)
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     amount: ClassVar[str]
     amounts: ClassVar[tuple[float, ...]]

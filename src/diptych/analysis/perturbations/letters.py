@@ -77,15 +77,6 @@ def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> lis
     return found
 
 
-def with_changes(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
-    """``text`` with ``text[start:end]`` replaced for every (start, end, replacement), which lie apart."""
-    parts, last = [], 0
-    for start, end, replacement in sorted(changes):
-        parts += [text[last:start], replacement]
-        last = end
-    return "".join([*parts, text[last:]])
-
-
 KeyboardName = Literal["qwerty", "azerty", "qwertz"]
 
 KEYBOARDS: Mapping[KeyboardName, tuple[tuple[float, str], ...]] = {

@@ -1,13 +1,15 @@
-"""Perturb captions: every one is changed, or counted with the reason why it was not."""
+"""Perturb captions: every one is changed, or counted with the reason why it was not; one by one, or into files."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPertur
 from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
+from diptych.core.files import atomic_folder, write_json
+from diptych.core.reading import read_text
+from diptych.data.collection import Collection
 from diptych.data.language import Language
 
 SAME = "the result is the caption itself"
@@ -25,26 +30,27 @@ COMPATS = ("none", "published")
 PUBLISHED_SEED = 42
 """The seed that the published code begins with anew for every caption."""
 
+PERTURBED = "perturbations.json"
+"""The file that every folder of perturbed captions holds."""
+
 
 @dataclass(frozen=True, eq=False)
-class PerturbedCaptions:
-    """What became of the captions.
+class Changes:
+    """What became of captions or images.
 
     Attributes:
         name: the perturbation's.
         seed: of its draws.
-        compat: ``none`` or ``published``.
         options: what it was run with.
-        texts: one per caption, as before where it is unchanged.
         changed: (n,) booleans.
-        reasons: how many captions stayed as they were, by reason, most first.
+        reasons: how many stayed as they were, by reason, most first.
     """
+
+    of: ClassVar[str]
 
     name: str
     seed: int
-    compat: str
     options: Mapping[str, Any]
-    texts: list[str]
     changed: np.ndarray
     reasons: dict[str, int]
 
@@ -54,22 +60,35 @@ class PerturbedCaptions:
         return int(self.changed.sum())
 
     def line(self) -> str:
-        """One line: how many were changed, and why the others were not."""
-        said = f"{self.name}: {self.n_changed:,} of {len(self.texts):,} captions changed"
+        """Return one line: how many were changed, and why the others were not."""
+        counts = f"{self.name}: {self.n_changed:,} of {len(self.changed):,} {self.of} changed"
         why = "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
-        return f"{said} ({why})" if why else said
+        return f"{counts} ({why})" if why else counts
 
     def to_dict(self) -> dict[str, Any]:
-        """What was done and how often, without the texts; JSON-able."""
+        """Return what was done and how often; JSON-able."""
         return {
             "name": self.name,
             "seed": self.seed,
-            "compat": self.compat,
             "options": dict(self.options),
-            "captions": len(self.texts),
+            self.of: len(self.changed),
             "changed": self.n_changed,
             "unchanged": self.reasons,
         }
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedCaptions(Changes):
+    """What became of captions: :class:`Changes` and their ``texts``, as before where one is unchanged."""
+
+    of: ClassVar[str] = "captions"
+
+    compat: str
+    texts: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same with ``compat``, without the texts."""
+        return {"name": self.name, "seed": self.seed, "compat": self.compat} | super().to_dict()
 
 
 def usual_seed(compat: str) -> int:
@@ -83,6 +102,25 @@ def check_compat(perturbation: TextPerturbation, compat: str) -> None:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if compat == "published" and perturbation.published is None:
         raise UsageError(f"{perturbation.name} has no published form", "leave compat out")
+
+
+def _tags(
+    perturbations: Sequence[TextPerturbation],
+    captions: Sequence[str],
+    language: Language | None,
+    tags: Sequence[Sequence[str]] | None = None,
+) -> Sequence[Sequence[str]] | None:
+    """Tag captions, where a perturbation needs tags and none are given, with what it needs checked."""
+    known = language or Language("none")
+    for one in perturbations:
+        if "wordnet" in one.needs:
+            known.need_wordnet(one.name)
+    tagging = [one.name for one in perturbations if "tags" in one.needs]
+    if tags is not None or not tagging:
+        return tags
+    from diptych.data.language.tagged import tag_captions
+
+    return tag_captions(captions, known.need_tagger(tagging[0]))
 
 
 def perturb_captions(
@@ -120,12 +158,7 @@ def perturb_captions(
     published = perturbation.published if compat == "published" else None
     seed = seed if seed is not None else usual_seed(compat)
     settings = options_of(perturbation, options)
-    if "wordnet" in perturbation.needs:
-        (language or Language("none")).need_wordnet(perturbation.name)
-    if "tags" in perturbation.needs and tags is None:
-        from diptych.data.language.tagged import tag_captions
-
-        tags = tag_captions(captions, (language or Language("none")).need_tagger(perturbation.name))
+    tags = _tags([perturbation], captions, language, tags)
     texts, changed = list(captions), np.zeros(len(captions), dtype=bool)
     reasons: Counter[str] = Counter()
     for place in track(range(len(captions)), perturbation.name, unit="captions"):
@@ -198,3 +231,102 @@ def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
     from diptych.data.language.open import open_language
 
     return open_language()
+
+
+@dataclass(frozen=True)
+class CaptionList:
+    """Captions, whatever they are from.
+
+    Attributes:
+        name: what they are of.
+        captions: the texts.
+        ids: one per caption.
+        images: the id of each one's picture; None where there are no pictures.
+    """
+
+    name: str
+    captions: Sequence[str]
+    ids: Sequence[str]
+    images: Sequence[str] | None = None
+
+    @classmethod
+    def of_collection(cls, collection: Collection) -> CaptionList:
+        """Those of a collection."""
+        images = [collection.image_ids[row] for row in collection.caption_image]
+        return cls(collection.name, collection.captions, collection.caption_ids, images)
+
+    @classmethod
+    def of_lines(cls, file: Path | str) -> CaptionList:
+        """Those of a text file, one per line; the number of its line, from 1, is a caption's id."""
+        file = Path(file)
+        text = read_text(file, error=DataError, fix="give a file with a caption per line, in UTF-8")
+        lines = text.removesuffix("\n").split("\n") if text else []
+        return cls(file.stem, lines, [str(number) for number in range(1, len(lines) + 1)])
+
+
+def check_perturbations(
+    perturbations: Sequence[TextPerturbation], options: Mapping[str, Mapping[str, Any]], compat: str
+) -> None:
+    """See that nothing is asked for that a perturbation cannot do, before anything is done."""
+    names = [one.name for one in perturbations]
+    for name in options:
+        if name not in names:
+            raise UsageError(f"options of {name}, which was not asked for", f"asked for: {', '.join(names)}")
+    for one in perturbations:
+        options_of(one, options.get(one.name))
+        check_compat(one, compat)
+
+
+def perturbed_over(
+    captions: CaptionList,
+    perturbations: Sequence[TextPerturbation],
+    *,
+    seeds: Sequence[int | None] = (None,),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    compat: str = "none",
+    language: Language | None = None,
+) -> Iterator[PerturbedCaptions]:
+    """Every perturbation with every seed, one at a time; captions are tagged once, where one needs it."""
+    options = options or {}
+    check_perturbations(perturbations, options, compat)
+    tags = _tags(perturbations, captions.captions, language)
+    for perturbation in perturbations:
+        for seed in seeds:
+            yield perturb_captions(
+                perturbation,
+                captions.captions,
+                captions.ids,
+                seed=seed,
+                options=options.get(perturbation.name),
+                compat=compat,
+                language=language,
+                tags=tags,
+            )
+
+
+def write_perturbed(
+    folder: Path | str,
+    captions: CaptionList,
+    results: Iterator[PerturbedCaptions],
+    about: Mapping[str, Any] | None = None,
+) -> list[Path]:
+    """Write what :func:`perturbed_over` gives: ``NAME-SEED.jsonl`` for each, and ``perturbations.json``.
+
+    A line is a caption: ``id``, ``image`` (null where there is none), ``caption``, ``perturbed`` and ``changed``.
+    """
+    images = captions.images if captions.images is not None else [None] * len(captions.ids)
+    summaries = []
+    with atomic_folder(folder, PERTURBED) as place:
+        for result in results:
+            name = f"{result.name}-{result.seed}.jsonl"
+            # Half a character is written as JSON's escape, which is how Python's encoder escapes it, too.
+            with (place / name).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                for row in zip(
+                    captions.ids, images, captions.captions, result.texts, result.changed, strict=True
+                ):
+                    line = dict(zip(("id", "image", "caption", "perturbed"), row, strict=False))
+                    file.write(json.dumps(line | {"changed": bool(row[-1])}, ensure_ascii=False) + "\n")
+            summaries.append({"file": name, **result.to_dict()})
+        said = {"captions of": captions.name, "captions": len(captions.ids), **(about or {})}
+        write_json(place / PERTURBED, {**said, "perturbations": summaries})
+    return [Path(folder) / summary["file"] for summary in summaries]

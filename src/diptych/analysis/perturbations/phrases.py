@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from diptych.analysis.perturbations.caption import Caption
-from diptych.analysis.perturbations.english import PLURAL_ONLY, singular
-from diptych.analysis.perturbations.english.word_lists import listed
+from diptych.analysis.perturbations.english import PLURAL_ONLY, listed, singular
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -71,22 +70,17 @@ class NounPhrase:
         return self.first if self.determiner is None else self.determiner
 
 
-def lower_words(caption: Caption) -> list[str]:
-    """The caption's words in lower case."""
-    return [word.text.lower() for word in caption.words]
-
-
 def mended_tags(caption: Caption) -> list[str]:
     """The caption's tags, with verbs that were taken for nouns put right where that is sure."""
     tags = list(caption.tags)
     opened = False  # whether ``a`` or the like opened the phrase that goes on here
     for place, tag in enumerate(tags):
         if tag in ("DT", "CD"):
-            opened = caption.words[place].text.lower() in _ONE
-        elif tag == "NN" and tags[place + 1 : place + 2] == ["CC"] and _is_colour(caption, place):
+            opened = caption.lower[place] in _ONE
+        elif tag == "NN" and tags[place + 1 : place + 2] == ["CC"] and caption.lower[place] in COLOURS:
             tags[place] = "JJ"
         elif tag in ("NN", "NNS") and place and tags[place - 1] == "NN":
-            verb = _verb_form(caption.words[place].text.lower(), tag, tags[place + 1 : place + 2], opened)
+            verb = _verb_form(caption.lower[place], tag, tags[place + 1 : place + 2], opened)
             if verb:
                 tags[place], opened = verb, False
         elif tag not in NOUN_TAGS and tag not in _MODIFIERS:
@@ -103,13 +97,9 @@ def _verb_form(word: str, tag: str, after: Sequence[str], opened: bool) -> str:
     return "VBZ" if opened or after == ["RP"] or word in _VERBS else ""
 
 
-def _is_colour(caption: Caption, place: int) -> bool:
-    return caption.words[place].text.lower() in COLOURS
-
-
 def noun_phrases(caption: Caption, tags: Sequence[str]) -> Iterator[NounPhrase]:
     """The noun phrases of a caption, in order: a determiner, adjectives, nouns, of which the last is the head."""
-    words = lower_words(caption)
+    words = caption.lower
     place = 0
     while place < len(words):
         determined = words[place] in _DETERMINERS or tags[place] in ("CD", "PRP$")
@@ -156,6 +146,6 @@ def finite_verbs(caption: Caption, tags: Sequence[str]) -> list[int]:
     found, several = [], False
     for place, tag in enumerate(tags):
         several = several or tag in _SEVERAL_TAGS
-        if tag in ("VBZ", "MD") or (tag == "VBP" and several) or caption.words[place].text.lower() in BE:
+        if tag in ("VBZ", "MD") or (tag == "VBP" and several) or caption.lower[place] in BE:
             found.append(place)
     return found

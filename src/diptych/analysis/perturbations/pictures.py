@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import PicturePerturbation, options_of
+from diptych.analysis.perturbations.perturb import Changes
 from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
@@ -111,45 +112,10 @@ class _OverlaidSource(PerturbedSource):
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class PictureChanges:
-    """What became of the pictures.
+class PictureChanges(Changes):
+    """What became of images."""
 
-    Attributes:
-        name: the perturbation's.
-        seed: of its draws.
-        options: what it was run with.
-        changed: (n_images,) booleans.
-        reasons: how many pictures stayed as they were, by reason, most first.
-    """
-
-    name: str
-    seed: int
-    options: Mapping[str, Any]
-    changed: np.ndarray
-    reasons: dict[str, int]
-
-    @property
-    def n_changed(self) -> int:
-        """How many were changed."""
-        return int(self.changed.sum())
-
-    def line(self) -> str:
-        """One line: how many were changed, and why the others were not."""
-        said = f"{self.name}: {self.n_changed:,} of {len(self.changed):,} pictures changed"
-        why = "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
-        return f"{said} ({why})" if why else said
-
-    def to_dict(self) -> dict[str, Any]:
-        """What was done and how often; JSON-able."""
-        return {
-            "name": self.name,
-            "seed": self.seed,
-            "options": dict(self.options),
-            "pictures": len(self.changed),
-            "changed": self.n_changed,
-            "unchanged": self.reasons,
-        }
+    of = "pictures"
 
 
 def perturbed_pictures(

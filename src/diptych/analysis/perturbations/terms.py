@@ -12,15 +12,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from diptych.analysis.perturbations.caption import Caption
-from diptych.analysis.perturbations.english import PLURAL_ONLY, UNCOUNTED, compared, plural, singular
-from diptych.analysis.perturbations.english.word_lists import listed
+from diptych.analysis.perturbations.caption import Caption, Span, Unchanged, rewritten
+from diptych.analysis.perturbations.english import PLURAL_ONLY, UNCOUNTED, compared, listed, plural, singular
 from diptych.analysis.perturbations.phrases import mended_tags
-from diptych.analysis.perturbations.rewriting import Span
+from diptych.core.draws import Draws
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, PartOfSpeech, WordNet
 
 _LONGEST = 3
@@ -88,7 +87,7 @@ def adjectives(caption: Caption) -> list[Term]:
     for place, tag in enumerate(tags):
         if tag not in ADJECTIVE_TAGS or place in inside:
             continue
-        word = caption.words[place].text.lower()
+        word = caption.lower[place]
         bases = wordnet.base_forms(word, "adjective")
         if not bases or word in _QUANTITIES or (word == "next" and tags[place + 1 : place + 2] == ["TO"]):
             continue
@@ -120,7 +119,7 @@ def _standing_alone(tags: Sequence[str]) -> set[int]:
 
 def _noun_at(caption: Caption, tags: Sequence[str], place: int, wordnet: WordNet) -> Term | None:
     """The longest noun that ends at ``place``; None for one that is not known, or proper."""
-    word = caption.words[place].text.lower()
+    word = caption.lower[place]
     base, form = _base_of(word, tags[place], wordnet)
     if base is None or len(word) < 2:  # ``the man 's``
         return None
@@ -133,7 +132,7 @@ def _noun_at(caption: Caption, tags: Sequence[str], place: int, wordnet: WordNet
             continue
         if not all(_next_to(caption, at) for at in range(first, place)):
             continue
-        before = " ".join(caption.words[at].text.lower() for at in range(first, place))
+        before = " ".join(caption.lower[at] for at in range(first, place))
         if _written(f"{before} {base}", "noun", wordnet):
             return Term((first, place), f"{before} {base}", "noun", form)
     if proper and not _written(base, "noun", wordnet):
@@ -169,7 +168,7 @@ def _is_prepositional(caption: Caption, tags: Sequence[str], span: Span) -> bool
         first > 0
         and tags[first - 1] == "IN"
         and last + 1 < len(tags)
-        and caption.words[last + 1].text.lower() == "of"
+        and caption.lower[last + 1] == "of"
         and tags[last] == "NN"
     )
 
@@ -190,3 +189,26 @@ def lemmas_like(term: Term, synset: str, wordnet: WordNet) -> list[str]:
         and not (counted and lemma.split()[-1] in UNCOUNTED)
         and term.inflected(lemma) != as_it_is
     ]
+
+
+def replaced_terms(
+    caption: Caption,
+    terms: Sequence[Term],
+    alternatives: Callable[[Term], Sequence[str]],
+    draws: Draws,
+    k: int,
+    reasons: tuple[str, str],
+) -> str:
+    """The caption with ``k`` of its terms, or as many as have alternatives, replaced by one of theirs."""
+    if not terms:
+        raise Unchanged(reasons[0])
+    chosen = {}
+    for term in draws.shuffled(terms):  # the first k that can be replaced are any k of those
+        others = alternatives(term)
+        if others:
+            chosen[term.span] = term.inflected(draws.choice(others))
+        if len(chosen) == k:
+            break
+    if not chosen:
+        raise Unchanged(reasons[1])
+    return rewritten(caption, chosen)

@@ -1,8 +1,14 @@
-"""Pictures of digits, and where they come from: a file, scikit-learn, or our own pen."""
+"""Images of digits, and where they come from: a file, scikit-learn, or drawn here.
+
+Files are MNIST as an .npz archive, or as IDX with its labels beside it (LeCun, Cortes and Burges, The MNIST Database of
+Handwritten Digits). What a header promises is checked before anything of that size is allocated.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+import math
+import struct
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,47 +17,46 @@ import numpy as np
 from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.reading import file_errors, open_bytes, open_regular, read_arrays
+
+MAX_BYTES = 500_000_000
+"""An array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)."""
+
+_PICTURE_KEYS = ("x_train", "images", "train_images", "x", "data")
+_LABEL_KEYS = ("y_train", "labels", "train_labels", "y", "target")
+_FORMATS = (
+    "give MNIST as an .npz file (x_train and y_train) or as train-images-idx3-ubyte[.gz] with "
+    "train-labels-idx1-ubyte[.gz] beside it"
+)
 
 _LONGEST_PATH = 4096
-
 _CACHED_BYTES = 2**26
+
+DRAWN_OF_EACH = 40
+"""Drawn images of each digit."""
+
+_SIDE, _FINER = 28, 4
 
 
 class DigitImages:
-    """Grey pictures of the ten digits, several of each.
-
-    Args:
-        classes: for each digit 0–9 its (n, side, side) uint8 pictures, light on dark.
-    """
+    """Grey images of the ten digits, several of each: ``classes[digit]`` is (n, side, side) uint8, light on dark."""
 
     def __init__(self, name: str, classes: list[np.ndarray]) -> None:
-        if len(classes) != 10:
-            raise DataError(f"{name} holds {len(classes)} classes of digits, 10 expected")
-        for digit, pictures in enumerate(classes):
-            if not len(pictures):
-                raise DataError(
-                    f"{name} holds no picture of the digit {digit}",
-                    "give a file with all of 0–9, or digits = 'sklearn' or 'drawn'",
-                )
-            if pictures.dtype != np.uint8 or pictures.ndim != 3 or pictures.shape[1] != pictures.shape[2]:
-                raise DataError(
-                    f"{name}: pictures of the digit {digit} are {pictures.dtype} of shape {pictures.shape}",
-                    "expected uint8 of shape (pictures, side, side)",
-                )
         self.name = name
         self.classes = classes
 
     @classmethod
     def of_labelled(cls, name: str, pictures: np.ndarray, labels: np.ndarray) -> DigitImages:
-        """Pictures with the digit that each of them shows.
+        """Sort images by the digit that each of them shows.
 
         Args:
             pictures: (n, side, side) uint8.
-            labels: (n,) whole numbers 0–9.
+            labels: (n,) whole numbers 0–9, each at least once.
         """
-        if pictures.ndim != 3 or pictures.dtype != np.uint8 or not all(pictures.shape[1:]):
+        shape = pictures.shape
+        if pictures.dtype != np.uint8 or len(shape) != 3 or shape[1] != shape[2] or not shape[1]:
             raise DataError(
-                f"{name} holds pictures as {pictures.dtype} of shape {pictures.shape}",
+                f"{name} holds pictures as {pictures.dtype} of shape {shape}",
                 "expected uint8 of shape (pictures, side, side)",
             )
         if labels.shape != (len(pictures),) or labels.dtype.kind not in "iu":
@@ -65,7 +70,14 @@ class DigitImages:
                 f"{name}: picture {wrong[0]} has the label {labels[wrong[0]]}, which is no digit 0–9",
                 "leave letters out, or give another file",
             )
-        return cls(name, [pictures[labels == digit] for digit in range(10)])
+        classes = [pictures[labels == digit] for digit in range(10)]
+        for digit, found in enumerate(classes):
+            if not len(found):
+                raise DataError(
+                    f"{name} holds no picture of the digit {digit}",
+                    "give a file with all of 0–9, or digits = 'sklearn' or 'drawn'",
+                )
+        return cls(name, classes)
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -83,11 +95,7 @@ class DigitImages:
 
 
 class SizedDigits:
-    """Digits as they are pasted: pictures of that size as they are, others resized when first asked for.
-
-    Args:
-        size: side in pixels.
-    """
+    """Digits ``size`` pixels wide as they are pasted: of that size as they are, others resized when first asked for."""
 
     def __init__(self, images: DigitImages, size: int) -> None:
         self.images = images
@@ -110,17 +118,13 @@ class SizedDigits:
 
 
 def load_digits(source: str) -> DigitImages:
-    """Pictures of digits."""
+    """Load images of digits: ``auto``, ``sklearn``, ``drawn`` or the path of a file."""
     if source == "auto":
         source = "sklearn" if find_spec("sklearn") is not None else "drawn"
     if source == "drawn":
-        from diptych.analysis.shortcuts.drawn_digits import drawn_digits
-
         return drawn_digits()
     if source == "sklearn":
         return _bundled_digits()
-    from diptych.analysis.shortcuts.digit_files import read_digit_file
-
     if not source or len(source) > _LONGEST_PATH or not Path(source).exists():
         raise UsageError(
             f"digits {source!r}: there is no such file, and it is none of auto, sklearn, drawn",
@@ -137,3 +141,133 @@ def _bundled_digits() -> DigitImages:
     bundled = require("sklearn.datasets", "targets", "pictures of digits from scikit-learn").load_digits()
     pictures = np.rint(bundled.images * (255 / 16)).astype(np.uint8)
     return DigitImages.of_labelled("scikit-learn's digits", pictures, bundled.target)
+
+
+def read_digit_file(path: Path) -> DigitImages:
+    """Pictures of digits from a file, or from a folder that holds MNIST's training files."""
+    if path.is_dir():
+        found = sorted(path.glob("train-images*idx3-ubyte*"))
+        if not found:
+            raise DataError(f"{path} holds no train-images-idx3-ubyte[.gz]", _FORMATS)
+        path = found[0]
+    with file_errors(path, DataError), open_regular(path) as handle:
+        start = handle.read(4)
+    if start[:2] == b"PK":
+        pictures, labels = read_npz(path)
+    else:
+        pictures, labels = read_idx(path, 3), read_idx(_labels_beside(path), 1)
+    return DigitImages.of_labelled(path.name, pictures, labels)
+
+
+def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures and labels of an .npz archive: ``x_train`` and ``y_train``, or ``images`` and ``labels``."""
+    arrays = read_arrays(path, error=DataError, fix=_FORMATS)
+    pictures, labels = (
+        next((key for key in keys if key in arrays), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
+    )
+    if not pictures or not labels:
+        raise DataError(
+            f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}",
+            f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}",
+        )
+    return arrays[pictures], arrays[labels]
+
+
+def read_idx(path: Path, dimensions: int) -> np.ndarray:
+    """A uint8 array of an IDX file, gzipped or not."""
+    with file_errors(path, DataError):
+        with open_regular(path) as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+        with open_bytes(path, zipped) as handle:
+            header = handle.read(4 + 4 * dimensions)
+            if header[:4] != bytes([0, 0, 8, dimensions]) or len(header) < 4 + 4 * dimensions:
+                raise DataError(
+                    f"{path} is no IDX file of {dimensions} dimensions of bytes: it begins with "
+                    f"{header[:4].hex(' ') or 'nothing'}",
+                    _FORMATS,
+                )
+            shape = struct.unpack(f">{dimensions}I", header[4:])
+            size = math.prod(shape)
+            if size > MAX_BYTES:
+                raise DataError(f"{path} has {size:,} bytes, more than the {MAX_BYTES:,} allowed", _FORMATS)
+            content = handle.read(size + 1)
+    if len(content) != size:
+        have = f"{len(content):,}" if len(content) < size else f"more than {size:,}"
+        raise DataError(f"{path} holds {have} bytes, its header says {size:,}", "fetch the file again")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape)
+
+
+def _labels_beside(path: Path) -> Path:
+    """The labels' file of a file of pictures, zipped like it or not."""
+    if "images" not in path.name or "idx3" not in path.name:
+        raise DataError(f"{path} is neither an .npz archive nor named as IDX pictures", _FORMATS)
+    name = path.name.replace("images", "labels").replace("idx3", "idx1")
+    plain = name.removesuffix(".gz")
+    for candidate in (name, plain, f"{plain}.gz"):
+        if (path.parent / candidate).is_file():
+            return path.parent / candidate
+    raise DataError(f"the labels of {path} are not beside it: {plain} or {plain}.gz expected", _FORMATS)
+
+
+def _arc(
+    x: float, y: float, width: float, height: float, start: float, stop: float
+) -> list[tuple[float, float]]:
+    """Points of an ellipse around (x, y), angles in degrees, clockwise from the right."""
+    steps = max(8, round(abs(stop - start) / 12))
+    angles = [math.radians(start + (stop - start) * step / steps) for step in range(steps + 1)]
+    return [(x + width * math.cos(angle), y + height * math.sin(angle)) for angle in angles]
+
+
+# Strokes of each digit in a box from (-1, -1), left above, to (1, 1), right below.
+_STROKES: tuple[tuple[list[tuple[float, float]], ...], ...] = (
+    (_arc(0, 0, 0.62, 1, -90, 270),),
+    ([(-0.35, -0.65), (0.05, -1), (0.05, 1)],),
+    ([*_arc(0, -0.45, 0.6, 0.55, -170, 40), (-0.62, 1), (0.66, 1)],),
+    (_arc(-0.05, -0.48, 0.58, 0.52, -150, 90), _arc(-0.05, 0.5, 0.66, 0.5, -90, 150)),
+    ([(0.3, 1), (0.3, -1), (-0.66, 0.35), (0.68, 0.35)],),
+    ([(0.6, -1), (-0.45, -1), (-0.52, -0.1), *_arc(-0.05, 0.36, 0.64, 0.64, -130, 145)],),
+    ([(0.42, -1), (-0.2, -0.45), *_arc(0, 0.42, 0.58, 0.58, -160, 200)],),
+    ([(-0.62, -1), (0.64, -1), (-0.15, 1)],),
+    (_arc(0, -0.5, 0.48, 0.48, 90, 450), _arc(0, 0.5, 0.6, 0.5, -90, 270)),
+    ([*_arc(0, -0.42, 0.56, 0.56, 20, 380), (0.5, 0.1), (0.1, 1)],),
+)
+
+
+@cache
+def drawn_digits() -> DigitImages:
+    """Forty pictures of each digit, 28 × 28 pixels, light on dark; the same ones every time."""
+    classes = [
+        np.stack([_draw(digit, np.random.default_rng([digit, number])) for number in range(DRAWN_OF_EACH)])
+        for digit in range(10)
+    ]
+    return DigitImages("drawn digits", classes)
+
+
+def _draw(digit: int, random: np.random.Generator) -> np.ndarray:
+    """(28, 28) uint8: one picture of a digit, as a hand varies it."""
+    from PIL import Image as pillow
+    from PIL import ImageDraw as pillow_draw
+
+    slant, turn = random.uniform(-0.25, 0.35), random.uniform(-0.15, 0.15)
+    width, height = random.uniform(0.75, 1.1), random.uniform(0.85, 1.05)
+    x, y = random.uniform(-1, 1, 2)
+    pen = round(random.uniform(2.2, 3.8) * _FINER)
+    side = _SIDE * _FINER
+    paper = pillow.new("L", (side, side))
+    draw = pillow_draw.Draw(paper)
+    for stroke in _STROKES[digit]:
+        points = []
+        for across, down in stroke:
+            across, down = width * (across - slant * down), height * down
+            turned = (
+                across * math.cos(turn) - down * math.sin(turn),
+                across * math.sin(turn) + down * math.cos(turn),
+            )
+            points.append(
+                (side / 2 + _FINER * (x + 9.5 * turned[0]), side / 2 + _FINER * (y + 9.5 * turned[1]))
+            )
+        draw.line(points, fill=255, width=pen, joint="curve")
+        for centre in (points[0], points[-1]):
+            box = (centre[0] - pen / 2, centre[1] - pen / 2, centre[0] + pen / 2, centre[1] + pen / 2)
+            draw.ellipse(box, fill=255)
+    return np.asarray(paper.resize((_SIDE, _SIDE), pillow.Resampling.BOX))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-
 import numpy as np
 
 from diptych.analysis.shortcuts.overlay import N_DIGITS
 from diptych.core.draws import draw_below
-from diptych.core.errors import MismatchError, UsageError
-from diptych.data.collection import Collection
 
 N_CODES = 10**N_DIGITS
 """Different codes there are."""
@@ -34,48 +29,6 @@ def code_text(code: int) -> str:
     '001234'
     """
     return f"{code:0{N_DIGITS}d}"
-
-
-def check_room(tuples: int, what: str) -> None:
-    """Whether every tuple can have a code of its own."""
-    if tuples > N_CODES:
-        raise UsageError(
-            f"{tuples:,} {what} need a code each, and there are {N_CODES:,} codes of {N_DIGITS} digits",
-            "take a part of the collection, or setup 'bits', whose codes are shared",
-        )
-
-
-class Numbers:
-    """The numbers of a whole collection's images and captions."""
-
-    def __init__(self, whole: Collection) -> None:
-        self._whole = whole
-
-    def images(self, part: Collection) -> np.ndarray:
-        """(n_images,) int64: the number of each image of ``part``."""
-        return self._rows(self._image_rows, part.image_ids, "image")
-
-    def captions(self, part: Collection) -> np.ndarray:
-        """(n_captions,) int64: the number of each caption of ``part``."""
-        return self._rows(self._caption_rows, part.caption_ids, "caption")
-
-    @cached_property
-    def _image_rows(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self._whole.image_ids)}
-
-    @cached_property
-    def _caption_rows(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self._whole.caption_ids)}
-
-    def _rows(self, known: dict[str, int], ids: Sequence[str], what: str) -> np.ndarray:
-        try:
-            return np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids))
-        except KeyError as error:
-            raise MismatchError(
-                f"{what} {error.args[0]!r} is not in the collection of {len(known):,} {what}s that codes "
-                f"are numbered from ({self._whole.name})",
-                "number them from the whole collection that this is a part of",
-            ) from None
 
 
 PUBLISHED_BITS = 8

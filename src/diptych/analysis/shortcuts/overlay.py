@@ -1,4 +1,4 @@
-"""What a person may say about shortcuts."""
+"""Options of shortcuts, and codes as digits over an image."""
 
 from __future__ import annotations
 

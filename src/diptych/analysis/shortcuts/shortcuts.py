@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
 from diptych.analysis.shortcuts.numbers import (
-    Numbers,
+    N_CODES,
     carried_caption,
-    check_room,
     code_text,
     dealt,
     digits_of,
@@ -24,12 +23,42 @@ from diptych.analysis.shortcuts.numbers import (
     with_ending,
 )
 from diptych.analysis.shortcuts.overlay import N_DIGITS, DigitOverlay, ShortcutOptions, check_fit
-from diptych.analysis.shortcuts.source import ShortcutSource
 from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.overlay import Overlay, OverlaySource
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from diptych.data.collection import ImageSource
+
+
+class ShortcutSource:
+    """Another source's images, each with its overlay; ``rows`` are (n,) its row of each row here."""
+
+    def __init__(
+        self, pictures: ImageSource, rows: np.ndarray, overlay_of: Callable[[int], Overlay | None]
+    ) -> None:
+        self._pictures = pictures
+        self._rows = rows
+        self._overlay_of = overlay_of
+
+    def read(self, row: int) -> Image:
+        """The picture of source row ``row`` without its overlay, upright, RGB."""
+        return self._pictures.read(int(self._rows[row]))
+
+    def overlay(self, row: int) -> Overlay | None:
+        """What goes over the picture of source row ``row``."""
+        return self._overlay_of(row)
+
+    def content(self, row: int) -> str:
+        """A fingerprint of the picture's bytes and of its overlay's."""
+        plain = self._pictures.content(int(self._rows[row]))
+        overlay = self.overlay(row)
+        return plain if overlay is None else fingerprint(plain, overlay.key)
 
 
 @dataclass(frozen=True)
@@ -168,13 +197,12 @@ class Shortcuts:
         self.options = options
         self._whole = whole
         self._seed = seed
-        self._numbers = Numbers(whole)
         self._assignment = Assignment(options, whole, train, seed)
         self._last: tuple[Collection, np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
-        """The shortcuts that a recipe asks for.
+        """Return the shortcuts that a recipe asks for.
 
         Args:
             options: which.
@@ -185,10 +213,13 @@ class Shortcuts:
         Raises:
             UsageError: more tuples than codes, or digits on images that are region features.
         """
-        if options.setup == "per-caption":
-            check_room(whole.n_captions, "captions")
-        elif options.setup in ("unique", "captions", "images"):
-            check_room(whole.n_images, "images")
+        what = "captions" if options.setup == "per-caption" else "images"
+        tuples = whole.n_captions if what == "captions" else whole.n_images
+        if options.setup not in ("none", "bits") and tuples > N_CODES:
+            raise UsageError(
+                f"{tuples:,} {what} need a code each, and there are {N_CODES:,} codes of {N_DIGITS} digits",
+                "take a part of the collection, or setup 'bits', whose codes are shared",
+            )
         if options.on_images and whole.holds == "regions":
             raise UsageError(
                 f"setup {options.setup!r} lays digits over pictures, {whole.name} holds region features",
@@ -368,8 +399,28 @@ class Shortcuts:
         """Numbers of the images and captions of ``split``; those asked for last are kept."""
         last = self._last
         if last is None or last[0] is not split:
-            last = self._last = (split, self._numbers.images(split), self._numbers.captions(split))
+            images = self._rows_of(self._image_rows, split.image_ids, "image")
+            captions = self._rows_of(self._caption_rows, split.caption_ids, "caption")
+            last = self._last = (split, images, captions)
         return last[1], last[2]
+
+    @cached_property
+    def _image_rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self._whole.image_ids)}
+
+    @cached_property
+    def _caption_rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self._whole.caption_ids)}
+
+    def _rows_of(self, known: dict[str, int], ids: Sequence[str], what: str) -> np.ndarray:
+        try:
+            return np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids))
+        except KeyError as error:
+            raise MismatchError(
+                f"{what} {error.args[0]!r} is not in the collection of {len(known):,} {what}s that codes "
+                f"are numbered from ({self._whole.name})",
+                "number them from the whole collection that this is a part of",
+            ) from None
 
     @cached_property
     def _digits(self) -> SizedDigits:

@@ -17,8 +17,7 @@ from diptych.core.context import Task
 from diptych.core.errors import DataError, DiptychError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.data.logs.schema import MISSING_WORDS
-from diptych.data.logs.sql import literal
-from diptych.data.logs.times import check_zone
+from diptych.data.logs.sql import check_zone, literal
 
 _POLL = 0.1  # seconds
 _WHOLE = 100.0  # per cent

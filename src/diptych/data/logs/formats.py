@@ -7,13 +7,12 @@ from pathlib import Path
 
 from diptych.core.errors import DataError
 from diptych.core.reading import read_json
-from diptych.data.logs.declaration import LOG_FORMATS, Given, LogFormat
+from diptych.data.logs.canonical import LOG_FORMATS, Given, LogFormat
 from diptych.data.logs.mapping import TARGETS, ColumnMapping
 from diptych.data.logs.rows import Row
 from diptych.data.logs.schema import YES_WORDS
 from diptych.data.logs.source_files import SourceFile
-from diptych.data.logs.sql import choose
-from diptych.data.logs.times import read_time
+from diptych.data.logs.sql import choose, read_time
 from diptych.data.scenes.shop_log.chance import ACTIONS, DATASET, MARKER, RAW_COLUMNS, event_files
 
 

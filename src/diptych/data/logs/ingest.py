@@ -14,17 +14,15 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
-from diptych.data.logs.canonical import MARKS
-from diptych.data.logs.cleaning import Cleaning, Period
+from diptych.data.logs.canonical import LOG_FORMATS, MARKS, LogFormat
 from diptych.data.logs.database import Database, open_database
-from diptych.data.logs.declaration import LOG_FORMATS, LogFormat
 from diptych.data.logs.log import EVENTS, Log
 from diptych.data.logs.mapping import ColumnMapping
-from diptych.data.logs.rules import BucketRule, RowRule, asked_rules
+from diptych.data.logs.rules import Cleaning, Rule, bucket_rules, row_rules
 from diptych.data.logs.schema import UNKNOWN, printable
 from diptych.data.logs.source_files import SourceFile, check_whole, files_in, look_at
+from diptych.data.logs.sql import check_time_format, check_zone, moment
 from diptych.data.logs.stage import BucketCounts, LogCounts, Staged, count_log, stage, write_bucket
-from diptych.data.logs.times import check_time_format, check_zone, moment
 
 _RARE_DAY = 1e-4  # share of events at which the first or last days look like clocks that are wrong
 _FAR = 7  # days without events, after which few events are far from the others
@@ -249,10 +247,14 @@ def ingest(
             check_zone(database, zone)
             if mapping is not None:
                 check_time_format(database, mapping.time_format)
-            period = _period(database, cleaning, zone)
+            ends = (
+                None if text is None else moment(database, text, zone)
+                for text in (cleaning.since, cleaning.until)
+            )
+            rules = row_rules(cleaning, *ends), bucket_rules(cleaning)
             files = [_checked(file) for file in track(chosen.files, "checking", unit="files")]
-            staged, people = _two_passes(database, chosen, cleaning, period, zone, buckets, made.resolve())
-            dropped = _dropped(staged, people, cleaning)
+            staged, people = _two_passes(database, chosen, rules, zone, buckets, made.resolve())
+            dropped = _dropped(staged, people, [*rules[0], *rules[1]])
             if not people.events:
                 raise DataError(
                     f"no event is left of {staged.rows:,} rows ({_lost(dropped) or 'there are none'})",
@@ -301,39 +303,27 @@ def _buckets(rows: int) -> int:
     return needed
 
 
-def _period(database: Database, cleaning: Cleaning, zone: str) -> Period:
-    since, until = (
-        None if text is None else moment(database, text, zone) for text in (cleaning.since, cleaning.until)
-    )
-    return Period(since, until)
-
-
 def _two_passes(
     database: Database,
     chosen: Chosen,
-    cleaning: Cleaning,
-    period: Period,
+    rules: tuple[list[Rule], list[Rule]],
     zone: str,
     buckets: int,
     made: Path,
 ) -> tuple[Staged, BucketCounts]:
-    rules = asked_rules(cleaning)
-    of_rows = [rule for rule in rules if isinstance(rule, RowRule)]
-    of_buckets = [rule for rule in rules if isinstance(rule, BucketRule)]
-    given = chosen.format.given
-    staged = stage(database, chosen.files, given, of_rows, cleaning, period, buckets, made / "work")
+    staged = stage(database, chosen.files, chosen.format.given, rules[0], buckets, made / "work")
     people = BucketCounts()
     digits = max(2, len(str(buckets - 1)))
     for number in track(range(buckets), "sorting", unit="buckets"):
         target = made / EVENTS / f"bucket={number:0{digits}d}" / "part.parquet"
         waiting = staged.bucket(number)
-        people.add(write_bucket(database, waiting, of_buckets, cleaning, zone, target))
+        people.add(write_bucket(database, waiting, rules[1], zone, target))
         for file in waiting:
             file.unlink()
     return staged, people
 
 
-def _dropped(staged: Staged, people: BucketCounts, cleaning: Cleaning) -> list[dict[str, Any]]:
+def _dropped(staged: Staged, people: BucketCounts, rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """What every rule dropped, in the order of rules."""
     dropped = staged.dropped | people.dropped
     named = staged.named | people.named
@@ -344,7 +334,7 @@ def _dropped(staged: Staged, people: BucketCounts, cleaning: Cleaning) -> list[d
             "dropped": dropped[rule.name],
             **({"named": named[rule.name]} if named.get(rule.name) else {}),
         }
-        for rule in asked_rules(cleaning)
+        for rule in rules
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from diptych.core.errors import UsageError
 from diptych.core.reading import read_toml
-from diptych.data.logs.declaration import Given
+from diptych.data.logs.canonical import Given
 from diptych.data.logs.rows import Row
 from diptych.data.logs.schema import ACTION_WORDS, ACTIONS, YES_WORDS
 from diptych.data.logs.source_files import SourceFile

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from diptych.core.errors import UsageError
 from diptych.data.logs.source_files import SourceFile
-from diptych.data.logs.sql import identifier, literal, literals
-from diptych.data.logs.times import read_time, typed_time
+from diptych.data.logs.sql import identifier, literal, literals, read_time, typed_time
 
 
 class Row:

@@ -1,241 +1,191 @@
-"""Rules by which events are dropped, and counted: one file of ``kinds/`` each."""
+"""What an import is asked to drop, and the rules by which events are dropped and counted.
+
+Rules have a fixed order, and a row is counted under the first that drops it: so the rows that were read are the
+events that were kept and what all rules dropped together. Rows are judged one by one while a file is read; what is
+left is judged beside other events of the same client, which are in one bucket.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from diptych.core.registry import Registry
+from diptych.core.errors import UsageError
 from diptych.data.logs.canonical import COMPARED
-from diptych.data.logs.cleaning import Cleaning, Period
 from diptych.data.logs.schema import BOT_WORDS, NO_BOT
-from diptych.data.logs.sql import literal, literals
-from diptych.data.logs.times import EARLIEST, LATEST
-
-# What a rule declares, and the registry of them.
-#
-# Rules have a fixed order, and a row is counted under the first that drops it: so the rows that were read are the
-# events that were kept and what all rules dropped together.
-#
-# 1. Rows are judged one by one, while a file is read (:class:`RowRule`).
-# 2. What is left is judged beside other events of the same client (:class:`BucketRule`).
-
-
-UNREADABLE_ROW = "unreadable row"
-"""Under this rule lines are counted, too, that the database could not even hand on as rows."""
+from diptych.data.logs.sql import EARLIEST, LATEST, literal, literals
 
 
 @dataclass(frozen=True)
-class Rule:
+class Cleaning:
+    """Which events are kept; what else is always dropped, such as rows without a time, is among the rules.
+
+    Attributes:
+        since: first moment that is kept, ISO 8601; one that names no zone is in the log's.
+        until: first moment that is no longer kept.
+        countries: only these; all where none is named.
+        keep_missing_country: events without a country are kept although countries are named.
+        devices: only these device types, as the log has them in lower case; all where none is named.
+        bots: keep events whose user agent is a bot's.
+        duplicates: keep events that are equal in all columns.
+        most_events: of one client; those who have more are dropped whole. None for no limit.
+    """
+
+    since: str | None = None
+    until: str | None = None
+    countries: tuple[str, ...] = ()
+    keep_missing_country: bool = False
+    devices: tuple[str, ...] = ()
+    bots: bool = False
+    duplicates: bool = False
+    most_events: int | None = 100_000
+
+    def __post_init__(self) -> None:
+        if self.most_events is not None and self.most_events < 1:
+            raise UsageError(f"most events of a client are {self.most_events}, they must be 1 or more")
+        for one in filter(None, map(str.strip, self.countries)):
+            if not (len(one) == 2 and one.isascii() and one.isalpha()):
+                raise UsageError(f"there is no country {one!r}", "two letters each (ISO 3166), e.g. NL,BE,DE")
+        object.__setattr__(self, "countries", _words(one.upper() for one in self.countries))
+        object.__setattr__(self, "devices", _words(one.lower() for one in self.devices))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        values: Mapping[str, Any] = asdict(self)
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+
+
+def _words(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({one.strip() for one in given if one.strip()}))
+
+
+class Rule(NamedTuple):
     """A reason to drop events.
 
     Attributes:
         name: in reports.
         description: one line of what is dropped.
-        place: in the order of rules.
-        asked: whether it applies at all.
+        drops: SQL; of a row's rule a condition over the columns of :mod:`diptych.data.logs.canonical`, never NULL;
+            of a bucket's rule the ``event_id`` of what is dropped of the table ``events``, each once.
+        names: SQL of what was dropped, NULL or empty for nothing of the kind; of a row's rule a text, of a bucket's
+            rule texts and numbers of events.
     """
 
     name: str
     description: str
-    place: int
-    asked: Callable[[Cleaning], bool]
+    drops: str
+    names: str = ""
 
 
-@dataclass(frozen=True)
-class RowRule(Rule):
-    """A rule that looks at one row.
-
-    Attributes:
-        drops: SQL of a condition over the columns of :mod:`diptych.data.logs.canonical`, never NULL.
-        names: SQL of a text to count what was dropped by, NULL for nothing of the kind.
-    """
-
-    drops: Callable[[Cleaning, Period], str]
-    names: str = "NULL"
-
-
-@dataclass(frozen=True)
-class BucketRule(Rule):
-    """A rule that looks at all events of a client, which are in one bucket.
-
-    Attributes:
-        drops: SQL of the ``event_id`` of what is dropped of the table ``events``, each once.
-        names: SQL of texts and numbers of events of what is dropped, empty for nothing of the kind.
-    """
-
-    drops: Callable[[Cleaning], str]
-    names: Callable[[Cleaning], str] = lambda cleaning: ""
-
-
-RULES: Registry[Rule] = Registry("rule", "diptych.data.logs.rules")
-
-
-def asked_rules(cleaning: Cleaning) -> list[Rule]:
-    """The rules that apply, in their order."""
-    return sorted((rule for rule in RULES if rule.asked(cleaning)), key=lambda rule: rule.place)
-
+UNREADABLE_ROW = "unreadable row"
+"""Under this rule lines are counted, too, that the database could not even hand on as rows."""
 
 _IS_BOT = f"regexp_matches(replace(lower(agent), {literal(NO_BOT)}, ''), {literal('|'.join(BOT_WORDS))})"
 
-RULES.add(
-    RowRule(
-        "agent",
-        "the user agent is a bot's, by a list of patterns (diptych.data.logs.schema.BOT_WORDS)",
-        80,
-        lambda cleaning: not cleaning.bots,
-        lambda cleaning, period: f"coalesce({_IS_BOT}, false)",
-        "left(agent, 80)",
-    )
-)
-
-
-def _drops(cleaning: Cleaning, period: Period) -> str:
-    missing = "false" if cleaning.keep_missing_country else "true"
-    return f"coalesce(country NOT IN ({literals(cleaning.countries)}), {missing})"
-
-
-RULES.add(
-    RowRule(
-        "country",
-        "from another country than --country, or from none where --keep-missing-country does not say to keep it",
-        60,
-        lambda cleaning: bool(cleaning.countries),
-        _drops,
-        "coalesce(country, '(missing)')",
-    )
-)
-
-
-RULES.add(
-    RowRule(
-        "device",
-        "of another device type than --device, or of an unknown one",
-        70,
-        lambda cleaning: bool(cleaning.devices),
-        lambda cleaning, period: f"device NOT IN ({literals(cleaning.devices)})",
-        "left(device, 80)",
-    )
-)
-
+_TWINS = """
+    SELECT event_id FROM events WHERE is_twin AND address IS NOT NULL AND (client_id, t_us, address) IN
+        (SELECT (client_id, t_us, address) FROM events WHERE NOT is_twin AND action = 'page' AND address IS NOT NULL)"""
 
 # Few events share client and time with another one: only those are compared in all columns.
-_DROPS = f"""
+_DUPLICATES = f"""
     SELECT event_id FROM (
         SELECT event_id, row_number() OVER (PARTITION BY {", ".join(COMPARED)}, address ORDER BY event_id) AS place
         FROM events WHERE (client_id, t_us) IN
             (SELECT (client_id, t_us) FROM events GROUP BY client_id, t_us HAVING count(*) > 1))
     WHERE place > 1"""
 
-RULES.add(
-    BucketRule(
-        "duplicate",
-        "equal to an earlier event in all columns of the table, and in the address where the log has one",
-        100,
-        lambda cleaning: not cleaning.duplicates,
-        lambda cleaning: _DROPS,
-    )
-)
 
-
-RULES.add(
-    RowRule(
-        "no client",
-        "neither client nor visitor is known",
-        30,
-        lambda cleaning: True,
-        lambda cleaning, period: "client_id IS NULL",
-    )
-)
-
-
-def _outside_drops(cleaning: Cleaning, period: Period) -> str:
-    parts = [
-        *([f"t_us < {period.since_us}"] if period.since_us is not None else []),
-        *([f"t_us >= {period.until_us}"] if period.until_us is not None else []),
-    ]
-    return " OR ".join(parts)
-
-
-RULES.add(
-    RowRule(
-        "outside",
-        "before --since, or at --until or after",
-        50,
-        lambda cleaning: cleaning.since is not None or cleaning.until is not None,
-        _outside_drops,
-    )
-)
-
-
-def _crowded(cleaning: Cleaning) -> str:
-    return (
-        "SELECT client_id, count(*) AS n FROM events GROUP BY client_id "
-        f"HAVING count(*) > {int(cleaning.most_events or 0)}"
-    )
-
-
-RULES.add(
-    BucketRule(
-        "too many events",
-        "of clients with more events than --most-events; they are dropped whole",
-        110,
-        lambda cleaning: cleaning.most_events is not None,
-        lambda cleaning: (
-            f"""
-            SELECT event_id FROM events WHERE client_id IN (SELECT client_id FROM ({_crowded(cleaning)}))"""
+def row_rules(cleaning: Cleaning, since_us: int | None, until_us: int | None) -> list[Rule]:
+    """Return the rules that look at one row, in their order."""
+    if since_us is not None and until_us is not None and since_us >= until_us:
+        raise UsageError("the period is empty: it ends before it begins", "check --since and --until")
+    rules = [
+        Rule(
+            UNREADABLE_ROW,
+            "no row of the file's columns: wrong number of values, bad quotation marks, a line break inside of them, "
+            "NUL, or bytes that are not UTF-8",
+            "NOT readable",
         ),
-        _crowded,
+        Rule(
+            "unreadable time",
+            "the time is missing or none, is on the first day of 1970 or before, or in 2200 or after",
+            f"t_us IS NULL OR t_us < {EARLIEST} OR t_us >= {LATEST}",
+            "left(written, 80)",
+        ),
+        Rule("no client", "neither client nor visitor is known", "client_id IS NULL"),
+        Rule(
+            "unknown action",
+            "what the log says was done is none of the known actions; map it with [values.action], also to other",
+            "action IS NULL",
+            "coalesce(left(said, 80), '(missing)')",
+        ),
+    ]
+    outside = [f"t_us < {since_us}"] * (since_us is not None) + [f"t_us >= {until_us}"] * (
+        until_us is not None
     )
-)
+    if outside:
+        rules.append(Rule("outside", "before --since, or at --until or after", " OR ".join(outside)))
+    if cleaning.countries:
+        missing = "false" if cleaning.keep_missing_country else "true"
+        rules.append(
+            Rule(
+                "country",
+                "from another country than --country, or from none where --keep-missing-country does not say to keep "
+                "it",
+                f"coalesce(country NOT IN ({literals(cleaning.countries)}), {missing})",
+                "coalesce(country, '(missing)')",
+            )
+        )
+    if cleaning.devices:
+        rules.append(
+            Rule(
+                "device",
+                "of another device type than --device, or of an unknown one",
+                f"device NOT IN ({literals(cleaning.devices)})",
+                "left(device, 80)",
+            )
+        )
+    if not cleaning.bots:
+        rules.append(
+            Rule(
+                "agent",
+                "the user agent is a bot's, by a list of patterns (diptych.data.logs.schema.BOT_WORDS)",
+                f"coalesce({_IS_BOT}, false)",
+                "left(agent, 80)",
+            )
+        )
+    return rules
 
 
-_TWIN_DROPS = """
-    SELECT event_id FROM events WHERE is_twin AND address IS NOT NULL AND (client_id, t_us, address) IN
-        (SELECT (client_id, t_us, address) FROM events WHERE NOT is_twin AND action = 'page' AND address IS NOT NULL)"""
-
-RULES.add(
-    BucketRule(
-        "twin",
-        "a page view that another one of the same client, time and address tells in more detail",
-        90,
-        lambda cleaning: True,
-        lambda cleaning: _TWIN_DROPS,
-    )
-)
-
-
-RULES.add(
-    RowRule(
-        "unknown action",
-        "what the log says was done is none of the known actions; map it with [values.action], also to other",
-        40,
-        lambda cleaning: True,
-        lambda cleaning, period: "action IS NULL",
-        "coalesce(left(said, 80), '(missing)')",
-    )
-)
-
-
-RULES.add(
-    RowRule(
-        UNREADABLE_ROW,
-        "no row of the file's columns: wrong number of values, bad quotation marks, a line break inside of them, "
-        "NUL, or bytes that are not UTF-8",
-        10,
-        lambda cleaning: True,
-        lambda cleaning, period: "NOT readable",
-    )
-)
-
-
-RULES.add(
-    RowRule(
-        "unreadable time",
-        "the time is missing or none, is on the first day of 1970 or before, or in 2200 or after",
-        20,
-        lambda cleaning: True,
-        lambda cleaning, period: f"t_us IS NULL OR t_us < {EARLIEST} OR t_us >= {LATEST}",
-        "left(written, 80)",
-    )
-)
+def bucket_rules(cleaning: Cleaning) -> list[Rule]:
+    """Return the rules that look at all events of a client, in their order."""
+    rules = [
+        Rule(
+            "twin",
+            "a page view that another one of the same client, time and address tells in more detail",
+            _TWINS,
+        )
+    ]
+    if not cleaning.duplicates:
+        rules.append(
+            Rule(
+                "duplicate",
+                "equal to an earlier event in all columns of the table, and in the address where the log has one",
+                _DUPLICATES,
+            )
+        )
+    if cleaning.most_events is not None:
+        crowded = (
+            "SELECT client_id, count(*) AS n FROM events GROUP BY client_id "
+            f"HAVING count(*) > {int(cleaning.most_events)}"
+        )
+        rules.append(
+            Rule(
+                "too many events",
+                "of clients with more events than --most-events; they are dropped whole",
+                f"SELECT event_id FROM events WHERE client_id IN (SELECT client_id FROM ({crowded}))",
+                crowded,
+            )
+        )
+    return rules

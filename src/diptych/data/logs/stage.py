@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from diptych.core.context import task
-from diptych.data.logs.canonical import MARKS, STAGED, canonical_query
-from diptych.data.logs.cleaning import Cleaning, Period
+from diptych.data.logs.canonical import MARKS, STAGED, Given, canonical_query
 from diptych.data.logs.database import Database
-from diptych.data.logs.declaration import Given
 from diptych.data.logs.rows import REJECTED
-from diptych.data.logs.rules import UNREADABLE_ROW, BucketRule, RowRule
+from diptych.data.logs.rules import UNREADABLE_ROW, Rule
 from diptych.data.logs.schema import COLUMNS, SECOND
 from diptych.data.logs.source_files import SourceFile
 from diptych.data.logs.sql import literal, literals
@@ -57,9 +55,7 @@ def stage(
     database: Database,
     files: Sequence[SourceFile],
     given: Callable[[SourceFile], Given],
-    rules: Sequence[RowRule],
-    cleaning: Cleaning,
-    period: Period,
+    rules: Sequence[Rule],
     buckets: int,
     folder: Path,
 ) -> Staged:
@@ -69,7 +65,7 @@ def stage(
     with task("reading", total=sum(sizes), unit="MB") as bar:
         for number, (file, size) in enumerate(zip(files, sizes, strict=True)):
             target = folder / f"{number:05d}"
-            rows = _judged(canonical_query(given(file), staged.rows), rules, cleaning, period, buckets)
+            rows = _judged(canonical_query(given(file), staged.rows), rules, buckets)
             copy = f"COPY ({rows}) TO {literal(str(target))} (FORMAT parquet, PARTITION_BY (bucket))"
             database.run(copy, bar, size, file.name)
             written = sorted(target.glob("*/*.parquet"))
@@ -93,10 +89,10 @@ def files_of(paths: Sequence[Path]) -> str:
     return f"read_parquet([{literals(str(path) for path in paths)}], hive_partitioning = false)"
 
 
-def _judged(rows: str, rules: Sequence[RowRule], cleaning: Cleaning, period: Period, buckets: int) -> str:
+def _judged(rows: str, rules: Sequence[Rule], buckets: int) -> str:
     """SQL of rows with the number of the rule that drops them, or 0, and the bucket they go to."""
-    drops = [f"WHEN {rule.drops(cleaning, period)} THEN {number}" for number, rule in enumerate(rules, 1)]
-    names = [f"WHEN {number} THEN {rule.names}" for number, rule in enumerate(rules, 1)]
+    drops = [f"WHEN {rule.drops} THEN {number}" for number, rule in enumerate(rules, 1)]
+    names = [f"WHEN {number} THEN {rule.names or 'NULL'}" for number, rule in enumerate(rules, 1)]
     bucket = "0" if buckets == 1 else f"bucket_of(client_id, {buckets})"
     return f"""
         SELECT {", ".join([*KEPT, *MARKS])}, rule, (CASE rule {" ".join(names)} END)::VARCHAR AS named,
@@ -104,9 +100,7 @@ def _judged(rows: str, rules: Sequence[RowRule], cleaning: Cleaning, period: Per
         FROM (SELECT *, CASE {" ".join(drops)} ELSE 0 END::INTEGER AS rule FROM ({rows}))"""
 
 
-def _count_dropped(
-    database: Database, staged: Staged, rules: Sequence[RowRule], files: Sequence[Path]
-) -> None:
+def _count_dropped(database: Database, staged: Staged, rules: Sequence[Rule], files: Sequence[Path]) -> None:
     staged.dropped = {rule.name: 0 for rule in rules}
     if not files:
         return
@@ -184,8 +178,7 @@ def arrow_schema() -> Any:
 def write_bucket(
     database: Database,
     staged: Sequence[Path],
-    rules: Sequence[BucketRule],
-    cleaning: Cleaning,
+    rules: Sequence[Rule],
     zone: str,
     target: Path,
 ) -> BucketCounts:
@@ -197,14 +190,12 @@ def write_bucket(
     left = f"SELECT {', '.join(KEPT)} FROM {files_of(staged)} WHERE event_id NOT IN (SELECT event_id FROM dropped)"
     events = f"WITH events AS NOT MATERIALIZED ({left})"
     for rule in rules:
-        if names := rule.names(cleaning):
+        if rule.names:
             found = database.rows(
-                f"{events} SELECT * FROM ({names}) ORDER BY 2 DESC, 1 LIMIT {_BUCKET_NAMED}"
+                f"{events} SELECT * FROM ({rule.names}) ORDER BY 2 DESC, 1 LIMIT {_BUCKET_NAMED}"
             )
             counts.named[rule.name] = {str(name): int(n) for name, n in found}
-        counts.dropped[rule.name] = int(
-            database.value(f"INSERT INTO dropped {events} {rule.drops(cleaning)}")
-        )
+        counts.dropped[rule.name] = int(database.value(f"INSERT INTO dropped {events} {rule.drops}"))
     people = "SELECT count(*) AS n, count(DISTINCT visitor_id) AS visitors FROM events GROUP BY client_id"
     sums = (
         f"{events} SELECT count(*), coalesce(sum(n), 0), count(*) FILTER (visitors > 1), coalesce(max(n), 0) "

@@ -15,7 +15,7 @@ from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, first_folder
+from diptych.data.readers.gathering import Gathering, image_folder
 from diptych.data.readers.karpathy import karpathy_files, read_karpathy
 
 _ENDING = "_FG_ann.json"
@@ -59,7 +59,7 @@ def read_fine_grained(
     """Read fine-grained captions as the split ``test``."""
     file = _find(Path(path))
     document = _load(file)
-    folder = first_folder(images, (file.parent / "images",), "--images") or file.parent
+    folder = image_folder(images, file.parent)
     gathered = Gathering(skip_bad_captions)
     if karpathy is None:
         for stem, captions in document.items():

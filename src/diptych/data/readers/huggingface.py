@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.core.errors import CaptionError, DataError, ImageError, UsageError
+from diptych.core.errors import DataError, ImageError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
-from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import decode_image, read_image, read_image_bytes
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.gathering import Gathering
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -91,11 +91,7 @@ def read_huggingface(
     """Read a Hugging Face dataset from a ``save_to_disk`` folder or by hub name."""
     datasets = require("datasets", "datasets", "reading Hugging Face datasets")
     tables = _tables(Path(path), config)
-    ids: list[str] = []
-    splits: list[str] = []
-    captions: list[str] = []
-    caption_image: list[int] = []
-    skipped = 0
+    gathered = Gathering(skip_bad_captions)
     parts = []
     image_name = ""
     for split, table in tables.items():
@@ -113,36 +109,18 @@ def read_huggingface(
             raise UsageError(f"{path} has no column {split_column!r}", f"its columns: {', '.join(columns)}")
         texts = table.select_columns([caption_name] + ([split_column] if split_column else []))
         for row, cell in enumerate(texts):
-            image = len(ids)
-            ids.append(f"{split}-{row:07d}")
-            splits.append(str(cell[split_column]) if split_column else str(split))
-            for text in _texts(cell[caption_name]):
-                try:
-                    captions.append(checked_caption(text, f"{path}, split {split}, row {row}"))
-                    caption_image.append(image)
-                except CaptionError:
-                    if not skip_bad_captions:
-                        raise
-                    skipped += 1
+            where = f"{path}, split {split}, row {row}"
+            kept = [gathered.checked(text, where) for text in _texts(cell[caption_name])]
+            gathered.add(
+                f"{split}-{row:07d}",
+                str(cell[split_column]) if split_column else str(split),
+                [text for text in kept if text is not None],
+            )
         parts.append(table.select_columns([image_name]).cast_column(image_name, datasets.Image(decode=False)))
     joined = datasets.concatenate_datasets(parts) if len(parts) > 1 else parts[0]
-    position: dict[int, int] = {}
-    caption_ids = []
-    for image in caption_image:
-        position[image] = position.get(image, -1) + 1
-        caption_ids.append(f"{ids[image]}#{position[image]}")
-    return Collection(
-        name=Path(path).name,
-        image_ids=ids,
-        captions=captions,
-        caption_ids=caption_ids,
-        caption_image=np.asarray(caption_image, dtype=np.int64),
-        splits=splits,
-        source=_TableSource(joined, image_name, ids),
-        source_rows=np.arange(len(ids)),
-        notes=(f"{skipped} empty captions left out",) if skipped else (),
-        centric=centric_of(centric, Path(path).name),
-    )
+    name = Path(path).name
+    source = _TableSource(joined, image_name, gathered.names)
+    return gathered.collection(name, source, centric_of(centric, name))
 
 
 def _recognises(path: Path) -> bool:

@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_json
-from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.images import FolderSource
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.gathering import Gathering, image_folder
 from diptych.data.regions import RegionSource, open_regions, region_rows
 
 _OWN_KEYS = {"filename", "filepath", "split", "sentences", "sentids"}
@@ -57,16 +55,6 @@ def _load(path: Path) -> Mapping[str, Any]:
     return document
 
 
-def _image_folder(file: Path, images: Path | str | None) -> Path:
-    if images is not None:
-        folder = Path(images)
-        if not folder.is_dir():
-            raise DataError(f"the image folder {folder} does not exist", "check --images")
-        return folder
-    beside = file.parent / "images"
-    return beside if beside.is_dir() else file.parent
-
-
 def read_karpathy(
     path: Path | str,
     images: Path | str | None = None,
@@ -80,66 +68,39 @@ def read_karpathy(
     """Read a Karpathy-style JSON file, or the folder that holds one."""
     file = _json_file(Path(path))
     document = _load(file)
-    folder = _image_folder(file, images)
-    names: list[str] = []
-    splits: list[str] = []
-    records: list[dict[str, Any]] = []
-    captions: list[str] = []
-    caption_ids: list[str] = []
-    caption_image: list[int] = []
-    caption_records: list[dict[str, Any]] = []
-    skipped = 0
+    gathered = Gathering(skip_bad_captions)
     for row, image in enumerate(document["images"]):
         try:
             name, split, sentences = str(image["filename"]), str(image["split"]), image["sentences"]
-            texts = [(str(s["raw"]), str(s.get("sentid", f"{row}#{i}")), s) for i, s in enumerate(sentences)]
+            kept = sentences[:max_captions]
+            texts = [str(sentence["raw"]) for sentence in kept]
+            ids = [str(sentence.get("sentid", f"{row}#{i}")) for i, sentence in enumerate(kept)]
+            records = [{k: v for k, v in one.items() if k not in _OWN_SENTENCE_KEYS} for one in kept]
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(
                 f"{file}: image {row} is not as Karpathy's JSON says ({type(error).__name__}: {error})",
                 "each image needs 'filename', 'split' and 'sentences' with 'raw'",
             ) from None
-        names.append(f"{image['filepath']}/{name}" if image.get("filepath") else name)
-        splits.append("train" if split == "restval" and restval else split)
-        records.append({key: value for key, value in image.items() if key not in _OWN_KEYS})
-        for raw, identifier, sentence in texts[:max_captions]:
-            try:
-                text = checked_caption(raw, f"{file.name}, caption {identifier} of {name}")
-            except CaptionError:
-                if not skip_bad_captions:
-                    raise
-                skipped += 1
-                continue
-            captions.append(text)
-            caption_ids.append(identifier)
-            caption_image.append(row)
-            caption_records.append({k: v for k, v in sentence.items() if k not in _OWN_SENTENCE_KEYS})
-    if len(set(caption_ids)) != len(caption_ids):
-        caption_ids = [f"{names[image]}#{i}" for i, image in enumerate(caption_image)]
-    notes = (f"{skipped} empty captions left out",) if skipped else ()
-    source: ImageSource = FolderSource(folder, names)
+        gathered.add(
+            f"{image['filepath']}/{name}" if image.get("filepath") else name,
+            "train" if split == "restval" and restval else split,
+            texts,
+            {key: value for key, value in image.items() if key not in _OWN_KEYS},
+            ids,
+            file.name,
+            records,
+        )
+    source: ImageSource = FolderSource(image_folder(images, file.parent), gathered.names)
     if regions is None and region_ids is not None:
         raise UsageError(
             f"region_ids {region_ids} without regions", "give the features with regions=FILE.npy"
         )
     if regions is not None:
         features = open_regions(regions)
-        rows = region_rows(names, features, region_ids, str(regions))
+        rows = region_rows(gathered.names, features, region_ids, str(regions))
         source = RegionSource([features], Path(regions).name, source, rows)
     dataset = str(document.get("dataset", file.name.split(".")[0]))
-    return Collection(
-        name=dataset,
-        image_ids=names,
-        captions=captions,
-        caption_ids=caption_ids,
-        caption_image=np.asarray(caption_image, dtype=np.int64),
-        splits=splits,
-        source=source,
-        source_rows=np.arange(len(names)),
-        records=records,
-        caption_records=caption_records,
-        notes=notes,
-        centric=centric_of(centric, dataset),
-    )
+    return gathered.collection(dataset, source, centric_of(centric, dataset))
 
 
 def _recognises(path: Path) -> bool:

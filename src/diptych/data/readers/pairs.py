@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import open_text, read_jsonl
-from diptych.data.captions import assigned_split, check_shares, checked_caption
+from diptych.data.captions import assigned_split, check_shares
 from diptych.data.collection import Centric, Collection
-from diptych.data.images import FolderSource
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.gathering import Gathering, image_folder
 
 _IMAGE_COLUMNS = ("image", "filename", "file_name", "image_path", "filepath", "path")
 _CAPTION_COLUMNS = ("caption", "text", "sentence", "title", "description")
@@ -81,16 +79,12 @@ def read_pairs(
     """Read a folder of pictures with a CSV, TSV or JSONL file of captions."""
     check_shares(validation, test)
     file = _find_file(Path(path))
-    folder = Path(images) if images is not None else file.parent / "images"
-    if not folder.is_dir():
-        if images is not None:
-            raise DataError(f"the image folder {folder} does not exist", "check --images")
-        folder = file.parent
+    folder = image_folder(images, file.parent)
+    gathered = Gathering(skip_bad_captions)
     captions: dict[str, list[str]] = {}
     splits: dict[str, str] = {}
     records: dict[str, dict[str, Any]] = {}
     columns: tuple[str, str] | None = None
-    skipped = 0
     for number, fields in _rows(file):
         if columns is None:
             columns = (
@@ -110,28 +104,13 @@ def read_pairs(
         if image not in captions:
             captions[image] = []
             records[image] = {k: v for k, v in fields.items() if k not in (*columns, split_column)}
-        try:
-            captions[image].append(checked_caption(raw, f"{file.name}, line {number}"))
-        except CaptionError:
-            if not skip_bad_captions:
-                raise
-            skipped += 1
+        caption = gathered.checked(raw, f"{file.name}, line {number}")
+        captions[image] += [] if caption is None else [caption]
     if not captions:
         raise DataError(f"{file} has no rows", "one line per caption, with a header line in CSV and TSV")
-    names = list(captions)
-    return Collection(
-        name=file.stem,
-        image_ids=names,
-        captions=[text for name in names for text in captions[name]],
-        caption_ids=[f"{name}#{i}" for name in names for i in range(len(captions[name]))],
-        caption_image=np.repeat(np.arange(len(names)), [len(captions[name]) for name in names]),
-        splits=[splits[name] for name in names],
-        source=FolderSource(folder, names),
-        source_rows=np.arange(len(names)),
-        records=[records[name] for name in names],
-        notes=(f"{skipped} empty captions left out",) if skipped else (),
-        centric=centric_of(centric, file.stem),
-    )
+    for name, texts in captions.items():
+        gathered.add(name, splits[name], texts, records[name])
+    return gathered.collection(file.stem, folder, centric_of(centric, file.stem))
 
 
 def _recognises(path: Path) -> bool:

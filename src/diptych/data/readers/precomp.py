@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from diptych.core.context import task
-from diptych.core.errors import CaptionError, DataError
+from diptych.core.errors import DataError
 from diptych.core.reading import read_text
-from diptych.data.captions import checked_caption
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.gathering import Gathering
 from diptych.data.regions import RegionSource, open_regions
 
 _NAMES = {"dev": "val"}
@@ -60,14 +60,10 @@ def read_precomp(
     if not names:
         raise DataError(f"no *_caps.txt in {folder}", "give the folder that holds train_caps.txt")
     arrays: list[np.ndarray] = []
-    image_ids: list[str] = []
-    splits: list[str] = []
     source_rows: list[np.ndarray] = []
-    captions: list[str] = []
-    caption_ids: list[str] = []
-    caption_image: list[int] = []
     notes: list[str] = []
-    skipped, before = 0, 0
+    gathered = Gathering(skip_bad_captions)
+    before = 0
     for name in names:
         texts = _captions(folder / f"{name}_caps.txt")
         rows = open_regions(folder / f"{name}_ims.npy")
@@ -80,38 +76,24 @@ def read_precomp(
             )
         if copies > 1:
             notes.append(f"{name}_ims.npy holds every image {copies} times; it is read once")
-        first, per_image = len(image_ids), len(texts) // n_images
         arrays.append(rows)
         source_rows.append(before + np.arange(0, len(rows), copies))
         before += len(rows)
-        width = len(str(n_images - 1))
-        image_ids += [f"{name}-{row:0{width}d}" for row in range(n_images)]
-        splits += [_NAMES.get(name, name)] * n_images
-        for line, raw in enumerate(texts):
-            try:
-                text = checked_caption(raw, f"{folder / name}_caps.txt, line {line + 1}")
-            except CaptionError:
-                if not skip_bad_captions:
-                    raise
-                skipped += 1
-                continue
-            image = first + line // per_image
-            captions.append(text)
-            caption_ids.append(f"{image_ids[image]}#{line % per_image}")
-            caption_image.append(image)
-    if skipped:
-        notes.append(f"{skipped} empty captions left out")
-    return Collection(
-        name=folder.resolve().name,
-        image_ids=image_ids,
-        captions=captions,
-        caption_ids=caption_ids,
-        caption_image=np.asarray(caption_image, dtype=np.int64),
-        splits=splits,
-        source=RegionSource(arrays, folder.name),
-        source_rows=np.concatenate(source_rows),
-        notes=tuple(notes),
-        centric=centric_of(centric, folder.resolve().name),
+        width, each = len(str(n_images - 1)), len(texts) // n_images
+        for row in range(n_images):
+            image = f"{name}-{row:0{width}d}"
+            lines = range(row * each, (row + 1) * each)
+            where = f"{folder / name}_caps.txt, line"
+            kept = {
+                f"{image}#{line - lines[0]}": text
+                for line in lines
+                if (text := gathered.checked(texts[line], f"{where} {line + 1}")) is not None
+            }
+            gathered.add(image, _NAMES.get(name, name), kept.values(), ids=kept)
+    dataset = folder.resolve().name
+    source = RegionSource(arrays, folder.name)
+    return gathered.collection(
+        dataset, source, centric_of(centric, dataset), notes, np.concatenate(source_rows)
     )
 
 

@@ -19,7 +19,7 @@ from diptych.core.reading import beginning_of, read_json
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, first_folder
+from diptych.data.readers.gathering import Gathering, image_folder
 from diptych.data.readers.karpathy import karpathy_files
 
 _SPLITS = {"train": "train", "val": "val", "valid": "val", "dev": "val", "test": "test"}
@@ -159,7 +159,7 @@ def read_retrieval_json(
     gathered = Gathering(skip_bad_captions)
     for image, about in found.items():
         gathered.add(image, about.split, about.captions[:max_captions], about.record, said_in=about.file)
-    folder = first_folder(images, (base / "images",), "--images") or base
+    folder = image_folder(images, base)
     return gathered.collection(name, folder, centric_of(centric, name))
 
 

@@ -1,13 +1,8 @@
 """Scenes: generated pictures with captions whose every fact is known.
 
-``facts`` says what can be true, ``world`` samples it, ``captions`` (with ``words``) tells it, ``draw``
-(with ``outlines`` and ``backgrounds``) shows it, ``make`` (with ``chunks``) writes a dataset of it and
-``read`` reads that as a Collection; ``finer`` tells more of the same scenes. The first four take a generator
-and nothing else from outside, so another kind of dataset can be made of the same objects and pictures beside
-this one.
-
-``shop_log`` is another world: visitors of a shop, what they do in sessions, and which of these end in a purchase.
-``products`` is a third: what the shop sells, with pictures of the same shapes and backgrounds, in a category tree.
+``facts`` says what can be true, ``world`` samples it, ``captions`` tells it, ``draw`` shows it and ``make`` writes a
+dataset of it. ``products`` is a shop of things with pictures of the same shapes and backgrounds, in a category tree;
+``shop_log`` is what its visitors do in sessions, and which of these end in a purchase.
 """
 
 from diptych.data.scenes.captions import finer

@@ -1,4 +1,4 @@
-"""Making a dataset of scenes, once, and finding it again.
+"""Generate a dataset of scenes, and read it.
 
 A scene depends on (seed, split, index, k, size, objects) alone. So any number of processes makes the same
 bytes, and a larger dataset begins with the scenes of the smaller one.
@@ -6,27 +6,23 @@ bytes, and a larger dataset begins with the scenes of the smaller one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.core.context import task
-from diptych.core.errors import DataError, UsageError
-from diptych.core.files import atomic_folder, cache_root, write_text
-from diptych.core.fingerprint import fingerprint
+from diptych.core.errors import UsageError
 from diptych.core.processes import available_cores, in_processes
-from diptych.core.reading import read_json
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
+from diptych.data.scenes.cached import Specification, cached_dataset, read_header
 from diptych.data.scenes.captions import finer as with_finer_captions
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import ROLES
-from diptych.data.scenes.made_once import HEADER, Wanted, found, refuse_strange
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
 
 
@@ -83,71 +79,12 @@ def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
     return images
 
 
-def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
-    """Make chunks, in this process (``workers`` = 1) or in others, and yield their entries in order."""
-    return in_processes(chunks, make_chunk, workers, ordered=True)
-
-
 VERSION = 1
 """Raised whenever the same seed would give other pictures or captions; part of the cache's key."""
-
-DATASET_FILE = HEADER
 
 _CHUNK = 64
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
 _SMALLEST, _LARGEST = 32, 1024
-
-
-@dataclass(frozen=True)
-class _Parameters:
-    n_train: int
-    n_val: int
-    n_test: int
-    seed: int
-    k: int
-    size: int
-    objects: tuple[int, int] = OBJECTS
-
-    def check(self) -> None:
-        counts = self.counts()
-        if min(counts.values()) < 0 or not sum(counts.values()):
-            raise UsageError(f"{counts} scenes were asked for", "give counts of 0 or more, not all 0")
-        if self.k < 1:
-            raise UsageError(f"{self.k} captions per image were asked for", "give k=1 or more")
-        if not _SMALLEST <= self.size <= _LARGEST:
-            raise UsageError(
-                f"pictures of {self.size} pixels were asked for", f"give size={_SMALLEST} to {_LARGEST}"
-            )
-        least, most = self.objects
-        if not 1 <= least <= most <= len(ROLES):
-            raise UsageError(
-                f"scenes of {least} to {most} objects were asked for",
-                f"give objects=1 to {len(ROLES)}, or the least and the most of them",
-            )
-
-    def counts(self) -> dict[str, int]:
-        return dict(zip(SPLITS, (self.n_train, self.n_val, self.n_test), strict=True))
-
-    def fingerprint(self) -> str:
-        return fingerprint("scenes", VERSION, self.said())
-
-    def said(self) -> dict[str, Any]:
-        """What ``dataset.json`` says of them; the usual number of objects goes without saying, as it did
-        before there was another."""
-        said = asdict(self)
-        if self.objects == OBJECTS:
-            del said["objects"]
-        return said
-
-    def chunks(self, folder: Path) -> Iterator[Chunk]:
-        before = 0
-        for split, count in self.counts().items():
-            for start in range(0, count, _CHUNK):
-                stop = min(start + _CHUNK, count)
-                yield Chunk(
-                    self.seed, self.k, self.size, split, start, stop, before, str(folder), self.objects
-                )
-            before += count
 
 
 def make_scenes(
@@ -167,38 +104,59 @@ def make_scenes(
     Args:
         size: side of the square pictures, in pixels.
     """
-    parameters = _Parameters(n_train, n_val, n_test, seed, k, size, _range_of(objects))
-    parameters.check()
-    if workers is not None and workers < 1:
-        raise UsageError(f"{workers} workers were asked for", "give workers=1 or more")
-    target = cache_root() / "scenes" / parameters.fingerprint() if folder is None else Path(folder)
-    wanted = Wanted(
-        "scenes", "scenes", VERSION, parameters.fingerprint(), asdict(parameters), {"objects": OBJECTS}
-    )
-    if _is_whole(target, wanted):
-        return target
-    refuse_strange(target, wanted)
-    total = sum(parameters.counts().values())
+    counts = dict(zip(SPLITS, (n_train, n_val, n_test), strict=True))
+    total = sum(counts.values())
+    both = _range_of(objects)
+    if min(counts.values()) < 0 or not total:
+        raise UsageError(f"{counts} scenes were asked for", "give counts of 0 or more, not all 0")
+    if k < 1:
+        raise UsageError(f"{k} captions per image were asked for", "give k=1 or more")
+    check_size(size)
     if workers is None:
         workers = 1 if total < _SERIAL_BELOW else available_cores()
-    with atomic_folder(target) as temporary, task("drawing scenes", total, "pictures") as bar:
-        for split, count in parameters.counts().items():
-            if count:
-                (temporary / split).mkdir()
+    check_workers(workers)
+
+    def write(folder: Path) -> dict[str, Any]:
         images: list[dict[str, Any]] = []
-        for made in make_chunks(list(parameters.chunks(temporary)), workers):
-            images.extend(made)
-            bar.advance(len(made))
-        header = {
-            "dataset": "scenes",
-            "version": VERSION,
-            "fingerprint": parameters.fingerprint(),
-            **parameters.said(),
-            "images": images,
-        }
-        # without indentation: half the size, and several times faster to write and to read
-        write_text(temporary / DATASET_FILE, json.dumps(header, separators=(",", ":")) + "\n")
-    return target
+        with task("drawing scenes", total, "pictures") as bar:
+            for made in in_processes(list(chunks(folder)), make_chunk, workers, ordered=True):
+                images.extend(made)
+                bar.advance(len(made))
+        return {"images": images}
+
+    def chunks(folder: Path) -> Iterator[Chunk]:
+        before = 0
+        for split, count in counts.items():
+            if count:
+                (folder / split).mkdir()
+            for start in range(0, count, _CHUNK):
+                yield Chunk(
+                    seed, k, size, split, start, min(start + _CHUNK, count), before, str(folder), both
+                )
+            before += count
+
+    parameters = {"n_train": n_train, "n_val": n_val, "n_test": n_test, "seed": seed, "k": k, "size": size}
+    # The usual number of objects goes without saying, as it did before there was another.
+    wanted = Specification(
+        "scenes",
+        "scenes",
+        VERSION,
+        parameters if both == OBJECTS else {**parameters, "objects": both},
+        usual={"objects": OBJECTS},
+    )
+    return cached_dataset(folder, wanted, write)
+
+
+def check_size(size: int) -> None:
+    """Raise UsageError unless pictures can have this side."""
+    if not _SMALLEST <= size <= _LARGEST:
+        raise UsageError(f"pictures of {size} pixels were asked for", f"give size={_SMALLEST} to {_LARGEST}")
+
+
+def check_workers(workers: int) -> None:
+    """Raise UsageError unless there is a process to work."""
+    if workers < 1:
+        raise UsageError(f"{workers} workers were asked for", "give workers=1 or more")
 
 
 def _range_of(objects: int | Sequence[int]) -> tuple[int, int]:
@@ -208,28 +166,20 @@ def _range_of(objects: int | Sequence[int]) -> tuple[int, int]:
         raise UsageError(
             f"objects are {list(both)}", "give a number of objects, or the least and the most of them"
         )
-    return int(both[0]), int(both[1])
-
-
-def _is_whole(folder: Path, wanted: Wanted) -> bool:
-    """Whether ``folder`` holds exactly this dataset, with every picture."""
-    header = found(folder, wanted)
-    return header is not None and all((folder / image["filename"]).is_file() for image in header["images"])
+    least, most = map(int, both)
+    if not 1 <= least <= most <= len(ROLES):
+        raise UsageError(
+            f"scenes of {least} to {most} objects were asked for",
+            f"give objects=1 to {len(ROLES)}, or the least and the most of them",
+        )
+    return least, most
 
 
 def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
     """Read what :func:`make_scenes` made."""
     if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
         raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
-    path = Path(folder) / DATASET_FILE
-    header = read_json(path)
-    if not isinstance(header, dict) or header.get("dataset") != "scenes":
-        raise DataError(f"{path} holds no scenes", "make them with `diptych scenes`")
-    if header.get("version") != VERSION:
-        raise DataError(
-            f"{path} holds scenes of version {header.get('version')}, this version reads {VERSION}",
-            "make them again with `diptych scenes`",
-        )
+    header = read_header(folder, "scenes", "scenes", VERSION, "diptych scenes")
     images = header["images"]
     least, most = header.get("objects", OBJECTS)
     shown = ""

@@ -16,9 +16,15 @@ from torch import Tensor
 
 from diptych.core.errors import StorageError
 from diptych.encoders.blip import BlipEncoder
-from diptych.encoders.official.checkpoint import read_checkpoint
+from diptych.encoders.official.checkpoint import (
+    FOLLOWING,
+    LAYOUTS,
+    Stage,
+    listed,
+    read_checkpoint,
+    retrieval_weights,
+)
 from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
-from diptych.encoders.official.layouts import FOLLOWING, LAYOUTS, Stage, listed, retrieval_weights
 from diptych.encoders.official.vit import position_table, vit_config
 from diptych.encoders.official.weights import Renaming, Weights, given_heads, not_cut_off, usable
 
@@ -55,9 +61,6 @@ def blip_state_from_official(
 
     Momentum copies, queues and the temperature are left out; positions are interpolated when the pictures
     are of another size than the checkpoint's.
-
-    Returns:
-        Keyword arguments of ``BlipConfig``; float32 weights by transformers' names.
     """
     kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
     default = _PRE_TRAINED_SIZE if stage == "pre-training" else None

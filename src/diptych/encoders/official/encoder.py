@@ -7,114 +7,28 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from pydantic import ValidationError
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
 from diptych.data.overlay import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE
 from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.matching import not_two_towers
-from diptych.encoders.official.bert import TextConfig
-from diptych.encoders.official.checkpoint import Checkpoint, read_checkpoint
-from diptych.encoders.official.inputs import Configuration, Given, Squashed, configured, find_tokenizer
-from diptych.encoders.official.layouts import LAYOUTS, Layout, Stage, retrieval_weights
+from diptych.encoders.official.checkpoint import (
+    LAYOUTS,
+    Stage,
+    read_checkpoint,
+)
+from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
 from diptych.encoders.official.model import (
     MatchingConfig,
     MatchingModel,
-    built,
     described,
-    filled,
-    loaded,
-    model_config_of,
+    from_weights,
+    open_saved,
+    save_model,
 )
 from diptych.encoders.official.prepared import PreparedEncoder
-from diptych.encoders.official.weights import agreed
 from diptych.encoders.pretrained_towers import PretrainedTowers
-from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
-
-_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
-
-_PRE_TRAINED_SIZE = 384
-"""For which pictures weights of pre-training are fitted unless another size is asked for: the published
-retrieval recipes' own."""
-
-
-def from_weights(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    stage: Stage,
-    *,
-    said: Configuration,
-    image_size: int | None,
-    text_limit: int | None,
-    published_limit: int,
-) -> tuple[MatchingModel, MatchingConfig]:
-    """Build the model that a checkpoint holds, its tables fitted to the pictures asked for.
-
-    Sizes are taken from the weights, and what ``said`` says of them is only compared.
-    """
-    source = checkpoint.name
-    if stage not in ("fine-tuned", "pre-training"):
-        raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
-    if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
-        raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more")
-    state = retrieval_weights(checkpoint.state, layout, stage, source)
-    fields = model_config_of(
-        state,
-        layout,
-        source,
-        vision=said.vision,
-        text=said.text,
-        image_size=image_size,
-        default_size=_PRE_TRAINED_SIZE if stage == "pre-training" else None,
-    )
-    agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
-    limit = _limit(text_limit if text_limit is not None else said.text_limit, published_limit, fields["text"])
-    config = MatchingConfig(**fields, stage=stage, checkpoint=source, text_limit=limit)
-    model = built(config)
-    model.load_state_dict(filled(model, state, layout, source), strict=True)
-    return model, config
-
-
-def _limit(asked: int | None, published: int, text: TextConfig) -> int:
-    """Tokens a text is cut to: as asked, else as published where the model has so many positions."""
-    if asked is None:
-        return min(published, text.positions)
-    if not isinstance(asked, int) or not 2 < asked <= text.positions:
-        raise UsageError(
-            f"texts of {asked!r} tokens for a text encoder of {text.positions} positions",
-            f"choose 3 to {text.positions}",
-        )
-    return asked
-
-
-def save_model(model: MatchingModel, config: MatchingConfig, layout: Layout, folder: Path) -> None:
-    """Write weights and configuration into ``folder``."""
-    save_tensors(model.state_dict(), folder / _WEIGHTS)
-    write_json(folder / _CONFIG, {"family": layout.family, **config.model_dump(mode="json")})
-
-
-def open_saved(folder: Path, layout: Layout) -> tuple[MatchingModel, MatchingConfig]:
-    """Read what :func:`save_model` wrote."""
-    content = read_json(folder / _CONFIG)
-    family = content.pop("family", None) if isinstance(content, dict) else None
-    if family != layout.family:
-        raise MismatchError(
-            f"{folder} holds {family or 'no known'} weights, not {layout.family}",
-            f"load it with {family}:FOLDER" if family else "save the encoder again",
-        )
-    try:
-        config = MatchingConfig(**content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise StorageError(f"{folder / _CONFIG}: {where}: {first['msg']}", "save the encoder again") from None
-    weights = load_tensors(folder / _WEIGHTS, "save the encoder again")
-    return loaded(built(config), weights, str(folder)), config
-
 
 _PRE_TRAINING = "pretraining:"
 
@@ -207,7 +121,6 @@ class OfficialEncoder(PreparedEncoder):
 
     @property
     def width(self) -> int:
-        """d, the length of one row."""
         return self.config.width
 
     def _tokens(self, texts: list[str], limit: int) -> list[list[int]]:
@@ -226,29 +139,24 @@ class OfficialEncoder(PreparedEncoder):
 
     @property
     def padding(self) -> tuple[int, int | None]:
-        """The tokenizer's padding token; to the batch's longest, for the mask hides it."""
         return int(self.tokenizer.pad_token_id), None
 
     def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
         return self._prepare(picture, overlay)
 
     def sides(self) -> tuple[list[str], list[str]]:
-        """``image``, ``vision_proj``; ``text``, ``text_proj``. Fusion and matching head are of neither."""
         return ["image", "vision_proj"], ["text", "text_proj"]
 
     @property
     def towers(self) -> PretrainedTowers:
-        """Refused."""
         raise not_two_towers(self.name)
 
     @property
     def learned_options(self) -> dict[str, float]:
-        """The temperature, where the checkpoint has it."""
         kept = self.config.temperature
         return {} if kept is None else {"temperature": kept}
 
     def preprocessing(self) -> dict[str, Any]:
-        """The square that a picture is squashed to, and what its pixels are divided by."""
         return self._prepare.describe()
 
     def _content(self) -> list[Any]:
@@ -261,3 +169,27 @@ class OfficialEncoder(PreparedEncoder):
     def _write(self, folder: Path) -> None:
         save_model(self.model, self.config, LAYOUTS[self.family], folder)
         self.tokenizer.save_pretrained(folder)
+
+
+class AlbefEncoder(OfficialEncoder):
+    """ALBEF (Li et al., NeurIPS 2021) from a checkpoint of its authors.
+
+    >>> encoder = AlbefEncoder.from_checkpoint("flickr30k.pth")  # doctest: +SKIP
+    >>> encoder.encode_texts(["two dogs on a beach"])  # doctest: +SKIP
+    """
+
+    family: ClassVar[str] = "albef"
+    published_limit: ClassVar[int] = 30
+
+
+class XvlmEncoder(OfficialEncoder):
+    """X-VLM (Zeng et al., ICML 2022) from a checkpoint of its authors.
+
+    The first token of a picture is the mean of the others, which the matching head reads with them.
+
+    >>> encoder = XvlmEncoder.from_checkpoint("itr_coco.th")  # doctest: +SKIP
+    >>> encoder.encode_texts(["two dogs on a beach"])  # doctest: +SKIP
+    """
+
+    family: ClassVar[str] = "xvlm"
+    published_limit: ClassVar[int] = 40

@@ -141,7 +141,6 @@ class Squashed:
         return ByteTable((byte - mean) / std)
 
     def describe(self) -> dict[str, Any]:
-        """What a number depends on."""
         return {
             "processor": "squash",
             "size": self.size,

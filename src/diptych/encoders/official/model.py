@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.activations import ACT2FN
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.encoders.official.bert import TextConfig, text_config, text_half
-from diptych.encoders.official.layouts import FOLLOWING, Layout, Stage, listed
+from diptych.encoders.official.checkpoint import (
+    FOLLOWING,
+    Checkpoint,
+    Layout,
+    Stage,
+    listed,
+    retrieval_weights,
+)
+from diptych.encoders.official.inputs import Configuration
 from diptych.encoders.official.swin import SwinConfig, SwinImages, swin_config
 from diptych.encoders.official.vit import VitConfig, VitImages, vit_config
-from diptych.encoders.official.weights import Weights, usable
+from diptych.encoders.official.weights import Weights, agreed, usable
+from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.encoders.text_cleaning import Cleaning
 
 # The half of BERT that reads a text and a picture together, and the matching head on top.
@@ -106,17 +118,7 @@ class Fusion(nn.Module):
         )
 
     def forward(self, texts: Tensor, mask: Tensor, images: Tensor, rows: Tensor) -> Tensor:
-        """Read pairs: text i with image ``rows[i]``.
-
-        Args:
-            texts: (n, t, width) states of the text half.
-            mask: (n, t) bool, which of them are tokens.
-            images: (m, tokens, image_width); keys and values of each are computed once.
-            rows: (n,) which image.
-
-        Returns:
-            (n, t, width) states.
-        """
+        """Read pairs: text i with image ``rows[i]``."""
         keys = mask[:, None, None, :]
         for layer in self.layer:
             texts = layer(texts, keys, images, rows)
@@ -248,11 +250,7 @@ def built(config: MatchingConfig) -> MatchingModel:
 def filled(
     model: MatchingModel, state: Mapping[str, Tensor], layout: Layout, source: str
 ) -> dict[str, Tensor]:
-    """The weights of ``model`` out of a checkpoint: each by its name, none missing, none left over.
-
-    Returns:
-        float32 weights by the names of ``model``.
-    """
+    """The weights of ``model`` out of a checkpoint: each by its name, none missing, none left over."""
     wanted = {name: (model.official_name(name, layout), value) for name, value in model.state_dict().items()}
     names = {theirs for (theirs, _), _ in wanted.values()}
     missing = sorted(names - state.keys())
@@ -278,18 +276,6 @@ def filled(
             )
         found[name] = given
     return found
-
-
-def loaded(model: MatchingModel, weights: Mapping[str, Tensor], source: str) -> MatchingModel:
-    """``model`` with the weights that were saved of one like it."""
-    try:
-        model.load_state_dict(weights, strict=True)
-    except RuntimeError as error:
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise StorageError(
-            f"{source} does not fit its config.json: {reason}", "save the encoder again"
-        ) from error
-    return model
 
 
 def described(config: MatchingConfig, layout: Layout, cleaning: Cleaning, tokenizer: Any) -> dict[str, Any]:
@@ -320,3 +306,91 @@ def described(config: MatchingConfig, layout: Layout, cleaning: Cleaning, tokeni
         "activation": {"image": config.vision.activation, "text": config.text.activation},
         "temperature": config.temperature,
     }
+
+
+_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
+
+_PRE_TRAINED_SIZE = 384
+"""For which pictures weights of pre-training are fitted unless another size is asked for: the published
+retrieval recipes' own."""
+
+
+def from_weights(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    stage: Stage,
+    *,
+    said: Configuration,
+    image_size: int | None,
+    text_limit: int | None,
+    published_limit: int,
+) -> tuple[MatchingModel, MatchingConfig]:
+    """Build the model that a checkpoint holds, its tables fitted to the pictures asked for.
+
+    Sizes are taken from the weights, and what ``said`` says of them is only compared.
+    """
+    source = checkpoint.name
+    if stage not in ("fine-tuned", "pre-training"):
+        raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
+    if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
+        raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more")
+    state = retrieval_weights(checkpoint.state, layout, stage, source)
+    fields = model_config_of(
+        state,
+        layout,
+        source,
+        vision=said.vision,
+        text=said.text,
+        image_size=image_size,
+        default_size=_PRE_TRAINED_SIZE if stage == "pre-training" else None,
+    )
+    agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
+    limit = _limit(text_limit if text_limit is not None else said.text_limit, published_limit, fields["text"])
+    config = MatchingConfig(**fields, stage=stage, checkpoint=source, text_limit=limit)
+    model = built(config)
+    model.load_state_dict(filled(model, state, layout, source), strict=True)
+    return model, config
+
+
+def _limit(asked: int | None, published: int, text: TextConfig) -> int:
+    """Tokens a text is cut to: as asked, else as published where the model has so many positions."""
+    if asked is None:
+        return min(published, text.positions)
+    if not isinstance(asked, int) or not 2 < asked <= text.positions:
+        raise UsageError(
+            f"texts of {asked!r} tokens for a text encoder of {text.positions} positions",
+            f"choose 3 to {text.positions}",
+        )
+    return asked
+
+
+def save_model(model: MatchingModel, config: MatchingConfig, layout: Layout, folder: Path) -> None:
+    """Write weights and configuration into ``folder``."""
+    save_tensors(model.state_dict(), folder / _WEIGHTS)
+    write_json(folder / _CONFIG, {"family": layout.family, **config.model_dump(mode="json")})
+
+
+def open_saved(folder: Path, layout: Layout) -> tuple[MatchingModel, MatchingConfig]:
+    """Read what :func:`save_model` wrote."""
+    content = read_json(folder / _CONFIG)
+    family = content.pop("family", None) if isinstance(content, dict) else None
+    if family != layout.family:
+        raise MismatchError(
+            f"{folder} holds {family or 'no known'} weights, not {layout.family}",
+            f"load it with {family}:FOLDER" if family else "save the encoder again",
+        )
+    try:
+        config = MatchingConfig(**content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise StorageError(f"{folder / _CONFIG}: {where}: {first['msg']}", "save the encoder again") from None
+    model = built(config)
+    try:
+        model.load_state_dict(load_tensors(folder / _WEIGHTS, "save the encoder again"), strict=True)
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise StorageError(
+            f"{folder} does not fit its config.json: {reason}", "save the encoder again"
+        ) from error
+    return model, config

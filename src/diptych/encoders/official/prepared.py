@@ -12,10 +12,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from diptych.core.errors import MismatchError
 from diptych.data.loading import batched
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
 from diptych.encoders.pretrained import PretrainedEncoder
-from diptych.encoders.rows import unit_rows
 
 if TYPE_CHECKING:
     from diptych.encoders.official.model import MatchingConfig
@@ -28,12 +28,6 @@ def distinct_pictures(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pictures that ``states`` repeat one after the other, once each, and which of them each item is.
 
     Pairs come picture by picture; what a picture costs the head is paid once for all its texts.
-
-    Args:
-        states: (n, tokens, width).
-
-    Returns:
-        (m, tokens, width) and (n,) int64 rows of it.
     """
     if len(states) > 1 and states.strides[0] == 0:  # numpy.broadcast_to
         return states[:1], np.zeros(len(states), dtype=np.int64)
@@ -50,11 +44,7 @@ def pair_tensors(
     widths: Mapping[str, int],
     device: torch.device,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Image states, which of them each pair has, text states and text mask, on ``device``.
-
-    Args:
-        rows: (n,) which of them each pair has.
-    """
+    """Image states, which of them each pair has, text states and text mask, on ``device``."""
     for side, inputs in (("images", images), ("texts", texts)):
         if inputs.keys() != _NAMES[side]:
             raise MismatchError(
@@ -95,12 +85,7 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def padded_states(states: Tensor, mask: Tensor, length: int) -> PairInputs:
-    """States of texts filled up to ``length`` with zeros, which nothing reads, and their mask.
-
-    Args:
-        states: (n, t, width).
-        mask: (n, t).
-    """
+    """States of texts filled up to ``length`` with zeros, which nothing reads, and their mask."""
     count, tokens, width = states.shape
     filled = np.zeros((count, length, width), dtype=np.float32)
     inside = np.zeros((count, length), dtype=bool)
@@ -137,12 +122,7 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         return states
 
     def token_states(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> Tensor:
-        """Token ids → (n, t, width) states of the text half.
-
-        Args:
-            tokens: (n, t) ids.
-            mask: (n, t), which of them are tokens and not filling; or (n,), how many.
-        """
+        """Token ids → (n, t, width) states of the text half."""
         tokens, inside = self._checked(tokens, mask)
         states: Tensor = self.model.text(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
         return states
@@ -167,12 +147,10 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         return tokens, inside.bool()
 
     def pixel_features(self, pixels: Tensor | np.ndarray) -> Tensor:
-        """(n, 3, size, size) prepared pictures → (n, d) rows of any length."""
         rows: Tensor = self.model.vision_proj(self.pixel_states(pixels)[:, 0])
         return rows
 
     def token_features(self, tokens: Tensor | np.ndarray, lengths: Tensor | np.ndarray) -> Tensor:
-        """(n, t) token ids and (n,) lengths or (n, t) mask → (n, d) rows of any length."""
         rows: Tensor = self.model.text_proj(self.token_states(tokens, lengths)[:, 0])
         return rows
 
@@ -209,7 +187,6 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         return self.token_features(*self._padded(texts))
 
     def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
-        """What :meth:`match` reads of pictures: ``states``, (n, tokens, width) float32."""
         self.model.eval()
         found = [np.empty((0, self.model.image.tokens, self.model.image.width), dtype=np.float32)]
         done = 0
@@ -264,12 +241,5 @@ class PreparedEncoder(PretrainedEncoder, MatchingEncoder):
         return checked_scores(self.matching_logits(images, texts))
 
     def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
-        """Score image ``rows[i]`` with text i, without repeating the pictures' tokens.
-
-        Args:
-            rows: (n,) rows of them.
-
-        Returns:
-            (n,) float32, as of :meth:`match`.
-        """
+        """Score image ``rows[i]`` with text i, without repeating the pictures' tokens."""
         return checked_scores(self.matching_logits(images, texts, rows))

@@ -66,7 +66,6 @@ class SwinConfig(BaseModel):
     activation: str = "gelu"
 
     def sides(self) -> list[int]:
-        """Patches along an edge, of each stage."""
         sides = [self.image_size // self.patch_size // 2**stage for stage in range(len(self.depths))]
         whole = self.patch_size * sides[-1] * 2 ** (len(sides) - 1) == self.image_size and sides[-1]
         if not whole or any(side % min(side, self.window) for side in sides):

@@ -26,12 +26,6 @@ def position_table(table: Tensor, side: int) -> Tensor:
 
     The first row, of the class token, stays; the others are resized as a picture, bicubic (ALBEF's
     ``interpolate_pos_embed``).
-
-    Args:
-        table: (1, 1 + n · n, width).
-
-    Returns:
-        (1, 1 + side · side, width); the table itself when the size is its own.
     """
     old = _square(table.shape[1] - 1, "position table", table)
     if old == side:

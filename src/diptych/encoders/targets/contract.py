@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from diptych.core.artifact import Artifact
 from diptych.core.context import task
-from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import atomic_folder, recover_folder, write_json
-from diptych.core.reading import read_json
+from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import atomic_folder
 from diptych.core.registry import Registry
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.row_store import keyed_rows, text_keys
-from diptych.encoders.rows import unit_rows
 
 
 class TargetOptions(BaseModel):
@@ -46,8 +46,14 @@ class TargetOptions(BaseModel):
     width: int = Field(384, ge=2)
 
 
-MARKER = "targets.json"
-_FORMAT = 1
+@dataclass(frozen=True)
+class TargetHeader(Artifact, kind="targets", version=2, recreate="make the targets again"):
+    """The header of a saved target model: its kind, fingerprint, and what its other files do not hold."""
+
+    kind: str
+    fingerprint: str
+    settings: dict[str, Any]
+
 
 BATCH_SIZE = 64
 """Captions at once: on a processor core larger batches were slower, not faster."""
@@ -115,10 +121,9 @@ class TargetModel(ABC):
     def save(self, folder: Path | str) -> Path:
         """Write what :func:`open_target_model` needs; all or nothing."""
         folder = Path(folder)
-        with atomic_folder(folder, MARKER) as temporary:
+        with atomic_folder(folder, TargetHeader.marker()) as temporary:
             settings = self._write(temporary)
-            header = {"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint}
-            write_json(temporary / MARKER, header | {"settings": settings})
+            TargetHeader(self.kind, self.fingerprint, settings).write_header(temporary)
         return folder
 
 
@@ -152,18 +157,11 @@ def make_target_model(options: TargetOptions, training_captions: Sequence[str]) 
 def open_target_model(folder: Path | str) -> TargetModel:
     """What :meth:`TargetModel.save` wrote."""
     folder = Path(folder)
-    recover_folder(folder)
-    header = read_json(folder / MARKER)
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        found = header.get("format") if isinstance(header, dict) else header
-        raise StorageError(
-            f"{folder / MARKER} is of format {found}, this version reads {_FORMAT}",
-            "make the targets again with this version",
-        )
-    model = TARGETS.get(header["kind"]).open(folder, header["settings"])
-    if model.fingerprint != header["fingerprint"]:
+    header = TargetHeader.open(folder)
+    model = TARGETS.get(header.kind).open(folder, header.settings)
+    if model.fingerprint != header.fingerprint:
         raise MismatchError(
-            f"the {model.kind} model of {folder} was {header['fingerprint']} when it was saved "
+            f"the {model.kind} model of {folder} was {header.fingerprint} when it was saved "
             f"and is {model.fingerprint} now ({model.describe()['model']})",
             "put the model's old files back, or start anew with the new ones",
         )

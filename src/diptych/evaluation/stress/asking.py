@@ -10,7 +10,7 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 from diptych.data.columns import Labels
-from diptych.encoders.encoded import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate import measure_queries
 from diptych.metrics import Direction, GroundTruth, Positives, similarity
 

@@ -26,8 +26,8 @@ from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.encoded import EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.drops import drops_line
 from diptych.evaluation.stress.asking import RSUM, Part, askings, part_of

@@ -11,9 +11,8 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
-from diptych.encoders.adapted import LinearlyAdapted, check_adaptable
+from diptych.encoders.adapted import LinearlyAdapted, LinearMaps, check_adaptable
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.linear_maps import LinearMaps
 from diptych.training.adaptation.fit import Fitted, fit_linear
 from diptych.training.adaptation.options import AdaptationOptions, Method
 from diptych.training.adaptation.pairs import Captions, draw_pairs

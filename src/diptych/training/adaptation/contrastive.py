@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from diptych.core.errors import NumericalError
-from diptych.encoders.linear_maps import LinearMap, LinearMaps
+from diptych.encoders.adapted import LinearMap, LinearMaps
 from diptych.objectives.infonce import infonce
 from diptych.training.adaptation.span import Span
 

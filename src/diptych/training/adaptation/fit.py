@@ -11,8 +11,8 @@ import torch
 
 from diptych.core.context import track
 from diptych.core.errors import DataError
-from diptych.encoders.linear_maps import LinearMaps
-from diptych.encoders.rows import unit_rows
+from diptych.encoders.adapted import LinearMaps
+from diptych.encoders.dual_encoder import unit_rows
 from diptych.objectives.infonce import infonce_per_query
 from diptych.training.adaptation import contrastive, gaussian
 from diptych.training.adaptation.options import AdaptationOptions, Method
@@ -63,12 +63,7 @@ class Selected(NamedTuple):
 
 
 def confused_share(scores: np.ndarray, positives: np.ndarray) -> float:
-    """The share of queries that find something else first, the mean of both directions.
-
-    Args:
-        scores: (n, m).
-        positives: (n, m) boolean; every row and column has one.
-    """
+    """The share of queries that find something else first, the mean of both directions."""
     shares = []
     for asked, relevant in ((scores, positives), (scores.T, positives.T)):
         best = np.where(relevant, asked, -np.inf).max(axis=1)
@@ -85,13 +80,7 @@ def select_strength(
     strengths: Sequence[float],
     usual: float,
 ) -> Selected:
-    """Choose a strength by the pairs alone.
-
-    Args:
-        images: (n, d) float64 unit rows.
-        texts: (m, d) float64 unit rows.
-        positives: (n, m) boolean; every row and column has one.
-    """
+    """Choose a strength by the pairs alone."""
     if len(images) < MANY:
         confused = confused_share(images @ texts.T, positives)
         return Selected(usual / confused**2 if confused else np.inf, {})
@@ -174,11 +163,6 @@ def fit_linear(
 
     Without pairs, where there is nothing to tell a pair from, and where the pairs say that the encoder is
     best as it is, the maps change nothing; see :mod:`~diptych.training.adaptation.fit`.
-
-    Args:
-        image_rows: (n, d) rows; divided by their length first.
-        text_rows: (m, d) rows of the same encoder.
-        positives: (n, m) boolean, who describes whom; every row and column has one.
     """
     options = options or AdaptationOptions()
     images, texts, positives = _checked(image_rows, text_rows, positives)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import DataError
-from diptych.encoders.linear_maps import LinearMap, LinearMaps
+from diptych.encoders.adapted import LinearMap, LinearMaps
 from diptych.training.adaptation.span import Span
 
 STRENGTHS = (16384.0, 4096.0, 1024.0, 256.0, 64.0)

@@ -15,7 +15,7 @@ from uci_sessions import made_up_table
 
 from diptych.commerce.purchase_intent.auditing import CHECKS, AuditOptions, Finding, LeakAudit, audit
 from diptych.commerce.purchase_intent.features import FEATURES, Feature, FeatureTable
-from diptych.commerce.purchase_intent.features.column_features import Plain
+from diptych.commerce.purchase_intent.features.fitting import Plain
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.core.errors import UnknownNameError, UsageError
@@ -35,8 +35,7 @@ class WithFeature(FeatureTable):
 
 
 def with_feature(table: FeatureTable, compute: Callable[[SessionsView], np.ndarray]) -> FeatureTable:
-    plain = Plain(("suspect",), compute)
-    extra = replace(FEATURES.get("pages"), name="suspect", fit=plain.fit, load=plain.load)
+    extra = replace(FEATURES.get("pages"), name="suspect", how=Plain(compute))
     members = {name: getattr(table, name) for name in FeatureTable.__dataclass_fields__}
     return WithFeature(**members, extra=extra)
 

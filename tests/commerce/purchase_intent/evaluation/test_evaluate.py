@@ -14,7 +14,7 @@ from feature_tables import small_features
 from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
 from diptych.commerce.purchase_intent.evaluation.plan import Unit, make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import Work
-from diptych.commerce.purchase_intent.features.fitted import fit_features
+from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.storage import FeatureHeader
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.core.errors import (

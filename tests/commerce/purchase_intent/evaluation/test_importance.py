@@ -7,7 +7,7 @@ import pytest
 
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision
 from diptych.commerce.purchase_intent.evaluation.unit import REPEATS, importance_of
-from diptych.commerce.purchase_intent.features.declaration import FEATURES
+from diptych.commerce.purchase_intent.features.fitting import FEATURES
 from diptych.commerce.purchase_intent.models import fit_model
 
 CHOSEN = [FEATURES.get("dwell-mean"), FEATURES.get("channel"), FEATURES.get("week-day")]

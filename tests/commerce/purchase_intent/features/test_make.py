@@ -165,7 +165,7 @@ def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
     codes = few.view.page_types[0].tolist()
     assert codes == [{"a": 0, "b": 1}.get(name or "", 2) for name in names[:10]]
     fitted = fit_features(few.features("anonymous", "baseline", 10), few.at(np.array([0]), 10))
-    assert fitted.parts[2].to_dict()["states"] == ["a", "b", "(other)"]
+    assert fitted.learned[2].states == ("a", "b", "(other)")  # type: ignore[union-attr]
 
 
 def test_the_same_bytes_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

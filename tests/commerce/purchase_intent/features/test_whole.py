@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.features import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features import fit_features
 from diptych.commerce.purchase_intent.features.whole import (
     UCI_SHOPPERS,
     make_whole_features,
@@ -71,8 +71,6 @@ def test_columns_are_features_and_the_leaking_one_is_left_out(tmp_path: Path) ->
     assert (values["Region=1"], values["Region=10"]) == ([1, 0], [0, 1])
     np.testing.assert_array_equal(values["ExitRates"], [0.1, np.nan])
     assert set(fitted.owners) == {one.name for one in features}
-    again = FittedFeatures.from_dict(fitted.to_dict())
-    np.testing.assert_array_equal(again.matrix(view), fitted.matrix(view))
 
 
 def test_the_leaking_column_on_request(tmp_path: Path) -> None:

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted_logs import expected
 
+from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.shop_log import DEFAULT, Effects
 from diptych.data.scenes.shop_log.chance import Calendar
-from diptych.data.scenes.shop_log.counts import Counts
-from diptych.data.scenes.shop_log.effects import CONFIRMATION, PAGE_TYPES
-from diptych.data.scenes.shop_log.make import expected
-from diptych.data.scenes.shop_log.sessions import Visits, visits_of
-from diptych.data.scenes.shop_log.statistics import bought_before, statistics_of
-from diptych.data.scenes.shop_log.world import World
+from diptych.data.scenes.shop_log.effects import CLASSES, CONFIRMATION, PAGE_TYPES
+from diptych.data.scenes.shop_log.sessions import NEVER, NO_QUERY, visits_of
+from diptych.data.scenes.shop_log.world import START, World
 
-VISITORS = 40_000
 MANY = 4.5
 """Standard deviations; more than a thousand numbers are looked at."""
 
@@ -25,17 +23,12 @@ GAP_US = 1_800_000_000
 
 
 class Drawn:
-    def __init__(self, effects: Effects) -> None:
-        world = World.of(effects, Calendar("Europe/Amsterdam", 28), 1)
-        self.visits: Visits = visits_of(world, np.arange(VISITORS))
-        counts = Counts(effects.queries)
-        counts.add(self.visits)
-        self.statistics = statistics_of(counts)
-        self.bought_before = bought_before(counts)
-        self.expected: dict[str, Any] = expected(world)
-
-    def total(self, what: str) -> int:
-        return next(row["total"] for row in self.statistics["overview"] if row["what"] == what)
+    def __init__(self, effects: Effects, visitors: int = 40_000) -> None:
+        self.world = World.of(effects, Calendar("Europe/Amsterdam", 28), 1)
+        visits = visits_of(self.world, np.arange(visitors))
+        self.paths, self.sessions = visits.paths, visits.sessions
+        self.known = self.sessions.take(self.sessions.known_page < NEVER)
+        self.expected: dict[str, Any] = expected(self.world)
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +42,17 @@ def agree(found: float, planted: float, n: float) -> bool:
 
 
 def test_conversion_by_device_and_channel(drawn: Drawn) -> None:
-    sessions = drawn.total("sessions")
-    assert agree(drawn.total("purchase sessions") / sessions, drawn.expected["rate"], sessions)
-    for name, column in (("devices", "device"), ("channels", "channel")):
-        assert {row[column] for row in drawn.statistics[name]} == set(drawn.expected[name])
-        for row in drawn.statistics[name]:
-            planted = drawn.expected[name][row[column]]
-            assert agree(row["rate"], planted["rate"], row["sessions"]), row
-            # visitors have several sessions on one device, so shares of devices scatter more
-            assert agree(
-                row["sessions"] / sessions, planted["share"], sessions / (6 if column == "device" else 1)
-            )
+    sessions, n = drawn.sessions, len(drawn.sessions)
+    assert agree(sessions.purchase.mean(), drawn.expected["rate"], n)
+    # visitors have several sessions on one device, so shares of devices scatter more
+    for codes, names, what, each in (
+        (sessions.device, THESIS_DEVICES, "devices", 6),
+        (sessions.channel, THESIS_CHANNELS, "channels", 1),
+    ):
+        for place, name in enumerate(names):
+            here, planted = codes == place, drawn.expected[what][name]
+            assert agree(sessions.purchase[here].mean(), planted["rate"], here.sum()), name
+            assert agree(here.mean(), planted["share"], n / each), name
 
 
 def test_effects_are_log_odds_of_the_size_planted(drawn: Drawn) -> None:
@@ -74,46 +67,46 @@ def test_effects_are_log_odds_of_the_size_planted(drawn: Drawn) -> None:
         )
 
 
-@pytest.mark.parametrize(("name", "column"), [("week_days", "week_day"), ("hours", "hour")])
-def test_week_days_and_hours(drawn: Drawn, name: str, column: str) -> None:
-    n = {True: drawn.total("purchase sessions")}
-    n[False] = drawn.total("sessions") - n[True]
-    for row in drawn.statistics[name.replace("_", "-")]:
-        planted = drawn.expected[name]["purchase" if row["purchase"] else "other"][row[column]]
-        assert agree(row["share"], planted, n[row["purchase"]]), row
+@pytest.mark.parametrize("name", ["week_days", "hours"])
+def test_week_days_and_hours(drawn: Drawn, name: str) -> None:
+    codes = getattr(drawn.sessions, name.removesuffix("s"))
+    for purchase, of_class in enumerate(CLASSES):
+        mine = codes[drawn.sessions.purchase == purchase]
+        for place, planted in enumerate(drawn.expected[name][of_class]):
+            assert agree((mine == place).mean(), planted, len(mine)), (of_class, place)
 
 
 def test_device_transitions(drawn: Drawn) -> None:
-    planted = drawn.expected["device_transitions"]
-    assert all(sum(row.values()) == pytest.approx(1) for row in planted.values())
-    found = {(row["from_device"], row["to_device"]): row for row in drawn.statistics["device-transitions"]}
-    for before, row in planted.items():
-        n = sum(one["transitions"] for (device, _), one in found.items() if device == before)
-        for after, share in row.items():
-            seen = found.get((before, after), {"transitions": 0})["transitions"]
-            assert n == 0 or agree(seen / n, share, n / 2), (before, after)  # some pairs are of one visitor
-            assert share > 0 or not seen
+    known = drawn.known
+    bought = (known.person[1:] == known.person[:-1]) & known.purchase[1:]
+    found = np.zeros((len(THESIS_DEVICES),) * 2)
+    np.add.at(found, (known.device[:-1][bought], known.device[1:][bought]), 1)
+    for before, row in drawn.expected["device_transitions"].items():
+        counts = dict(zip(THESIS_DEVICES, found[THESIS_DEVICES.index(before)], strict=True))
+        n = sum(counts.values())
+        assert sum(row.values()) == pytest.approx(1)
+        for after, share in row.items():  # some pairs are of one visitor
+            assert n == 0 or agree(counts[after] / n, share, n / 2), (before, after)
+            assert share > 0 or not counts[after]
 
 
 def test_page_chains_and_dwell_times(drawn: Drawn) -> None:
     """Pages up to three before the confirmation are the buyers', all of other sessions the others'."""
-    paths, sessions = drawn.visits.paths, drawn.visits.sessions
+    paths, sessions = drawn.paths, drawn.sessions
     to_go = sessions.confirmation[paths.session] - paths.position
     names = np.array([*PAGE_TYPES, CONFIRMATION])
-    for name, inside in (
-        ("purchase", to_go >= 3),
-        ("other", sessions.confirmation[paths.session] == 0),
-    ):
+    for purchase, inside in ((1, to_go >= 3), (0, sessions.confirmation[paths.session] == 0)):
+        chain = drawn.world.chains[purchase]
         first = inside & (paths.position == 1)
         shares = np.bincount(paths.kind[first], minlength=8) / first.sum()
         for place, page in enumerate(PAGE_TYPES):
-            assert agree(shares[place], drawn.expected["page_chains"][name]["start"][page], first.sum())
+            assert agree(shares[place], chain[START, place], first.sum()), page
         follows = np.flatnonzero(inside[1:] & inside[:-1] & (paths.session[1:] == paths.session[:-1]))
         for place, before in enumerate(PAGE_TYPES):
             after = paths.kind[follows[paths.kind[follows] == place] + 1]
             for column, page in enumerate(PAGE_TYPES):
-                planted = drawn.expected["page_chains"][name]["next"][before][page]
-                assert agree((after == column).mean(), planted, len(after)), (name, before, page)
+                planted = chain[place, column]
+                assert agree((after == column).mean(), planted, len(after)), (purchase, before, page)
     last = np.append(paths.session[1:] != paths.session[:-1], True)
     for name, inside in (("purchase", to_go >= 0), ("other", to_go < 0)):
         for kind, page in enumerate(names):
@@ -130,29 +123,30 @@ def test_page_chains_and_dwell_times(drawn: Drawn) -> None:
 
 
 def test_lengths_and_queries(drawn: Drawn) -> None:
-    sessions = drawn.visits.sessions
-    for place, device in enumerate(("smartphone", "pc", "tablet", "game console", "tv")):
-        for name, purchase in (("other", False), ("purchase", True)):
-            pages = sessions.pages[(sessions.device == place) & (sessions.purchase == purchase)]
+    sessions, paths = drawn.sessions, drawn.paths
+    queries = np.bincount(paths.session[paths.query != NO_QUERY], minlength=len(sessions))
+    for place, device in enumerate(THESIS_DEVICES):
+        for purchase, name in enumerate(CLASSES):
+            here = (sessions.device == place) & (sessions.purchase == purchase)
             for least, planted in drawn.expected["pages_at_least"][name][device].items():
-                assert agree((pages >= int(least)).mean(), planted, len(pages)), (device, name, least)
-    for row in drawn.statistics["queries"]:
-        if row["device"] != "all":
-            planted = drawn.expected["queries_per_session"]["purchase" if row["purchase"] else "other"][
-                row["device"]
-            ]
-            spread = math.sqrt(planted * (3 + 3 * planted) / row["sessions"])  # they come in bunches
-            assert abs(row["per_session"] - planted) < MANY * spread, row
+                assert agree((sessions.pages[here] >= int(least)).mean(), planted, here.sum()), (device, name)
+            planted = drawn.expected["queries_per_session"][name][device]
+            spread = math.sqrt(planted * (3 + 3 * planted) / here.sum())  # they come in bunches
+            assert abs(queries[here].mean() - planted) < MANY * spread, (device, name)
 
 
 def test_who_has_bought_buys_again_only_where_that_is_planted(drawn: Drawn) -> None:
     def ratio(of: Drawn) -> float:
-        rates = {row["bought_before"]: row["purchase_sessions"] / row["sessions"] for row in of.bought_before}
-        return rates[True] / rates[False]
+        earlier = np.cumsum(of.known.purchase) - of.known.purchase  # of all visitors up to here …
+        earlier -= earlier[np.searchsorted(of.known.person, of.known.person)]  # … of this one
+        rate: float = of.known.purchase[earlier > 0].mean() / of.known.purchase[earlier == 0].mean()
+        return rate
 
     assert ratio(drawn) == pytest.approx(1, abs=0.15)
     again = Drawn(DEFAULT)
     assert ratio(again) > 3
     # … and what a session's own device says stays as it is
-    for row in again.statistics["devices"]:
-        assert agree(row["rate"], again.expected["devices"][row["device"]]["rate"], row["sessions"] / 3), row
+    for place, device in enumerate(THESIS_DEVICES):
+        here = again.sessions.device == place
+        planted = again.expected["devices"][device]["rate"]
+        assert agree(again.sessions.purchase[here].mean(), planted, here.sum() / 3), device

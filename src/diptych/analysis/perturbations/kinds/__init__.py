@@ -1,1 +1,1 @@
-"""One file per kind of perturbation; each adds its declarations to the registry when imported."""
+"""One file per family of perturbations; importing it adds its declarations to the registry."""

@@ -19,28 +19,26 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
+from diptych.analysis.perturbations.caption import Caption, Span, Unchanged, rewritten
+from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.english import (
     PLURAL_ONLY,
     article_before,
     for_many,
     for_one,
+    listed,
     plural,
     singular,
 )
-from diptych.analysis.perturbations.english.word_lists import listed
 from diptych.analysis.perturbations.phrases import (
     BE,
     NUMBERS,
     SEVERAL,
     NounPhrase,
     finite_verbs,
-    lower_words,
     mended_tags,
     noun_phrases,
 )
-from diptych.analysis.perturbations.rewriting import Span, rewritten
 from diptych.core.draws import Draws
 
 Change = dict[Span, str]
@@ -55,6 +53,15 @@ _OF_SEVERAL = ("of", "between", "among")
 _MOST = 99
 
 
+@registering(
+    TextPerturbation,
+    name="number-change",
+    description="another number of something: two dogs, three dogs",
+    group="meaning",
+    source="thesis §5.7, future work",
+    keeps_meaning=False,
+    needs=frozenset({"tags"}),
+)
 def _apply(caption: Caption, draws: Draws, options: NoOptions) -> str:
     sentence = _Sentence(caption)
     candidates = [
@@ -72,7 +79,7 @@ class _Sentence:
 
     def __init__(self, caption: Caption) -> None:
         self.caption = caption
-        self.words = lower_words(caption)
+        self.words = caption.lower
         self.tags = mended_tags(caption)
         self.verbs = finite_verbs(caption, self.tags)
 
@@ -177,16 +184,3 @@ def _neighbours(number: str) -> list[str]:
     if not (number.isascii() and number.isdecimal()) or number[0] == "0" or not 2 <= int(number[:3]) <= _MOST:
         return []
     return [str(other) for other in (int(number) - 1, int(number) + 1) if other > 1]
-
-
-PERTURBATIONS.add(
-    TextPerturbation(
-        name="number-change",
-        description="another number of something: two dogs, three dogs",
-        group="meaning",
-        source="thesis §5.7, future work",
-        keeps_meaning=False,
-        apply=_apply,
-        needs=frozenset({"tags"}),
-    )
-)

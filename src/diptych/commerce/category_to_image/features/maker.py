@@ -25,6 +25,7 @@ from diptych.core.files import atomic_folder, cache_root, recover_folder, write_
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import opening, read_json
 from diptych.encoders.targets import TargetModel, open_target_model
+from diptych.encoders.targets.contract import TargetHeader
 
 _MARKER, _TEXT = "features.json", "text"
 _FORMAT = 1
@@ -173,9 +174,7 @@ class FeatureMaker:
                 "put its old weights back, or train again with the new ones",
             )
         own = None if image is None else image.texts
-        shared = (
-            own is not None and own.fingerprint == read_json(folder / _TEXT / "targets.json")["fingerprint"]
-        )
+        shared = own is not None and own.fingerprint == TargetHeader.open(folder / _TEXT).fingerprint
         text = own if own is not None and shared else open_target_model(folder / _TEXT)
         return cls(image, text, Path(cache or cache_root()) / "catalogue")
 

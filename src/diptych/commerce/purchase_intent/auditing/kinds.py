@@ -17,7 +17,7 @@ from diptych.commerce.purchase_intent.auditing.parts import (
     permuted_by_person,
 )
 from diptych.commerce.purchase_intent.evaluation.measures import average_precision, roc_auc
-from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.leak import shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import fit_model
@@ -176,11 +176,12 @@ def _fitted_on_labels(
     untouched: FittedFeatures, fitted: FittedFeatures, test: SessionsView
 ) -> dict[str, np.ndarray]:
     """(m,) of every column whose parameters other labels have changed; one without a value is below all others."""
-    pairs = zip(untouched.parts, fitted.parts, strict=True)
-    changed = [after for before, after in pairs if before.to_dict() != after.to_dict()]
     columns = {}
-    for part in changed:
-        for name, values in zip(part.names, part.values(test).T, strict=True):
+    both = zip(fitted.features, untouched.learned, fitted.learned, fitted.names_of, strict=True)
+    for feature, before, after, names in both:
+        if before == after:
+            continue
+        for name, values in zip(names, feature.how.values(test, after).T, strict=True):
             there = values[~np.isnan(values)]
             columns[name] = np.where(np.isnan(values), there.min(initial=0.0) - 1, values)
     return columns

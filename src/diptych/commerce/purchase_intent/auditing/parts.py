@@ -14,7 +14,7 @@ from diptych.commerce.purchase_intent.models import FEWEST
 from diptych.core.draws import Draws, draw_uniform
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.features.declaration import Feature
+    from diptych.commerce.purchase_intent.features.fitting import Feature
 
 
 _STEPS = (0, 1, 5, 10)

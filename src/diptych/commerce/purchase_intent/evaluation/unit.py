@@ -20,8 +20,7 @@ from diptych.commerce.purchase_intent.evaluation.plan import (
     inside,
     split_input,
 )
-from diptych.commerce.purchase_intent.features.declaration import Feature
-from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.models import FittedModel, fit_model
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold
 from diptych.core.context import check_stop

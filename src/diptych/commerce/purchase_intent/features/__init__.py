@@ -1,7 +1,6 @@
 """What is known of a session after k pages: thesis Table 6.7."""
 
-from diptych.commerce.purchase_intent.features.declaration import FEATURES, Feature
-from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.fitting import FEATURES, Feature, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.make import FeatureOptions, make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 

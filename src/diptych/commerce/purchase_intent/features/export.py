@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.declaration import FEATURES
+from diptych.commerce.purchase_intent.features.fitting import FEATURES
 from diptych.commerce.purchase_intent.features.kinds import OTHER_PAGE
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import COLUMNS, NO_PAGE, NOTHING, SessionsView
@@ -76,7 +76,7 @@ def _blocks(table: FeatureTable, setting: str, step: int) -> Iterator[dict[str, 
             "page_type": _last_page(view),
             **view.columns,
             **{name: _without(view.columns[name], NOTHING) for name in texts},
-            **{_column(name): FEATURES.get(name).fit(view).values(view)[:, 0] for name in _COMPUTED},
+            **{_column(name): FEATURES.get(name).how.values(view, None)[:, 0] for name in _COMPUTED},
         }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.fitted import fit_features
+from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.make import FeatureOptions, make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView

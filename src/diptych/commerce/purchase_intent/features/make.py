@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.declaration import FEATURES
+from diptych.commerce.purchase_intent.features.fitting import FEATURES
 from diptych.commerce.purchase_intent.features.storage import (
     COMPATS,
     FIXED,

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.column_features import column_feature
-from diptych.commerce.purchase_intent.features.declaration import FEATURES, Feature
+from diptych.commerce.purchase_intent.features.fitting import FEATURES, Feature, column_feature
 from diptych.commerce.purchase_intent.features.storage import (
     FIXED,
     PAGE_TIMES,

@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.column_features import ColumnKind
+from diptych.commerce.purchase_intent.features.fitting import ColumnKind
 from diptych.commerce.purchase_intent.features.storage import (
     PAGE_TIMES,
     PAGE_TYPES,

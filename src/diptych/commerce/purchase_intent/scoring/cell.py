@@ -11,14 +11,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.calibration import Platt, fit_platt, log_odds
-from diptych.commerce.purchase_intent.features.fitted import FittedFeatures
+from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models.fitted import FittedModel
 from diptych.commerce.purchase_intent.scoring.score import Reason, Score, reason_of, value_in_words
@@ -26,7 +26,6 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
 from diptych.core.files import safe_name
-from diptych.core.reading import file_errors
 
 CALIBRATIONS = {
     "platt": "a sigmoid of two parameters",
@@ -138,37 +137,13 @@ def replaced(row: np.ndarray, background: np.ndarray, owners: Sequence[str]) -> 
     return Replaced(np.concatenate(rows), tuple(features), tuple(constant))
 
 
-_MODEL = "model"
-
-
 def cell_folder(root: Path, setting: str, step: int) -> Path:
     """Return where a scorer keeps one cell."""
     return root / "models" / safe_name(setting) / ("whole" if step < 0 else f"step-{step}")
 
 
 @dataclass(frozen=True, eq=False)
-class StoredCell(Artifact, kind="cell", recreate="diptych intent train FEATURES --out SCORER"):
-    """A cell's numbers on disk; see :class:`Cell`."""
-
-    setting: str
-    step: int
-    features: dict[str, Any]
-    calibration: Calibration
-    threshold: float
-    base_rate: float
-    background: np.ndarray
-    typical: dict[str, str]
-    about: dict[str, Any]
-    model: FittedModel | None = field(init=False, default=None)
-
-    def write_files(self, folder: Path) -> None:
-        """Write the classifier."""
-        assert self.model is not None
-        self.model.save(folder / _MODEL)
-
-
-@dataclass(frozen=True, eq=False)
-class Cell:
+class Cell(Artifact, kind="cell", recreate="diptych intent train FEATURES --out SCORER", files=["model"]):
     """What scores the sessions of one setting at one step.
 
     Attributes:
@@ -192,8 +167,17 @@ class Cell:
     threshold: float
     base_rate: float
     background: np.ndarray
-    typical: Mapping[str, str]
-    about: Mapping[str, Any]
+    typical: dict[str, str]
+    about: dict[str, Any]
+
+    def write_files(self, folder: Path) -> None:
+        """Write the classifier."""
+        self.model.save(folder / "model")
+
+    @classmethod
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Read the classifier."""
+        return {"model": FittedModel.open(folder / "model")}
 
     def probabilities(self, view: SessionsView) -> np.ndarray:
         """(n,) calibrated, of a view cut at the step."""
@@ -244,30 +228,3 @@ class Cell:
             )
             for name in greatest
         )
-
-    def save(self, root: Path) -> None:
-        """Write it below a scorer's folder."""
-        stored = StoredCell(
-            self.setting,
-            self.step,
-            self.features.to_dict(),
-            self.calibration,
-            self.threshold,
-            self.base_rate,
-            self.background,
-            dict(self.typical),
-            dict(self.about),
-        )
-        object.__setattr__(stored, "model", self.model)
-        stored.save(cell_folder(root, self.setting, self.step))
-
-    @classmethod
-    def open(cls, root: Path, setting: str, step: int) -> Cell:
-        """Read what :meth:`save` wrote."""
-        folder = cell_folder(root, setting, step)
-        stored = StoredCell.open(folder)
-        values = {one.name: getattr(stored, one.name) for one in fields(cls)}
-        model = FittedModel.open(folder / _MODEL)
-        with file_errors(folder, fix="train the scorer again"):
-            features = FittedFeatures.from_dict(stored.features)
-        return cls(**values | {"features": features, "model": model})

@@ -18,8 +18,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     f1,
     roc_auc,
 )
-from diptych.commerce.purchase_intent.features.declaration import Feature
-from diptych.commerce.purchase_intent.features.fitted import FittedFeatures, fit_features
+from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FEWEST, fit_model
 from diptych.commerce.purchase_intent.scoring.cell import Cell, fit_calibration

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.declaration import Feature
+from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView
 
 

@@ -32,7 +32,7 @@ from diptych.commerce.purchase_intent.features.view import (
     encode_pages,
     text_array,
 )
-from diptych.commerce.purchase_intent.scoring.cell import Cell
+from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
 from diptych.commerce.purchase_intent.scoring.events import history_columns, shown
 from diptych.commerce.purchase_intent.scoring.history_table import FILE, HistoryTable
 from diptych.commerce.purchase_intent.scoring.request import (
@@ -240,7 +240,7 @@ class Scorer(Artifact, kind="scorer", recreate="diptych intent train FEATURES --
                     f"the scorer has no model of the setting {setting} at step {step}",
                     "its model card says which it has, and why",
                 )
-            self._cells[setting, step] = Cell.open(self.folder, setting, step)
+            self._cells[setting, step] = Cell.open(cell_folder(self.folder, setting, step))
         return self._cells[setting, step]
 
     @cached_property

@@ -20,7 +20,7 @@ import numpy as np
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.card import model_card
-from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, StoredCell, cell_folder
+from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, cell_folder
 from diptych.commerce.purchase_intent.scoring.fitting import (
     Slices,
     TrainOptions,
@@ -214,11 +214,11 @@ def _make(
     with task("training", len(fitting), "models") as bar:
         for place in fitting:
             check_stop("stopped: every finished model is kept")
-            if not StoredCell.is_at(cell_folder(work, *place)):
-                fit_cell(features, *place, slices, options).save(work)
+            if not Cell.is_at(folder := cell_folder(work, *place)):
+                fit_cell(features, *place, slices, options).save(folder)
             bar.advance(note="whole sessions" if features.is_whole else f"{place[0]}, step {place[1]}")
     kept = 0 if history is None else keep_history(history, work / FILE)
-    cells = [Cell.open(work, *place) for place in fitting]
+    cells = [Cell.open(cell_folder(work, *place)) for place in fitting]
     about = {
         "plan": plan,
         **about_features(features),

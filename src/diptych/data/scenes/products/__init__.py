@@ -1,14 +1,11 @@
 """Product scenes: a generated shop, with planted effects, so that what each modality can tell is known.
 
-``facets`` says what can be true of a product and ``effects`` what each modality tells of it; ``tree`` grows the
-categories, ``product`` draws what is true and what is told, ``telling`` writes it and ``picture`` shows it, and
-``chunks`` puts it into files. ``truth`` counts, ``ideal`` is the best possible observer; ``make`` and ``read`` are the
-way in and out.
+``facets`` says what can be true of a product and what each modality tells of it; ``tree`` grows the categories,
+``product`` draws what is true and what is told and writes it, ``truth`` counts, and ``make`` puts it into files.
 """
 
 from diptych.data.scenes.products.facets import (
     DATASET,
-    MARKER,
     MODALITIES,
     PRODUCTS,
     TRUTH,
@@ -25,7 +22,6 @@ from diptych.data.scenes.products.make import (
 
 __all__ = [
     "DATASET",
-    "MARKER",
     "MODALITIES",
     "N_PRODUCTS",
     "PRODUCTS",

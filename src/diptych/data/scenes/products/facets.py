@@ -8,8 +8,7 @@ stands under both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.scenes.facts import COLOUR_WORDS, COLOURS, MATERIAL_WORDS, MATERIALS, SHAPE_WORDS, SHAPES
@@ -101,9 +100,6 @@ DATASET = "product-scenes"
 
 VERSION = 1
 """Raised whenever the same seed would give other products; part of the cache's key."""
-
-MARKER = "dataset.json"
-"""What was asked for: ``dataset``, ``version``, ``fingerprint``, ``n_products``, ``levels``, ``seed`` …"""
 
 PRODUCTS = "products.jsonl"
 """A line for each product: ``id``, ``split``, ``picture`` (its file, or null), ``title`` (or null), ``attributes``,
@@ -215,16 +211,3 @@ class Effects:
             raise UsageError("effects: attributes tell the noun", "give it to titles alone")
         if "department" in self.title:
             raise UsageError("effects: titles tell the department", "titles tell it by the noun")
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
-
-    @staticmethod
-    def from_dict(given: Mapping[str, Any]) -> Effects:
-        """What :meth:`to_dict` made of them."""
-        told = {
-            modality: {facet: Telling(**how) for facet, how in given[modality].items()}
-            for modality in MODALITIES
-        }
-        return Effects(**told, beside=given["beside"], synonyms=given["synonyms"])

@@ -1,4 +1,4 @@
-"""Making a shop of product scenes, once, and finding it again.
+"""Generate a shop of product scenes, and read it.
 
 A product depends on (seed, number, levels, size, skew, shares, effects) alone. So any number of processes makes the
 same bytes, and a larger shop begins with the products of the smaller one.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,21 +18,20 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import atomic_folder, cache_root, write_json, write_text
+from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.locking import taking_turns
 from diptych.core.processes import available_cores, in_processes
-from diptych.core.reading import read_json, read_jsonl
+from diptych.core.reading import read_jsonl
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.data.products import plain_text
+from diptych.data.scenes.cached import Specification, cached_dataset, read_header, sizes_of
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import LIGHTS
-from diptych.data.scenes.made_once import Wanted, found, refuse_strange, sizes_hold
+from diptych.data.scenes.make import check_size, check_workers
 from diptych.data.scenes.products.facets import (
     DATASET,
     DEPARTMENTS,
-    MARKER,
     PRODUCTS,
     TRUTH,
     VERSION,
@@ -104,18 +103,6 @@ class Shop:
     def tree(self) -> ShopTree:
         """Where products are."""
         return grow(self.seed, self.levels).with_skew(self.skew)
-
-    @staticmethod
-    def from_dict(given: Mapping[str, Any]) -> Shop:
-        """What ``asdict`` made of one, lists for tuples."""
-        return Shop(
-            given["seed"],
-            tuple(given["levels"]),
-            given["size"],
-            given["skew"],
-            Shares(**given["shares"]),
-            Effects.from_dict(given["effects"]),
-        )
 
     def product(self, number: int) -> Product:
         """Product ``number``."""
@@ -194,61 +181,11 @@ def make_chunk(chunk: Chunk) -> list[dict[str, Any]]:
     return lines
 
 
-def make_chunks(chunks: Sequence[Chunk], workers: int) -> Iterator[list[dict[str, Any]]]:
-    """Make chunks, in this process (``workers`` = 1) or in others, and yield their lines in order."""
-    return in_processes(chunks, make_chunk, workers, ordered=True)
-
-
 N_PRODUCTS = 2000
 
 _MOST_PRODUCTS = 100_000
-_SMALLEST, _LARGEST = 32, 1024
 _CHUNK = 64
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
-
-
-@dataclass(frozen=True)
-class _Parameters:
-    n_products: int
-    shop: Shop
-
-    def check(self) -> None:
-        if not 1 <= self.n_products <= _MOST_PRODUCTS:
-            raise UsageError(f"{self.n_products} products were asked for", f"give 1 to {_MOST_PRODUCTS:,}")
-        shop = self.shop
-        if not _SMALLEST <= shop.size <= _LARGEST:
-            raise UsageError(
-                f"pictures of {shop.size} pixels were asked for", f"give size={_SMALLEST} to {_LARGEST}"
-            )
-        for what, share in {"skew": shop.skew, **asdict(shop.shares)}.items():
-            if not 0 <= share <= 1:
-                raise UsageError(
-                    f"{what} is {share}", f"give a share of all products, 0 to 1, e.g. {what}=0.1"
-                )
-        shop.effects.check()
-
-    def said(self) -> dict[str, Any]:
-        """What ``dataset.json`` says of them."""
-        shop = self.shop
-        usual = shop.effects == Effects()
-        return {
-            "n_products": self.n_products,
-            "levels": list(shop.levels),
-            "seed": shop.seed,
-            "size": shop.size,
-            "skew": shop.skew,
-            **asdict(shop.shares),
-            "effects": "usual" if usual else fingerprint(shop.effects.to_dict()),
-        }
-
-    def wanted(self) -> Wanted:
-        return Wanted(
-            DATASET,
-            "product scenes",
-            VERSION,
-            fingerprint(DATASET, VERSION, self.said(), self.shop.effects.to_dict()),
-            self.said(),
-        )
 
 
 def make_product_scenes(
@@ -274,40 +211,32 @@ def make_product_scenes(
         size: side of the square pictures, in pixels.
     """
     shares = Shares(without_picture, without_title, without_attributes, without_category, in_two_places, dirt)
-    shop = Shop(seed, check_levels(levels), size, float(skew), shares, effects or Effects())
-    parameters = _Parameters(n_products, shop)
-    parameters.check()
-    if workers is not None and workers < 1:
-        raise UsageError(f"{workers} workers were asked for", "give workers=1 or more")
+    effects = effects or Effects()
+    shop = Shop(seed, check_levels(levels), size, float(skew), shares, effects)
+    if not 1 <= n_products <= _MOST_PRODUCTS:
+        raise UsageError(f"{n_products} products were asked for", f"give 1 to {_MOST_PRODUCTS:,}")
+    check_size(size)
+    for what, share in {"skew": shop.skew, **asdict(shares)}.items():
+        if not 0 <= share <= 1:
+            raise UsageError(f"{what} is {share}", f"give a share of all products, 0 to 1, e.g. {what}=0.1")
+    effects.check()
     if workers is None:
         workers = 1 if n_products < _SERIAL_BELOW else available_cores()
-    wanted = parameters.wanted()
-    if folder is not None:
-        return _made(Path(folder), parameters, wanted, workers)
-    target = cache_root() / DATASET / wanted.fingerprint
-    if _is_whole(target, wanted):
-        return target
-    with taking_turns(target):
-        return _made(target, parameters, wanted, workers)
+    check_workers(workers)
+    parameters = {
+        "n_products": n_products,
+        "levels": list(shop.levels),
+        "seed": seed,
+        "size": size,
+        "skew": shop.skew,
+        **asdict(shares),
+        "effects": "usual" if effects == Effects() else fingerprint(asdict(effects)),
+    }
+    wanted = Specification(DATASET, "product scenes", VERSION, parameters, (asdict(effects),))
+    return cached_dataset(folder, wanted, lambda target: _write_shop(target, shop, n_products, workers))
 
 
-def _made(target: Path, parameters: _Parameters, wanted: Wanted, workers: int) -> Path:
-    if _is_whole(target, wanted):
-        return target
-    refuse_strange(target, wanted)
-    with atomic_folder(target) as temporary:
-        _write_shop(temporary, parameters, wanted, workers)
-    return target
-
-
-def _is_whole(folder: Path, wanted: Wanted) -> bool:
-    """Whether ``folder`` holds exactly these products, with every file in its length."""
-    header = found(folder, wanted)
-    return header is not None and sizes_hold(folder, header["files"].items())
-
-
-def _write_shop(folder: Path, parameters: _Parameters, wanted: Wanted, workers: int) -> None:
-    shop, n = parameters.shop, parameters.n_products
+def _write_shop(folder: Path, shop: Shop, n: int, workers: int) -> dict[str, Any]:
     for thousand in range(0, n, 1000):
         (folder / "pictures" / f"{thousand // 1000:03}").mkdir(parents=True)
     chunks = [Chunk(shop, start, min(start + _CHUNK, n), str(folder)) for start in range(0, n, _CHUNK)]
@@ -316,39 +245,23 @@ def _write_shop(folder: Path, parameters: _Parameters, wanted: Wanted, workers: 
         open(folder / PRODUCTS, "w", encoding="utf-8", newline="\n") as file,
         task("making products", n, "products") as bar,
     ):
-        for made in make_chunks(chunks, workers):
+        for made in in_processes(chunks, make_chunk, workers, ordered=True):
             truth.add(made)
             for line in made:
                 file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
             bar.advance(len(made))
     write_json(folder / TRUTH, truth.to_dict())
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    header = {
-        "dataset": DATASET,
-        "version": VERSION,
-        "fingerprint": wanted.fingerprint,
-        **parameters.said(),
-        "files": {file.relative_to(folder).as_posix(): file.stat().st_size for file in files},
-    }
-    write_text(folder / MARKER, json.dumps(header, separators=(",", ":")) + "\n")
+    return {"files": sizes_of(folder)}
 
 
-_AGAIN = "make them again with `diptych scenes --products`"
+_COMMAND = "diptych scenes --products"
+_AGAIN = f"generate them again with `{_COMMAND}`"
 
 
 def read_product_scenes(folder: Path | str) -> Collection:
     """Read what :func:`make_product_scenes` made."""
     folder = Path(folder)
-    header = read_json(folder / MARKER)
-    if not isinstance(header, dict) or header.get("dataset") != DATASET:
-        raise DataError(
-            f"{folder / MARKER} holds no product scenes", "make them with `diptych scenes --products`"
-        )
-    if header.get("version") != VERSION:
-        raise DataError(
-            f"{folder} holds product scenes of version {header.get('version')}, this version reads {VERSION}",
-            _AGAIN,
-        )
+    header = read_header(folder, DATASET, "product scenes", VERSION, _COMMAND)
     try:
         return _collection(folder, header)
     except (KeyError, TypeError, AttributeError) as error:
@@ -385,7 +298,6 @@ def _record(line: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def _lines(path: Path, expected: int) -> list[dict[str, Any]]:
-    """"""
     lines = [value for _, value in read_jsonl(path, DataError, _AGAIN)]
     if len(lines) != expected:
         raise DataError(f"{path} holds {len(lines):,} products, {expected:,} expected", _AGAIN)

@@ -1,26 +1,23 @@
-"""What is true of a shop of product scenes: what is planted, what its products have of it, and what can be known."""
+"""What is true of a shop of product scenes: what is planted, what its products have of it, and what can be known.
+
+The best possible observer knows the tree, how often products are where, and what is planted, and reads what is told
+without error; what a model lacks to it is the model's. Modalities tell independently of each other once the category
+is known, so its posterior over the leaves is their prior times a likelihood for each modality, and all of it is exact.
+Which products are averaged over is chance: shares come with their standard error.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations, pairwise
+from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from diptych.data.scenes.products.facets import MODALITIES, SAID, Effects, Telling
 from diptych.data.scenes.products.tree import ShopTree
-
-# How well the best possible observer does: of which category it takes a product to be, and which products it ranks
-# first for a category.
-
-# The best possible observer: what can be known of a product's category from what some modalities tell.
-#
-# It knows the tree, how often products are where, and what is planted, and reads what is told without error. What it
-# cannot know nobody can, but by chance; what a model lacks to it is the model's. Modalities tell independently of each
-# other once the category is known, so its posterior over the leaves is their prior times a likelihood for each
-# modality, and all of it is exact. Which products are averaged over is chance: shares come with their standard error.
 
 SUBSETS: tuple[tuple[str, ...], ...] = tuple(
     some for size in range(1, len(MODALITIES) + 1) for some in combinations(MODALITIES, size)
@@ -87,28 +84,6 @@ CUT_OFFS = (1, 5, 10)
 
 _PRODUCTS = 4000
 """Of more products the first so many are averaged over, and of more test products the first so many are ranked."""
-
-
-class Observer:
-    """How well it does with every set of modalities."""
-
-    def __init__(self, tree: ShopTree, effects: Effects) -> None:
-        self._tree, self._effects = tree, effects
-        self._some: list[Mapping[str, Any]] = []
-        self._test: list[Mapping[str, Any]] = []
-
-    def add(self, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Take products, as ``products.jsonl`` has them; further ones than are averaged over are let go."""
-        self._some += lines[: max(0, _PRODUCTS - len(self._some))]
-        test = [line for line in lines if line["split"] == "test" and line["category_paths"]]
-        self._test += test[: max(0, _PRODUCTS - len(self._test))]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it."""
-        return {
-            "accuracy": _accuracies(self._tree, self._effects, self._some),
-            "precision": _precisions(self._tree, self._effects, self._test),
-        }
 
 
 def _nodes(tree: ShopTree) -> np.ndarray:
@@ -229,7 +204,8 @@ class Truth:
 
     def __init__(self, tree: ShopTree, effects: Effects) -> None:
         self._tree, self._effects = tree, effects
-        self._observer = Observer(tree, effects)
+        self._some: list[Mapping[str, Any]] = []
+        self._test: list[Mapping[str, Any]] = []
         self._counts: Counter[str] = Counter()
         self._splits: Counter[str] = Counter()
         self._leaves: Counter[tuple[str, ...]] = Counter()
@@ -241,7 +217,9 @@ class Truth:
 
     def add(self, lines: Sequence[Mapping[str, Any]]) -> None:
         """Count products, as ``products.jsonl`` has them."""
-        self._observer.add(lines)
+        self._some += lines[: max(0, _PRODUCTS - len(self._some))]
+        test = [line for line in lines if line["split"] == "test" and line["category_paths"]]
+        self._test += test[: max(0, _PRODUCTS - len(self._test))]
         for line in lines:
             self._splits[line["split"]] += 1
             self._leaves[tuple(line["belongs"])] += 1
@@ -264,17 +242,18 @@ class Truth:
 
     def to_dict(self) -> dict[str, Any]:
         """What ``truth.json`` holds."""
-        ideal = self._observer.to_dict()
         told: dict[str, dict[str, dict[str, int]]] = {}
         for (modality, facet), counts in self._told.items():
             told.setdefault(modality, {})[facet] = dict(counts)
         return {
-            "effects": self._effects.to_dict(),
+            "effects": asdict(self._effects),
             "tree": _tree(self._tree),
             "counts": self._counted(),
             "told": told,
-            "ideal": ideal,
-            "claims": _claims(ideal),
+            "ideal": {
+                "accuracy": _accuracies(self._tree, self._effects, self._some),
+                "precision": _precisions(self._tree, self._effects, self._test),
+            },
         }
 
     def _counted(self) -> dict[str, Any]:
@@ -308,35 +287,3 @@ def _tree(tree: ShopTree) -> dict[str, Any]:
             for leaf in tree.leaves
         ],
     }
-
-
-def _claims(ideal: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Claims of the thesis, chapter 7, as they are for the best possible observer."""
-    at = {(row["model"], row["level"]): row["share"] for row in ideal["accuracy"]}
-
-    def claim(said: str, *figures: tuple[str, str | int]) -> dict[str, Any]:
-        """That the figures fall."""
-        values = [at[one] for one in figures]
-        return {
-            "claim": said,
-            "figures": [
-                {"model": model, "level": level, "share": at[model, level]} for model, level in figures
-            ],
-            "holds": all(left > right for left, right in pairwise(values)),
-        }
-
-    s = MOST_SPECIFIC
-    claims = [
-        claim("ITA > IA > I on the most specific categories", ("clip-ita", s), ("clip-ia", s), ("clip-i", s)),
-        claim("titles tell the most specific category better than pictures", ("clip-t", s), ("clip-i", s)),
-        claim("pictures tell the most general category better than titles", ("clip-i", 1), ("clip-t", 1)),
-        claim("pictures tell the most general category better than attributes", ("clip-i", 1), ("clip-a", 1)),
-    ]
-    for level, called in ((1, MOST_GENERAL), (s, MOST_SPECIFIC)):
-        single = max(("clip-i", "clip-t", "clip-a"), key=lambda model: at[model, level])
-        claims.append(
-            claim(
-                f"three modalities beat the best single one, {called}", ("clip-ita", level), (single, level)
-            )
-        )
-    return claims

@@ -1,10 +1,7 @@
-"""Shop logs: generated sessions of visitors, with planted effects, so that every statistic's truth is known.
+"""Shop logs: generated sessions of visitors, with planted effects.
 
-``effects`` says what can be planted, ``usual`` what usually is, and ``world`` makes arrays of it; ``people``,
-``sessions`` and ``paths`` draw who comes, when and what for, and which pages follow (``visits``, a block of
-visitors); ``events`` are the rows of that, ``dirt`` spoils them, ``raw`` and ``writing`` put them into files.
-``counts`` and ``statistics`` are the truth, ``expected`` what the planted parameters say in closed form, ``oracle``
-the best possible probabilities, and ``columns`` what an importer has to know.
+``effects`` says what is planted and ``world`` makes arrays of it; ``sessions`` draws who comes, when and what for, and
+which pages follow; ``events`` are the rows of that, and ``raw`` spoils them and writes them into files.
 """
 
 from diptych.data.scenes.shop_log.chance import MARKER, RAW_COLUMNS, TRUTH

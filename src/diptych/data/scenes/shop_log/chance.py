@@ -169,14 +169,13 @@ class Calendar:
 DATASET = "shop-log"
 """What ``dataset.json`` calls it."""
 
-VERSION = 1
-"""Raised whenever the same seed would give another log; part of the cache's key."""
+VERSION = 2
+"""Raised whenever the same seed would give another log or truth; part of the cache's key."""
 
 MARKER = "dataset.json"
 """What was asked for: ``dataset``, ``version``, ``fingerprint``, ``format``, ``zone``, ``days``, ``seed`` …"""
 
 TRUTH = "truth.json"
-ORACLE = "oracle.parquet"
 
 RAW_COLUMNS: Mapping[str, str] = {
     "time": "ISO 8601 with microseconds and Z (phones and tablets) or the zone's offset (other devices)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from diptych.core.errors import UsageError
@@ -161,10 +161,6 @@ class Effects:
         for device, pages in self.pages.items():
             yield f"pages of {device}", [share for share, _ in pages.others]
             yield f"pages of {device} until the basket", [share for share, _ in pages.until_basket]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 def _rows_of(name: str, chain: Chain) -> list[tuple[str, Sequence[float]]]:

@@ -184,9 +184,6 @@ def _letters(texts: np.ndarray, end: str) -> np.ndarray:
 
 WORK = "making a shop log"
 
-COOKIE = "{:016x}"
-"""How the number of a cookie is written."""
-
 _PRICES = 20191001
 _APPS = tuple(THESIS_DEVICES.index(name) for name in ("smartphone", "tablet"))
 
@@ -196,8 +193,8 @@ def raw_table(world: World, events: Events) -> pa.Table:
     pa = require("pyarrow", "commerce", WORK)
     columns = {
         "time": _times(world, events),
-        "cookie": numbered(events.cookie, COOKIE),
-        "customer": numbered(events.customer, "c{:08d}"),
+        "cookie": _numbered(events.cookie, "{:016x}"),
+        "customer": _numbered(events.customer, "c{:08d}"),
         "device": _named(events.device, (*DEVICES, *BOT_DEVICES)),
         "channel": _named(events.channel, tuple(name.capitalize() for name in THESIS_CHANNELS)),
         "country": _named(events.country, (*COUNTRIES, *OTHER_COUNTRIES)),
@@ -233,7 +230,7 @@ def _named(codes: np.ndarray, names: tuple[str | None, ...]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(numbers, _dictionary(names))
 
 
-def numbered(values: np.ndarray, text: str) -> pa.Array:
+def _numbered(values: np.ndarray, text: str) -> pa.Array:
     """Numbers, each written as ``text`` says; none where there is no number."""
     import pyarrow as pa
 

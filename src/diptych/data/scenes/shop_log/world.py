@@ -74,12 +74,6 @@ NO_DEVICE = len(THESIS_DEVICES)
 """In a table of device transitions the row of what goes before the first session."""
 
 
-def logistic(log_odds: np.ndarray) -> np.ndarray:
-    """Probabilities of log-odds."""
-    values: np.ndarray = 1 / (1 + np.exp(-log_odds))
-    return values
-
-
 @dataclass(frozen=True)
 class World:
     """What a log's sessions are drawn with; d devices, c channels, t page types, s sets of devices.
@@ -187,13 +181,15 @@ class World:
 def _chance(effects: Effects) -> np.ndarray:
     device = np.array([effects.device[name] for name in THESIS_DEVICES])
     channel = np.array([effects.channel[name] for name in THESIS_CHANNELS])
-    return logistic(
+    log_odds = (
         effects.base
         + device[:, None, None, None]
         + channel[:, None, None]
         + np.array(effects.week_day)[:, None]
         + np.array(effects.hour)
     )
+    chance: np.ndarray = 1 / (1 + np.exp(-log_odds))
+    return chance
 
 
 def _device_sets(effects: Effects) -> tuple[tuple[tuple[int, ...], ...], np.ndarray]:

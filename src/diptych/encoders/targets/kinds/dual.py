@@ -36,16 +36,13 @@ class DualTexts(TargetModel):
 
     @property
     def width(self) -> int:
-        """Length of a target."""
         return self.encoder.width
 
     @property
     def fingerprint(self) -> str:
-        """The encoder's own."""
         return self.encoder.fingerprint
 
     def describe(self) -> dict[str, Any]:
-        """What it is."""
         own = {"kind": self.kind, "model": self.source, "width": self.width, "fingerprint": self.fingerprint}
         return own | {"encoder": self.encoder.describe()}
 

@@ -108,18 +108,15 @@ class LatentSemanticAnalysis(TargetModel):
 
     @property
     def width(self) -> int:
-        """Length of a target."""
         return int(self._components.shape[1])
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of words, weights and components."""
         arrays = {"inverse_frequencies": self._weights, "components": self._components}
         tokens = [self._about["tokens"]] if "tokens" in self._about else []  # without it, names are as before
         return fingerprint(self.kind, self._vocabulary, fingerprint_arrays(arrays), *tokens)
 
     def describe(self) -> dict[str, Any]:
-        """What it is."""
         what = "texts" if "tokens" in self._about else "captions"
         model = f"LSA of {self._about['captions']} {what}, {len(self._vocabulary)} words"
         own = {"kind": self.kind, "model": model, "width": self.width, "fingerprint": self.fingerprint}

@@ -48,11 +48,7 @@ class SentenceEncoder(TargetModel):
 
     @classmethod
     def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
-        """From a folder, or by name from the hub or its cache.
-
-        Args:
-            precision: ``float32`` or ``bfloat16``.
-        """
+        """From a folder, or by name from the hub or its cache."""
         library = require("sentence_transformers", *_EXTRA)
         given = Path(source).expanduser()
         folder = given if given.is_dir() else _from_hub(source)
@@ -78,12 +74,10 @@ class SentenceEncoder(TargetModel):
 
     @property
     def width(self) -> int:
-        """Length of a target."""
         return int(self.model.get_embedding_dimension())
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of weights, modules, tokenizer, prompts, longest text and precision."""
         weights: dict[str, np.ndarray] = {}
         modules: list[Any] = []
         for number, module in enumerate(self.model):
@@ -103,7 +97,6 @@ class SentenceEncoder(TargetModel):
         )
 
     def describe(self) -> dict[str, Any]:
-        """What it is."""
         library = require("sentence_transformers", *_EXTRA)
         return {
             "kind": self.kind,

@@ -254,7 +254,7 @@ class BackbonePictures(PictureEncoder):
         """(n, width) float32 unit rows."""
         import torch
 
-        from diptych.encoders.rows import unit_rows
+        from diptych.encoders.dual_encoder import unit_rows
 
         device = next(self.tower.parameters()).device
         with torch.inference_mode():

@@ -1,0 +1,365 @@
+"""Slips of the keyboard: single ones of the thesis, errors as people leave them, and characters misread in print.
+
+Only letters and digits of words slip (:mod:`diptych.analysis.perturbations.letters`), and a letter keeps the case of
+its place. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key, so letters
+that the keyboard does not have (``ж`` on all three, ``é`` on qwerty) are passed over. The place of a single slip is
+drawn evenly among those where it changes the text. Published forms are in
+:mod:`diptych.analysis.perturbations.published`.
+"""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from pydantic import Field
+
+from diptych.analysis.perturbations.caption import Caption, Unchanged, with_changes
+from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.letters import (
+    KeyboardName,
+    Letter,
+    drawn_apart,
+    in_case_of,
+    key_of,
+    letters_of,
+    neighbours,
+)
+from diptych.analysis.perturbations.published import (
+    extra_character,
+    letter_change,
+    missing_character,
+    nearby_character,
+    published_form,
+    swapped_characters,
+)
+from diptych.core.draws import Draws
+from diptych.data.language import Word
+
+
+def _declare(name: str, description: str, source: str = "", **declared: Any) -> Any:
+    """Register a function of a caption, its draws and options."""
+    source = source or "thesis §5.4.1; published with the package typo 0.1.7"
+    return registering(
+        TextPerturbation,
+        name=name,
+        description=description,
+        group="typos",
+        source=source,
+        keeps_meaning=True,
+        **declared,
+    )
+
+
+class Slips(NoOptions):
+    """How many slips."""
+
+    edits: int = Field(
+        1, ge=1, description="slips per caption, each in another word, as many as there is room for"
+    )
+
+
+class SlipsToKeys(Slips):
+    """How many slips, and on what."""
+
+    keyboard: KeyboardName = "qwerty"
+
+
+@_declare(
+    "character-swap",
+    "two different letters side by side in a word change places",
+    options=Slips,
+    published=published_form(swapped_characters),
+    suite=True,
+)
+def _swap(caption: Caption, draws: Draws, options: Slips) -> str:
+    places = [
+        (number, (first, second))
+        for number, word in enumerate(caption.words)
+        for first, second in pairwise(letters_of(word))
+        if first.end == second.start and _swapped(first, second) != first.text + second.text
+    ]
+    if not places:
+        raise Unchanged("no two different letters side by side")
+    chosen = drawn_apart(places, draws, options.edits)
+    return with_changes(caption.text, [(a.start, b.end, _swapped(a, b)) for a, b in chosen])
+
+
+def _swapped(first: Letter, second: Letter) -> str:
+    return in_case_of(second.text, first.text) + in_case_of(first.text, second.text)
+
+
+@_declare(
+    "missing-character",
+    "a letter is missing in a word of two or more",
+    options=Slips,
+    published=published_form(missing_character),
+    suite=True,
+)
+def _miss(caption: Caption, draws: Draws, options: Slips) -> str:
+    places = []
+    for number, word in enumerate(caption.words):
+        letters = letters_of(word)
+        if len(letters) > 1:  # without its only letter a word would be missing, not a letter
+            places += [(number, letter) for letter in letters]
+    if not places:
+        raise Unchanged("no word of two letters")
+    chosen = drawn_apart(places, draws, options.edits)
+    return with_changes(caption.text, [(letter.start, letter.end, "") for letter in chosen])
+
+
+def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Letter, str]]:
+    """Letters of the keyboard that were drawn, each with a touching one in its case."""
+    near = neighbours(options.keyboard)
+    places = [
+        (number, letter)
+        for number, word in enumerate(caption.words)
+        for letter in letters_of(word)
+        if key_of(letter.text) in near
+    ]
+    if not places:
+        raise Unchanged(f"no letter of the {options.keyboard} keyboard")
+    return [
+        (letter, in_case_of(draws.choice(near[key_of(letter.text)]), letter.text))
+        for letter in drawn_apart(places, draws, options.edits)
+    ]
+
+
+@_declare(
+    "extra-character",
+    "before or after a letter, that of a touching key",
+    options=SlipsToKeys,
+    published=published_form(extra_character),
+    suite=True,
+)
+def _extra(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
+    changes = []
+    for letter, key in _keys(caption, draws, options):
+        place = draws.choice((letter.start, letter.end))
+        changes.append((place, place, key))
+    return with_changes(caption.text, changes)
+
+
+@_declare(
+    "nearby-character",
+    "instead of a letter, that of a touching key",
+    options=SlipsToKeys,
+    published=published_form(nearby_character),
+    suite=True,
+)
+def _nearby(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
+    chosen = _keys(caption, draws, options)
+    return with_changes(caption.text, [(letter.start, letter.end, key) for letter, key in chosen])
+
+
+class LetterChange(NoOptions):
+    """How often."""
+
+    rate: float = Field(0.1, gt=0, le=1, description="the chance of each word with a letter a–z")
+
+
+@_declare(
+    "letter-change",
+    "in each word with chance .1, any other letter a–z instead of one",
+    "the thesis's published code (probability_based_letter_change); not reported",
+    options=LetterChange,
+    published=published_form(letter_change),
+)
+def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
+    changes, any_letter = [], False
+    for word in caption.words:
+        places = [
+            place for place in range(word.start, word.end) if caption.text[place] in string.ascii_letters
+        ]
+        any_letter = any_letter or bool(places)
+        if places and draws.uniform() < options.rate:
+            place = draws.choice(places)
+            letter = caption.text[place]
+            other = draws.choice(string.ascii_lowercase.replace(letter.lower(), ""))
+            changes.append((place, place + 1, in_case_of(other, letter)))
+    if not any_letter:
+        raise Unchanged("no letter a–z")
+    if not changes:
+        raise Unchanged("no word was drawn")
+    return with_changes(caption.text, changes)
+
+
+class TypingErrors(NoOptions):
+    """How many errors, of which kinds and where.
+
+    Dhakal et al. watched 168,000 people copy sentences. In what they left, 1.17 of 100 characters were wrong; their
+    errors, put right or not, were 1.65 wrong, 0.80 missing and 0.67 extra characters per 100. That gives the rate and
+    three weights. The fourth of Damerau's kinds, two neighbours in each other's place, is none of theirs; its weight,
+    a tenth of a wrong character's, is a choice.
+
+    Few errors are in the first letter of a word (Yannakoudakis and Fawthrop; Kukich); that one there is a quarter as
+    likely as elsewhere is a choice too. An extra letter is as likely the letter once more, for doubling is the most
+    important cause of extra letters (Pollock and Zamora), as that of a touching key beside it.
+
+    Sources: Dhakal et al., Observations on Typing from 136 Million Keystrokes, CHI 2018, Table 3. Damerau, CACM 7(3),
+    1964. Kukich, ACM Computing Surveys 24(4), 1992. Yannakoudakis and Fawthrop, Information Processing & Management
+    19(2), 1983. Pollock and Zamora, JASIS 34(1), 1983.
+    """
+
+    rate: float = Field(0.0117, gt=0, le=0.5, description="expected errors per letter or digit")
+    substitution: float = Field(1.65, ge=0, description="weight of a letter of a touching key instead of one")
+    omission: float = Field(0.80, ge=0, description="weight of a letter missing")
+    insertion: float = Field(0.67, ge=0, description="weight of a letter too many")
+    transposition: float = Field(0.165, ge=0, description="weight of two letters in each other's place")
+    first_letter: float = Field(
+        0.25, ge=0, description="chance of a word's first letter, as a share of another's"
+    )
+    keyboard: KeyboardName = "qwerty"
+
+
+@_declare(
+    "typing-errors",
+    "wrong, missing, extra and exchanged letters, as many as people leave in what they type",
+    "Dhakal et al., CHI 2018; Damerau 1964",
+    options=TypingErrors,
+)
+def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
+    words = [letters_of(word) for word in caption.words]
+    count = sum(map(len, words))
+    if not count:
+        raise Unchanged("no letter")
+    firsts = sum(1 for letters in words if letters)
+    weights = firsts * options.first_letter + (count - firsts)
+    unit = options.rate * count / weights if weights else 0.0
+    near = neighbours(options.keyboard)
+    changes: list[tuple[int, int, str]] = []
+    for word, letters in zip(caption.words, words, strict=True):
+        changes += _errors(word, letters, draws, options, unit, near)
+    if not changes:
+        raise Unchanged("no error was drawn")
+    return with_changes(caption.text, changes)
+
+
+def _errors(
+    word: Word,
+    letters: list[Letter],
+    draws: Draws,
+    options: TypingErrors,
+    unit: float,
+    near: Mapping[str, str],
+) -> list[tuple[int, int, str]]:
+    """What is changed in one word: (start, end, replacement), apart from each other.
+
+    A letter after the first is hit with chance ``unit``. Where it is hit and no kind of error is possible, as
+    in a word of one letter that the keyboard does not have, there is none.
+    """
+    changes: list[tuple[int, int, str]] = []
+    left, free = len(letters), word.start
+    for number, letter in enumerate(letters):
+        chance = unit * (1.0 if number else options.first_letter)
+        if letter.start < free or draws.uniform() >= chance:
+            continue
+        keys = near.get(key_of(letter.text), "")
+        after = letters[number + 1] if number + 1 < len(letters) else None
+        swapped = ""
+        if after is not None and after.start == letter.end:
+            swapped = in_case_of(after.text, letter.text) + in_case_of(letter.text, after.text)
+            swapped = "" if swapped == letter.text + after.text else swapped
+        weights = {
+            "substitution": options.substitution if keys else 0.0,
+            "omission": options.omission if left > 1 else 0.0,  # a word keeps a letter
+            "insertion": options.insertion,
+            "transposition": options.transposition if swapped else 0.0,
+        }
+        kind = _drawn(weights, draws)
+        if kind == "substitution":
+            changes.append((letter.start, letter.end, in_case_of(draws.choice(keys), letter.text)))
+        elif kind == "omission":
+            changes.append((letter.start, letter.end, ""))
+            left -= 1
+        elif kind == "insertion":
+            twice = not keys or draws.below(2) == 0
+            extra = letter.text if twice else draws.choice(keys)
+            changes.append((letter.end, letter.end, in_case_of(extra, letter.text)))
+        elif kind == "transposition" and after is not None:
+            changes.append((letter.start, after.end, swapped))
+            free = after.end
+    return changes
+
+
+def _drawn(weights: Mapping[str, float], draws: Draws) -> str | None:
+    """One of the names, as likely as its weight; None where all are 0."""
+    place = draws.uniform() * sum(weights.values())
+    for name, weight in weights.items():
+        if place < weight:
+            return name
+        place -= weight
+    return None
+
+
+CONFUSIONS = (
+    *("rn m", "nn m", "cl d", "vv w", "VV W", "ri n", "li h", "ii u", "tl d"),
+    *("l 1", "l I", "1 I", "i l", "O 0", "o 0", "O Q", "O D", "S 5", "B 8", "Z 2", "z 2", "g 9", "q 9"),
+    *("b 6", "G 6", "T 7", "e c", "o c", "o e", "a o", "a e", "h b", "n h", "u n", "v y", "f t", "i j"),
+    *("C G", "E F", "P R", "M N", "U V", "s 8", "w v", "k x"),
+)
+"""What is read for what, either way."""
+
+
+class RecognitionErrors(NoOptions):
+    """How often characters are misread in print.
+
+    The table holds shapes that lie close in common type: strokes that touch (``rn`` and ``m``), an opening that is
+    closed (``c`` and ``e``), round and straight strokes (``O`` and ``0``), a bar or a tail that is lost, as Nagy,
+    Nartker and Rice show (Optical Character Recognition, 1999) and Kukich names. Case is not kept, for shapes decide.
+    Holley (D-Lib Magazine 15(3/4), 2009) calls one to two characters wrong of a hundred good recognition of
+    newspapers; the default is the worse of the two.
+    """
+
+    rate: float = Field(
+        0.02, gt=0, le=1, description="the chance that a character, or pair, of the table is misread"
+    )
+
+
+@cache
+def _readings() -> Mapping[str, list[tuple[str, str]]]:
+    """By first character: what can stand there, and what may be read for it."""
+    readings: dict[str, list[tuple[str, str]]] = {}
+    for pair in CONFUSIONS:
+        one, other = pair.split()
+        readings.setdefault(one[0], []).append((one, other))
+        readings.setdefault(other[0], []).append((other, one))
+    return readings
+
+
+@_declare(
+    "recognition-errors",
+    "characters misread for others of their shape, as in recognised print",
+    "Nagy, Nartker and Rice 1999; Holley 2009",
+    options=RecognitionErrors,
+)
+def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
+    text, readings = caption.text, _readings()
+    changes, any_place, place = [], False, 0
+    while place < len(text):
+        possible = [
+            (shape, read)
+            for shape, read in readings.get(text[place], ())
+            if text.startswith(shape, place) and not _accent_at(text, place + len(shape))
+        ]
+        any_place = any_place or bool(possible)
+        if possible and draws.uniform() < options.rate:
+            shape, read = draws.choice(possible)
+            changes.append((place, place + len(shape), read))
+            place += len(shape)
+        else:
+            place += 1
+    if not any_place:
+        raise Unchanged("no character that looks like another")
+    if not changes:
+        raise Unchanged("no error was drawn")
+    return with_changes(text, changes)
+
+
+def _accent_at(text: str, place: int) -> bool:
+    """Whether what stands there is drawn on the character before it, which so has another shape."""
+    return place < len(text) and not text[place].isascii() and unicodedata.category(text[place])[0] == "M"

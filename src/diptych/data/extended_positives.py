@@ -1,0 +1,441 @@
+"""Extended positives: which captions describe which pictures beyond a collection's own pairs, read from files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.reading import open_text, read_json
+from diptych.core.registry import Registry
+from diptych.data.rows_by_id import RowsById, caption_name, image_name
+
+Pair = tuple[str, str]
+"""The ids of an image and of a caption."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """What a file says, in its own ids.
+
+    Attributes:
+        what: the format and its options in a few words, for the protocol.
+        i2t: pairs whose caption is relevant to the image that asks.
+        t2i: pairs whose image is relevant to the caption that asks.
+        images: images that ask.
+        captions: captions that ask.
+        judged: all pairs that were looked at, relevant or not; a collection's own pair that was not
+            stays relevant. None: every pair of a query that asks was looked at.
+        grades: how relevant people found the pairs that they rated, 0 or more, relevant or not; None where
+            the format has no grades.
+    """
+
+    what: str
+    i2t: frozenset[Pair]
+    t2i: frozenset[Pair]
+    images: frozenset[str]
+    captions: frozenset[str]
+    judged: frozenset[Pair] | None = None
+    grades: Mapping[Pair, float] | None = None
+
+
+@dataclass(frozen=True)
+class PositivesReader:
+    """How one format of extended positives is read.
+
+    Attributes:
+        name: what ``--positives NAME:PATH`` calls it.
+        description: one line for help texts.
+        citation: where the positives come from.
+        read: path and keyword options to what the file says.
+        options: the keyword options and what each means.
+    """
+
+    name: str
+    description: str
+    citation: str
+    read: Callable[..., Listed]
+    options: dict[str, str]
+
+
+EXTENDED_POSITIVES: Registry[PositivesReader] = Registry(
+    "format of extended positives", "diptych.data.extended_positives"
+)
+
+
+# Crisscrossed Captions (CxC): people's ratings of COCO's image–caption pairs.
+#
+# ``sits_{val,test}.csv`` rate captions against images from 0 to 5: ``caption,image,agg_score,sampling_method``. A pair
+# is positive when its rating is at least 3; the original pairs were rated too, and of the test split's 25,000 all but
+# 29 reach it. So CxC's image–text retrieval asks 5,000 images and 24,972 captions with 35,585 pairs. ``sts``
+# (caption–caption) and ``sis`` (image–image) rate pairs within a modality.
+#
+# Source: Parekh, Baldridge, Cer, Waters and Yang, Crisscrossed Captions, EACL 2021, section 3.
+
+_THRESHOLD = 3.0
+_HEADERS = {
+    "caption,image,agg_score": "sits",
+    "caption1,caption2,agg_score": "sts",
+    "image1,image2,agg_score": "sis",
+}
+HIGHEST_RATING = 5.0
+
+
+def read_ratings(path: Path | str, task: str = "sits") -> Iterator[tuple[str, str, float]]:
+    """Yield both ids of each pair, in the file's order, and its mean rating from 0 to 5.
+
+    Args:
+        path: one ``{sits,sts,sis}_{val,test}.csv``, gzipped or not, or a folder of them.
+        task: ``"sits"`` (caption, image), ``"sts"`` (captions) or ``"sis"`` (images).
+    """
+    path = Path(path)
+    found = sorted(file for file in path.glob(f"{task}_*.csv*") if "_raw" not in file.name)
+    files = [path] if path.is_file() else found
+    if not files:
+        raise DataError(f"no {task}_*.csv in {path}", f"give CxC's data folder or its {task}_test.csv")
+    for file in files:
+        yield from _ratings_of(file, task)
+
+
+def _ratings_of(path: Path, task: str) -> Iterator[tuple[str, str, float]]:
+    fix = f"give CxC's data folder or its {task}_test.csv"
+    with open_text(path, newline="", error=DataError, fix=fix) as handle:
+        lines = csv.reader(handle)
+        header = next(lines, [])
+        held = _HEADERS.get(",".join(header[:3]))
+        if held is None:
+            raise DataError(
+                f"{path} is no CxC file of aggregated ratings: its columns are {', '.join(header) or 'none'}",
+                "give {sits,sts,sis}_{val,test}.csv, not the raw ratings",
+            )
+        if held != task:
+            within = "within one modality" if held != "sits" else "of images and captions"
+            raise DataError(f"{path} rates pairs {within} ({held})", f"give {task}_test.csv or its folder")
+        for fields in lines:
+            try:
+                left, right, score = fields[0], fields[1], float(fields[2])
+            except (IndexError, ValueError):
+                score = -1.0
+            if not 0 <= score <= HIGHEST_RATING:
+                raise DataError(f"{path}, line {lines.line_num}: no pair with a rating from 0 to 5")
+            yield left, right, score
+
+
+def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
+    """Read image–caption positives from ``sits_*.csv``: one file, or all of a folder."""
+    if not isinstance(threshold, int | float) or not 0 < threshold <= HIGHEST_RATING:
+        raise UsageError(
+            f"CxC's threshold is {threshold!r}, it must lie above 0 and not above 5", "CxC takes 3"
+        )
+    ratings = [(image, caption, score) for caption, image, score in read_ratings(path)]
+    judged = frozenset((image, caption) for image, caption, _ in ratings)
+    positive = frozenset((image, caption) for image, caption, score in ratings if score >= threshold)
+    return Listed(
+        what=f"cxc, rating ≥ {threshold:g}",
+        i2t=positive,
+        t2i=positive,
+        images=frozenset(image for image, _ in judged),
+        captions=frozenset(caption for _, caption in judged),
+        judged=judged,
+        grades={(image, caption): score for image, caption, score in ratings},
+    )
+
+
+EXTENDED_POSITIVES.add(
+    PositivesReader(
+        "cxc",
+        "Crisscrossed Captions: people's ratings of COCO pairs, sits_{val,test}.csv or their folder",
+        "Parekh et al., EACL 2021",
+        read_cxc,
+        {"threshold": "the least rating of a positive pair (default: 3, as CxC)"},
+    )
+)
+
+
+_SHAPE = "expected {query id: [ids of what is relevant to it]}"
+
+Lists = Mapping[str, frozenset[str]]
+
+
+def read_document(path: Path | str) -> Any:
+    """A JSON file's content."""
+    try:
+        return read_json(path)
+    except StorageError as error:
+        raise DataError(error.message, "check the path given with --positives") from None
+
+
+def as_lists(document: Any, where: str) -> Lists:
+    """Check ``{id: [ids]}``; whole numbers are ids too."""
+    if not isinstance(document, dict):
+        raise DataError(f"{where} is no JSON object", _SHAPE)
+    for query, relevant in document.items():
+        if not isinstance(relevant, list) or not all(
+            isinstance(one, str | int) and not isinstance(one, bool) for one in relevant
+        ):
+            raise DataError(f"{where}: what belongs to {query!r} is no list of ids", _SHAPE)
+    return {query: frozenset(str(one) for one in relevant) for query, relevant in document.items()}
+
+
+def read_lists(path: Path | str) -> Lists:
+    """Read ``{id: [ids]}``."""
+    return as_lists(read_document(path), str(path))
+
+
+def listed_of(what: str, i2t: Lists | None, t2i: Lists | None) -> Listed:
+    """Both directions of the lists; a direction that is not given has the other's pairs."""
+    from_images = {(image, text) for image, texts in (i2t or {}).items() for text in texts}
+    from_texts = {(image, text) for text, images in (t2i or {}).items() for image in images}
+    pairs_i2t = from_images if i2t is not None else from_texts
+    pairs_t2i = from_texts if t2i is not None else from_images
+    return Listed(
+        what=what,
+        i2t=frozenset(pairs_i2t),
+        t2i=frozenset(pairs_t2i),
+        images=frozenset(i2t if i2t is not None else (image for image, _ in pairs_i2t)),
+        captions=frozenset(t2i if t2i is not None else (text for _, text in pairs_t2i)),
+    )
+
+
+# ECCV Caption: machine-and-human-verified positives of COCO's test split, as its package ships them.
+#
+# ``eccv_image_to_caption.json`` and ``eccv_caption_to_image.json``: ``{id: [ids]}`` with COCO's image
+# ids and sentence ids, for 1,261 images and 1,332 captions that ask; the galleries are the whole split.
+# Its measures are R@1, R-precision and mAP@R. The same folder holds ``original_*`` and ``cxc_*``.
+#
+# Source: Chun, Kim, Park, Chang and Oh, ECCV Caption, ECCV 2022 (package ``eccv_caption``, ``data/``).
+
+
+_I2T, _T2I = "image_to_caption", "caption_to_image"
+
+
+def read_eccv(path: Path | str, variant: str = "eccv") -> Listed:
+    """Read the two JSON files of one variant."""
+    folder = Path(path)
+    if folder.is_file():
+        variant = folder.name.split(f"_{_I2T}")[0].split(f"_{_T2I}")[0]
+        folder = folder.parent
+    files = [folder / f"{variant}_{name}.json" for name in (_I2T, _T2I)]
+    for file in files:
+        if not file.is_file():
+            raise DataError(f"{file} does not exist", "give the data folder of the package eccv_caption")
+    i2t, t2i = (read_lists(file) for file in files)
+    return listed_of(f"{variant} of ECCV Caption", i2t, t2i)
+
+
+EXTENDED_POSITIVES.add(
+    PositivesReader(
+        "eccv",
+        "ECCV Caption: verified COCO positives, the data folder of the package eccv_caption",
+        "Chun et al., ECCV 2022",
+        read_eccv,
+        {"variant": "which of the folder's lists: eccv, cxc, original or pm (default: eccv)"},
+    )
+)
+
+
+_DIRECTIONS = ("i2t", "t2i")
+
+
+def read_positive_pairs(path: Path | str) -> Listed:
+    """Read a JSON file of relevant pairs.
+
+    With one direction alone, the other has the same pairs. What is listed for a query is all that is
+    relevant to it, and the listed queries are the ones that ask; the option ``originals`` of
+    :func:`~diptych.data.extended_positives.match.read_extended_positives` adds the collection's own.
+    """
+    document = read_document(path)
+    if not isinstance(document, dict) or not document or not set(document) <= set(_DIRECTIONS):
+        keys = ", ".join(map(str, document)) if isinstance(document, dict) else type(document).__name__
+        raise DataError(
+            f"{path} has {keys or 'no key'} where 'i2t', 't2i' or both are expected",
+            'write {"i2t": {image id: [caption ids]}, "t2i": {caption id: [image ids]}}',
+        )
+    lists = {name: as_lists(document[name], f"{path}, {name}") for name in _DIRECTIONS if name in document}
+    return listed_of(f"pairs of {Path(path).name}", lists.get("i2t"), lists.get("t2i"))
+
+
+EXTENDED_POSITIVES.add(
+    PositivesReader(
+        "pairs",
+        'a JSON file of one\'s own: {"i2t": {image id: [caption ids]}, "t2i": {caption id: [image ids]}}',
+        "",
+        read_positive_pairs,
+        {},
+    )
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedPositives:
+    """Relevant pairs of a collection, by its rows; the two directions need not agree.
+
+    Attributes:
+        what: format and options, in a few words.
+        i2t: (image rows, caption rows), (n_pairs,) int64 each: captions relevant to images that ask.
+        t2i: (image rows, caption rows): images relevant to captions that ask.
+        asked: per direction, the rows that ask; empty when all do.
+        before: per direction, pairs of the collection's own among the queries that ask.
+        added: per direction, pairs that the collection does not have.
+        removed: per direction, the collection's own pairs that are no longer relevant.
+        missing: what the file names and the collection does not hold: images, captions, and pairs.
+        silent: per direction, the file's queries that are not asked because no positive is left to them.
+        grades: (image rows, caption rows, grades), (n_graded,) each; None where the format has none.
+    """
+
+    what: str
+    i2t: tuple[np.ndarray, np.ndarray]
+    t2i: tuple[np.ndarray, np.ndarray]
+    asked: dict[str, np.ndarray]
+    before: dict[str, int]
+    added: dict[str, int]
+    removed: dict[str, int]
+    missing: dict[str, int]
+    silent: dict[str, int]
+    grades: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def line(self) -> str:
+        """What the protocol says: what was added to how many, what was taken away, what was not found."""
+        changes = [
+            f"{name} {self.before[name]:,} + {self.added[name]:,} − {self.removed[name]:,}"
+            for name in ("i2t", "t2i")
+        ]
+        if changes[0].removeprefix("i2t ") == changes[1].removeprefix("t2i "):
+            changes = [changes[0].removeprefix("i2t ")]
+        parts = [f"{', '.join(changes)} pairs"]
+        parts += [f"{count:,} {name} queries lost all" for name, count in self.silent.items() if count]
+        lost = [f"{count:,} {what}" for what, count in self.missing.items() if count]
+        if lost:
+            parts.append(f"not in the collection: {', '.join(lost)}")
+        return f"{self.what} ({'; '.join(parts)})"
+
+
+def match(
+    listed: Listed,
+    image_ids: Sequence[str],
+    caption_ids: Sequence[str],
+    caption_image: np.ndarray,
+    *,
+    originals: bool = False,
+) -> ExtendedPositives:
+    """What a file says of one collection.
+
+    Args:
+        caption_image: (n_captions,) the collection's own pairs.
+    """
+    images, captions = RowsById(image_ids, image_name), RowsById(caption_ids, caption_name)
+    n_captions = max(len(caption_ids), 1)
+
+    def codes(pairs: Iterable[Pair]) -> np.ndarray:
+        rows = ((images.of(image), captions.of(caption)) for image, caption in pairs)
+        return np.array(sorted({i * n_captions + c for i, c in rows if i >= 0 and c >= 0}), dtype=np.int64)
+
+    relevant = {"i2t": codes(listed.i2t), "t2i": codes(listed.t2i)}
+    if not len(relevant["i2t"]) and not len(relevant["t2i"]):
+        raise DataError(_nothing(listed, image_ids, caption_ids), "give the file of this very split")
+    own = np.asarray(caption_image, dtype=np.int64) * n_captions + np.arange(len(caption_ids))
+    judged = None if listed.judged is None else codes(listed.judged)
+    asked: dict[str, np.ndarray] = {}
+    silent = {"i2t": 0, "t2i": 0}
+    for name, part, rows in (("i2t", 0, images), ("t2i", 1, captions)):
+        wanted = np.array(
+            sorted({rows.of(one) for one in (listed.images if part == 0 else listed.captions)} - {-1}),
+            dtype=np.int64,
+        )
+        if originals:
+            relevant[name] = np.union1d(relevant[name], own)
+            continue
+        # Queries that do not ask keep their own pairs: no number depends on them.
+        of_wanted = np.isin(np.divmod(own, n_captions)[part], wanted)
+        seen = of_wanted if judged is None else np.isin(own, judged)
+        relevant[name] = np.union1d(relevant[name], own[~seen])
+        answered = np.isin(wanted, np.divmod(relevant[name], n_captions)[part])
+        asked[name], silent[name] = wanted[answered], int(np.sum(~answered))
+    counts: dict[str, dict[str, int]] = {"before": {}, "added": {}, "removed": {}}
+    for name, part in (("i2t", 0), ("t2i", 1)):
+
+        def asking(pairs: np.ndarray, name: str = name, part: int = part) -> np.ndarray:
+            return pairs if originals else pairs[np.isin(np.divmod(pairs, n_captions)[part], asked[name])]
+
+        counts["before"][name] = len(asking(own))
+        counts["added"][name] = len(asking(np.setdiff1d(relevant[name], own)))
+        counts["removed"][name] = len(asking(np.setdiff1d(own, relevant[name])))
+    named = listed.i2t | listed.t2i
+    return ExtendedPositives(
+        what=f"{listed.what}, originals kept" if originals else listed.what,
+        i2t=(relevant["i2t"] // n_captions, relevant["i2t"] % n_captions),
+        t2i=(relevant["t2i"] // n_captions, relevant["t2i"] % n_captions),
+        asked=asked,
+        missing={
+            "images": sum(images.of(one) < 0 for one in listed.images | {image for image, _ in named}),
+            "captions": sum(captions.of(one) < 0 for one in listed.captions | {text for _, text in named}),
+            "pairs": sum(images.of(image) < 0 or captions.of(text) < 0 for image, text in named),
+        },
+        silent=silent,
+        grades=None if listed.grades is None else _graded(listed.grades, images, captions),
+        **counts,
+    )
+
+
+def _graded(
+    grades: Mapping[Pair, float], images: RowsById, captions: RowsById
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows and grade of each pair of the collection; of two names for one pair, their mean."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for (image, caption), grade in grades.items():
+        pair = images.of(image), captions.of(caption)
+        if min(pair) >= 0:
+            found.setdefault(pair, []).append(grade)
+    pairs = sorted(found)
+    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1], np.array([sum(found[pair]) / len(found[pair]) for pair in pairs])
+
+
+def _nothing(listed: Listed, image_ids: Sequence[str], caption_ids: Sequence[str]) -> str:
+    pairs = listed.i2t | listed.t2i
+    named = ({image for image, _ in pairs}, {caption for _, caption in pairs})
+    example = next(iter(sorted(pairs)), ("none", "none"))
+    theirs = f"{next(iter(image_ids), 'none')!r} and {next(iter(caption_ids), 'none')!r}"
+    return (
+        f"{listed.what}: none of its {len(pairs):,} pairs of {len(named[0]):,} images and "
+        f"{len(named[1]):,} captions is in the collection of {len(image_ids):,} images and "
+        f"{len(caption_ids):,} captions: it names {example[0]!r} and {example[1]!r}, the collection {theirs}"
+    )
+
+
+_ORIGINALS = "originals"
+
+
+def read_extended_positives(
+    source: str,
+    image_ids: Sequence[str],
+    caption_ids: Sequence[str],
+    caption_image: np.ndarray,
+    **options: Any,
+) -> ExtendedPositives:
+    """Read relevant pairs beyond a collection's own.
+
+    Args:
+        caption_image: (n_captions,) the picture of each caption.
+    """
+    name, colon, path = source.partition(":")
+    if not colon or not path:
+        known = ", ".join(EXTENDED_POSITIVES.names())
+        raise UsageError(
+            f"positives {source!r} are not FORMAT:PATH", f"for example cxc:FOLDER; formats: {known}"
+        )
+    reader = EXTENDED_POSITIVES.get(name)
+    originals = options.pop(_ORIGINALS, False)
+    if not isinstance(originals, bool):
+        raise UsageError(f"{_ORIGINALS} is {originals!r}, it must be true or false")
+    for key in options:
+        if key not in reader.options:
+            own = ", ".join([*reader.options, _ORIGINALS])
+            raise UsageError(f"positives {name!r} have no option {key!r}", f"their options: {own}")
+    listed = reader.read(Path(path), **options)
+    return match(listed, image_ids, caption_ids, caption_image, originals=originals)

@@ -1,0 +1,369 @@
+"""Judgements: how relevant people found captions to pictures, read from files."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import read_lines
+from diptych.core.registry import Registry
+from diptych.data.extended_positives import HIGHEST_RATING, read_ratings
+from diptych.data.rows_by_id import RowsById, caption_name, image_name
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a file says, in its own ids.
+
+    Attributes:
+        what: the format in a few words, for protocols.
+        pairs: (image, caption) ids of each judged pair, in the file's order.
+        ratings: one per pair, the more the better; the mean where several people rated.
+        lowest: the rating of a pair that has nothing to do with each other, where the scale begins.
+        highest: where it ends.
+    """
+
+    what: str
+    pairs: list[tuple[str, str]]
+    ratings: list[float]
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class JudgementReader:
+    """How one format of judgements is read.
+
+    Attributes:
+        name: what ``--judgements NAME:FILE`` calls it.
+        description: one line for help texts.
+        citation: where the judgements come from.
+        read: from a path to what the file says.
+    """
+
+    name: str
+    description: str
+    citation: str
+    read: Callable[[Path], Judged]
+
+
+JUDGEMENTS: Registry[JudgementReader] = Registry("format of judgements", "diptych.data.judgements")
+
+
+def read_cxc_judgements(path: Path | str) -> Judged:
+    """Read ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder."""
+    ratings = list(read_ratings(path))
+    pairs = [(image, caption) for caption, image, _ in ratings]
+    return Judged("cxc, mean rating", pairs, [score for *_, score in ratings], 0.0, HIGHEST_RATING)
+
+
+JUDGEMENTS.add(
+    JudgementReader(
+        "cxc",
+        "Crisscrossed Captions: sits_{val,test}.csv or their folder, ratings from 0 to 5",
+        "Parekh et al., EACL 2021",
+        read_cxc_judgements,
+    )
+)
+
+
+# Flickr8k: how well captions of other pictures describe a picture, by experts and by a crowd.
+#
+# ``ExpertAnnotations.txt``: picture, caption, three ratings from 1 (not at all) to 4 (without any errors), 5,822
+# pairs. ``CrowdFlowerAnnotations.txt``: picture, caption, share of people who said yes, how many said yes and
+# no, 47,830 pairs. Both are separated by tabs; a caption is ``PICTURE#NUMBER``, numbers from 0. The rating of a
+# pair is the mean of the experts, or the share of yes.
+#
+# Source: Hodosh, Young and Hockenmaier, Framing image description as a ranking task, JAIR 2013, section 4.
+
+
+_EXPERT, _CROWD = "ExpertAnnotations.txt", "CrowdFlowerAnnotations.txt"
+_LOWEST, _FLICKR8K_HIGHEST = 1, 4
+_COLUMNS = 5
+
+
+def _file(path: Path, name: str) -> Path:
+    """The file given, or the one of that name in a folder, gzipped or not."""
+    if not path.is_dir():
+        return path
+    for file in (path / name, path / f"{name}.gz"):
+        if file.is_file():
+            return file
+    raise DataError(f"no {name} in {path}", "give the file itself, or the folder it was unpacked to")
+
+
+def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and fields of lines that are not empty."""
+    some = False
+    for number, line in read_lines(path, error=DataError):
+        if not line.strip():
+            continue
+        fields = line.strip("\n").split("\t")
+        if len(fields) != _COLUMNS or not fields[0] or not fields[1]:
+            raise DataError(
+                f"{path}, line {number} has {len(fields)} columns separated by tabs, not {_COLUMNS}",
+                f"they are {columns}",
+            )
+        some = True
+        yield number, fields
+    if not some:
+        raise DataError(f"{path} is empty", f"it should have lines of {columns}")
+
+
+def read_flickr8k_expert(path: Path | str) -> Judged:
+    """Read ``ExpertAnnotations.txt``, gzipped or not, or the folder it is in."""
+    path = _file(Path(path), _EXPERT)
+    pairs, ratings = [], []
+    for number, (image, caption, *votes) in _rows(path, "picture, caption and three ratings"):
+        try:
+            values = [int(vote) for vote in votes]
+        except ValueError:
+            values = [0]
+        if min(values) < _LOWEST or max(values) > _FLICKR8K_HIGHEST:
+            raise DataError(
+                f"{path}, line {number}: the ratings are {', '.join(votes)}, not three whole numbers from "
+                f"{_LOWEST} to {_FLICKR8K_HIGHEST}",
+                "give ExpertAnnotations.txt, not the crowd's file",
+            )
+        pairs.append((image, caption))
+        ratings.append(sum(values) / len(values))
+    return Judged("flickr8k experts, mean of three ratings", pairs, ratings, _LOWEST, _FLICKR8K_HIGHEST)
+
+
+def read_flickr8k_crowd(path: Path | str) -> Judged:
+    """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or the folder it is in."""
+    path = _file(Path(path), _CROWD)
+    pairs, ratings = [], []
+    for number, (image, caption, *votes) in _rows(path, "picture, caption, share of yes, yes and no"):
+        try:
+            share, yes, no = float(votes[0]), int(votes[1]), int(votes[2])
+        except ValueError:
+            share, yes, no = -1.0, 0, 0
+        if not 0 <= share <= 1 or min(yes, no) < 0 or yes + no == 0:
+            raise DataError(
+                f"{path}, line {number}: {', '.join(votes)} are not a share from 0 to 1 and how many said yes "
+                "and no",
+                "give CrowdFlowerAnnotations.txt, not the experts' file",
+            )
+        pairs.append((image, caption))
+        ratings.append(share)
+    return Judged("flickr8k crowd, share of yes", pairs, ratings, 0.0, 1.0)
+
+
+JUDGEMENTS.add(
+    JudgementReader(
+        "flickr8k-expert",
+        "ExpertAnnotations.txt of Flickr8k: three ratings from 1 to 4 per pair",
+        "Hodosh, Young and Hockenmaier, JAIR 2013",
+        read_flickr8k_expert,
+    )
+)
+JUDGEMENTS.add(
+    JudgementReader(
+        "flickr8k-crowd",
+        "CrowdFlowerAnnotations.txt of Flickr8k: how many people found that a caption describes a picture",
+        "Hodosh, Young and Hockenmaier, JAIR 2013",
+        read_flickr8k_crowd,
+    )
+)
+
+
+_TABLE_COLUMNS = ("image", "caption", "rating")
+
+
+def read_judgement_table(path: Path | str) -> Judged:
+    """Read a CSV file, gzipped or not; further columns are passed over.
+
+    Its scale begins at 0, or at the lowest rating where that is below 0, and ends at the highest.
+    """
+    path = Path(path)
+    lines = csv.reader(line for _, line in read_lines(path, error=DataError))
+    pairs, ratings = [], []
+    try:
+        header = [name.strip().lower() for name in next(lines, [])]
+        missing = [name for name in _TABLE_COLUMNS if name not in header]
+        if missing:
+            raise DataError(
+                f"{path} has no column {missing[0]!r}: its columns are {', '.join(header) or 'none'}",
+                f"the first line is {','.join(_TABLE_COLUMNS)}",
+            )
+        image, caption, rating = (header.index(name) for name in _TABLE_COLUMNS)
+        for fields in lines:
+            if not fields:
+                continue
+            try:
+                pair, value = (fields[image], fields[caption]), float(fields[rating])
+            except (IndexError, ValueError):
+                pair, value = ("", ""), math.nan
+            if not all(pair) or not math.isfinite(value):
+                raise DataError(
+                    f"{path}, line {lines.line_num}: no image, caption and rating: {', '.join(fields)}"
+                )
+            pairs.append(pair)
+            ratings.append(value)
+    except csv.Error as error:
+        raise DataError(f"{path}, line {lines.line_num} cannot be read: {error}") from None
+    if not pairs:
+        raise DataError(f"{path} has no judgement", f"a line is {','.join(_TABLE_COLUMNS)}")
+    return Judged(f"judgements of {path.name}", pairs, ratings, min([0.0, *ratings]), max(ratings))
+
+
+JUDGEMENTS.add(
+    JudgementReader(
+        "csv",
+        "a CSV file of one's own with the columns image, caption and rating",
+        "",
+        read_judgement_table,
+    )
+)
+
+
+_COUNTED = re.compile(r"(?P<image>.+)#(?P<number>[0-9]+)")
+_ALL = "PICTURE#NUMBER says nothing where captions were drawn: evaluate with all captions"
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedJudgements:
+    """Judgements of a collection, by its rows; no pair twice.
+
+    Attributes:
+        what: the format in a few words.
+        images: (n,) image rows.
+        captions: (n,) caption rows.
+        ratings: (n,) float64; of a pair that the file has more than once, their mean.
+        lowest: where the scale begins.
+        highest: where it ends.
+        missing: what the file names and the collection does not hold: images, captions, and pairs.
+        repeated: how many of the file's pairs were there before.
+        by_place: how many of its captions were found as the first, second, … of their picture.
+    """
+
+    what: str
+    images: np.ndarray
+    captions: np.ndarray
+    ratings: np.ndarray
+    lowest: float
+    highest: float
+    missing: dict[str, int]
+    repeated: int = 0
+    by_place: int = 0
+
+    def line(self) -> str:
+        """What a protocol says: how many pairs, and how many were not found."""
+        parts = [f"{len(self.ratings):,} pairs"]
+        if self.repeated:
+            parts.append(f"{self.repeated:,} more were repetitions, averaged")
+        if self.by_place:
+            parts.append(f"{self.by_place:,} captions by their place: PICTURE#0 is the first of a picture")
+        lost = [f"{count:,} {what}" for what, count in self.missing.items() if count]
+        if lost:
+            parts.append(f"not in the collection: {', '.join(lost)}")
+        return f"{self.what} ({'; '.join(parts)})"
+
+
+class _Captions:
+    """Rows of captions by id, or by their picture's name and number.
+
+    ``PICTURE#0`` is the caption of such an id, whatever folder and suffix its picture's name has; else, where
+    the captions of each picture begin with its first one (``in_order``), the first of that picture.
+    """
+
+    def __init__(
+        self, ids: Sequence[str], images: RowsById, caption_image: np.ndarray, in_order: bool
+    ) -> None:
+        self._by_id, self._images, self._in_order = RowsById(ids, caption_name), images, in_order
+        self._of: dict[int, list[int]] = {}
+        self._numbered: dict[int, dict[int, int]] = {}
+        for caption, (name, image) in enumerate(zip(ids, np.asarray(caption_image).tolist(), strict=True)):
+            self._of.setdefault(image, []).append(caption)
+            counted = _COUNTED.fullmatch(name)
+            if counted is not None and images.of(counted["image"]) == image:
+                self._numbered.setdefault(image, {})[int(counted["number"])] = caption
+        self.by_place: set[str] = set()
+
+    def of(self, name: str) -> int:
+        """The row, -1 for none."""
+        row = self._by_id.of(name)
+        counted = _COUNTED.fullmatch(name)
+        if row >= 0 or counted is None:
+            return row
+        image, number = self._images.of(counted["image"]), int(counted["number"])
+        if image in self._numbered:
+            return self._numbered[image].get(number, -1)
+        captions = self._of.get(image, []) if self._in_order else []
+        if number >= len(captions):
+            return -1
+        self.by_place.add(name)
+        return captions[number]
+
+
+def match_judgements(
+    judged: Judged,
+    image_ids: Sequence[str],
+    caption_ids: Sequence[str],
+    caption_image: np.ndarray,
+    *,
+    in_order: bool = True,
+) -> MatchedJudgements:
+    """What a file says of one collection.
+
+    Args:
+        caption_image: (n_captions,) the picture of each caption.
+    """
+    images = RowsById(image_ids, image_name)
+    captions = _Captions(caption_ids, images, caption_image, in_order)
+    image_row = {name: images.of(name) for name, _ in judged.pairs}
+    caption_row = {name: captions.of(name) for _, name in judged.pairs}
+    rows = np.array(
+        [(image_row[image], caption_row[caption]) for image, caption in judged.pairs], dtype=np.int64
+    ).reshape(-1, 2)
+    found = (rows >= 0).all(axis=1)
+    if not found.any():
+        example = judged.pairs[0] if judged.pairs else ("none", "none")
+        theirs = f"{next(iter(image_ids), 'none')!r} and {next(iter(caption_ids), 'none')!r}"
+        raise DataError(
+            f"{judged.what}: none of its {len(judged.pairs):,} pairs is in the collection of "
+            f"{len(image_ids):,} images and {len(caption_ids):,} captions: it names {example[0]!r} and "
+            f"{example[1]!r}, the collection {theirs}",
+            "give the judgements of this very data set and split" if in_order else _ALL,
+        )
+    pairs, which = np.unique(rows[found], axis=0, return_inverse=True)
+    ratings = np.asarray(judged.ratings, dtype=np.float64)[found]
+    counts = np.bincount(which.reshape(-1))
+    return MatchedJudgements(
+        what=judged.what,
+        images=pairs[:, 0],
+        captions=pairs[:, 1],
+        ratings=np.bincount(which.reshape(-1), weights=ratings) / counts,
+        lowest=judged.lowest,
+        highest=judged.highest,
+        missing={
+            "images": sum(row < 0 for row in image_row.values()),
+            "captions": sum(row < 0 for row in caption_row.values()),
+            "pairs": int(np.sum(~found)),
+        },
+        repeated=int(found.sum()) - len(pairs),
+        by_place=len(captions.by_place),
+    )
+
+
+def read_judgements(source: str) -> Judged:
+    """Read how relevant people found captions to pictures."""
+    name, colon, path = source.partition(":")
+    if not colon or not path:
+        known = ", ".join(JUDGEMENTS.names())
+        raise UsageError(
+            f"judgements {source!r} are not FORMAT:PATH",
+            f"for example flickr8k-expert:ExpertAnnotations.txt; formats: {known}",
+        )
+    reader = JUDGEMENTS.get(name)
+    if not Path(path).exists():
+        raise DataError(f"{path} does not exist", f"check the path given with --judgements {name}:…")
+    return reader.read(Path(path))

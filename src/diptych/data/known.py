@@ -1,0 +1,168 @@
+"""Published datasets: where they are, under which licence, how they are laid out, how large they are.
+
+What is known of them stands in ``known.toml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from diptych.core.errors import UsageError
+from diptych.core.reading import read_toml
+from diptych.core.registry import Registry
+from diptych.data.collection import Centric
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a split is.
+
+    Attributes:
+        images: how many images.
+        captions: the numbers of captions that are in use, and what each means; empty where any will do.
+            One caption for each image is always in use.
+    """
+
+    images: int
+    captions: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way in which a dataset is split.
+
+    Attributes:
+        name: what the form is called.
+        sizes: the size of each split.
+        binding: whether a collection that has none of its dataset's binding forms lacks something.
+    """
+
+    name: str
+    sizes: Mapping[str, Size]
+    binding: bool = True
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A reader that reads a form in which the dataset is distributed.
+
+    Attributes:
+        reader: its name, as ``--reader`` takes it.
+        what: the files that it reads.
+        options: what to add to the command, e.g. ``--images flickr30k-images``.
+        file: the file to read of a folder that may hold another dataset of the same form too.
+    """
+
+    reader: str
+    what: str
+    options: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class KnownDataset:
+    """What is known of a published dataset.
+
+    Attributes:
+        name: what ``diptych data`` calls it.
+        title: its full name.
+        description: one line for lists.
+        centric: what its pictures show; None where both are in it.
+        citation: whom to cite.
+        licence: what may be done with it, and who owns the pictures, in plain words.
+        where: what there is to fetch, and where.
+        layout: the folder as it should be, as a tree.
+        readings: the readers that read it, the usual one first.
+        forms: its splits, as they are in use; the first that fits is taken.
+        thesis: what the thesis used of it, and how that is known.
+        notes: what else a user of numbers should know.
+        chapter: of the thesis, that used it.
+        names: further names by which collections of it go; those that begin so and go on after
+            ``_`` or ``-`` are parts of it.
+    """
+
+    name: str
+    title: str
+    description: str
+    centric: Centric | None
+    citation: str
+    licence: str
+    where: tuple[tuple[str, str], ...]
+    layout: str
+    readings: tuple[Reading, ...]
+    forms: tuple[Form, ...] = ()
+    thesis: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    chapter: int = 2
+
+
+KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")
+
+
+def _size(images: int, captions: Mapping[str, str] | None = None) -> Size:
+    return Size(images, {int(count): meaning for count, meaning in (captions or {}).items()})
+
+
+def _declared(name: str, given: dict[str, Any]) -> KnownDataset:
+    """Return a dataset from its table of ``known.toml``."""
+    forms = [
+        Form(
+            one["name"],
+            {split: _size(**size) for split, size in one["sizes"].items()},
+            one.get("binding", True),
+        )
+        for one in given.pop("forms", ())
+    ]
+    where, readings = given.pop("where"), given.pop("readings")
+    others: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    return KnownDataset(
+        name=name,
+        centric=others.pop("centric", None),
+        where=tuple(where.items()),
+        readings=tuple(Reading(**one) for one in readings),
+        forms=tuple(forms),
+        **others,
+    )
+
+
+for _name, _given in read_toml(Path(__file__).with_suffix(".toml")).items():
+    KNOWN.add(_declared(_name, _given))
+
+
+def known_by_name(name: str) -> KnownDataset | None:
+    """Return the dataset that a collection of that name is, or is a part of; None where nobody knows.
+
+    ``coco`` and ``coco_val2017`` are MS COCO, ``coco-fg`` is not: the longest name wins.
+    """
+    given = _plain(name)
+    found: tuple[int, KnownDataset] | None = None
+    for dataset in KNOWN:
+        for known in map(_plain, (dataset.name, *dataset.names)):
+            fits = given == known or given.startswith(f"{known}-")
+            if fits and (found is None or len(known) > found[0]):
+                found = len(known), dataset
+    return None if found is None else found[1]
+
+
+def centric_of(given: Any, name: str) -> Centric | None:
+    """Return what the pictures of a collection show: as given, else as its dataset's known name says.
+
+    Args:
+        given: a reader's option ``centric``; None where it was not given.
+    """
+    if given is None:
+        known = known_by_name(name)
+        return None if known is None else known.centric
+    if given not in ("scene", "object"):
+        raise UsageError(
+            f"centric is {given!r}, it is scene or object", "e.g. --reader-option centric=object"
+        )
+    return given  # type: ignore[no-any-return]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")

@@ -1,0 +1,144 @@
+"""What the planted parameters of a shop log say in closed form, so that what is measured can be held against it.
+
+Everything here is an expectation over all logs of these parameters; one log differs from it by chance. Sessions of one
+visitor are alike (``repeat``), so with it rates of purchases scatter more than those of as many sessions that have
+nothing to do with each other; in a log made with ``repeat = 0`` they do not. Dropping sessions that would overlap
+another one (under 1 %) is left out of account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from diptych.data.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
+from diptych.data.scenes.shop_log.chance import DAY
+from diptych.data.scenes.shop_log.effects import CLASSES, CONFIRMATION, PAGE_TYPES
+from diptych.data.scenes.shop_log.sessions import MONTH
+from diptych.data.scenes.shop_log.world import (
+    FORCED,
+    LEAST_DWELL,
+    LONGEST_GAP,
+    NO_DEVICE,
+    START,
+    TYPES,
+    World,
+)
+
+_LENGTHS = (1, 2, 3, 5, 8, 12, 20, 50)
+_SEARCH = PAGE_TYPES.index("search")
+
+
+def expected(world: World) -> dict[str, Any]:
+    """JSON-able: conversion, times of sessions, device transitions, page chains, dwell times, pages, queries."""
+    joint = _joint(world)
+    return {
+        "rate": float((joint * world.chance).sum()),
+        "devices": _conversion(joint, world.chance, THESIS_DEVICES, axis=0),
+        "channels": _conversion(joint, world.chance, THESIS_CHANNELS, axis=1),
+        "week_days": _over_time(joint, world.chance, axis=2),
+        "hours": _over_time(joint, world.chance, axis=3),
+        "device_transitions": _transitions(world, joint),
+        "dwell": {name: _dwell(world, place) for place, name in enumerate(CLASSES)},
+        "pages_at_least": _pages_at_least(world),
+        "queries_per_session": _queries_per_session(world),
+    }
+
+
+def _joint(world: World) -> np.ndarray:
+    """(d, c, 7, 24) share of sessions: what a session's device, channel, week day and hour are is independent."""
+    effects = world.effects
+    visitors = np.array([1 - effects.customers, effects.customers])
+    sessions = visitors * (1 + (np.array(effects.sessions) - 1) * world.calendar.days / MONTH)
+    devices = sessions @ world.set_shares @ world.stationary / sessions.sum()
+    channels = np.array([effects.channels[name] for name in THESIS_CHANNELS])
+    days = world.calendar.week_day((world.calendar.first_day + np.arange(world.calendar.days)) * DAY)
+    week_days = np.bincount(days, weights=world.day_shares, minlength=7)
+    joint: np.ndarray = np.einsum("d,c,w,h->dcwh", devices, channels, week_days, np.array(effects.hours))
+    return joint
+
+
+def _margin(table: np.ndarray, axis: int) -> np.ndarray:
+    values: np.ndarray = table.sum(axis=tuple(other for other in range(table.ndim) if other != axis))
+    return values
+
+
+def _conversion(joint: np.ndarray, chance: np.ndarray, names: Sequence[str], axis: int) -> dict[str, Any]:
+    share, bought = _margin(joint, axis), _margin(joint * chance, axis)
+    return {
+        name: {"share": float(share[place]), "rate": float(bought[place] / share[place])}
+        for place, name in enumerate(names)
+    }
+
+
+def _over_time(joint: np.ndarray, chance: np.ndarray, axis: int) -> dict[str, list[float]]:
+    """Class → share of its sessions at each place."""
+    of_class = (_margin(joint * (1 - chance), axis), _margin(joint * chance, axis))
+    return {name: (values / values.sum()).tolist() for name, values in zip(CLASSES, of_class, strict=True)}
+
+
+def _transitions(world: World, joint: np.ndarray) -> dict[str, dict[str, float]]:
+    """From a known customer's session before to a purchase session: the planted transitions among the devices that
+    customers have, weighed by the chance that a session on the device is a purchase."""
+    had = world.set_shares[1][:, None, None] * world.stationary[:, :, None] * world.moves[:, :NO_DEVICE]
+    pairs = had.sum(axis=0) * (_margin(joint * world.chance, 0) / _margin(joint, 0))
+    return {
+        before: {
+            after: float(pairs[row, place] / pairs[row].sum()) for place, after in enumerate(THESIS_DEVICES)
+        }
+        for row, before in enumerate(THESIS_DEVICES)
+        if pairs[row].sum() > 0
+    }
+
+
+def _dwell(world: World, purchase: int) -> dict[str, Any]:
+    """Of each page type: the planted logarithm's mean and deviation, and the mean in seconds that follows from them,
+    from the cut at one second and 30 minutes and from the gaps of exactly 30 minutes."""
+    from scipy.special import ndtr
+
+    low, high = (limits[purchase] for limits in world.dwell_limits)
+    mean, spread = world.dwell[purchase], world.spread[purchase]
+    edges = (np.log(limit / SECOND) for limit in (LEAST_DWELL, LONGEST_GAP))
+    below_low, below_high = (ndtr((edge - mean) / spread - spread) for edge in edges)
+    seconds = np.exp(mean + spread**2 / 2) * (below_high - below_low) / (high - low)
+    seconds += world.effects.exact_gaps * (LONGEST_GAP / SECOND - seconds)
+    return {
+        name: {"log_mean": float(mean[place]), "log_sd": float(spread), "mean_seconds": float(seconds[place])}
+        for place, name in enumerate((*PAGE_TYPES, CONFIRMATION))
+    }
+
+
+def _pages_at_least(world: World) -> dict[str, dict[str, dict[str, float]]]:
+    """Class → device → number of pages → share of sessions with as many or more."""
+    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in CLASSES}
+    for place, device in enumerate(THESIS_DEVICES):
+        purchases = np.convolve(world.confirmation[place], world.after)
+        for name, shares in zip(CLASSES, (world.others_pages[place], purchases), strict=True):
+            found[name][device] = {
+                str(pages): min(1.0, float(shares[pages - 1 :].sum())) for pages in _LENGTHS
+            }
+    return found
+
+
+def _queries_per_session(world: World) -> dict[str, dict[str, float]]:
+    """Class → device → mean number: of the pages of results that the chains come by."""
+    after = _visits(world.chains[0], world.after[1:])
+    found: dict[str, dict[str, float]] = {name: {} for name in CLASSES}
+    for place, device in enumerate(THESIS_DEVICES):
+        others = _visits(world.chains[0], world.others_pages[place])
+        purchases = _visits(world.chains[1], world.confirmation[place, FORCED:]) + after
+        for name, searches, asked in zip(CLASSES, (others, purchases), world.query[place], strict=True):
+            found[name][device] = float(searches * asked)
+    return found
+
+
+def _visits(chain: np.ndarray, shares: np.ndarray) -> float:
+    """Mean number of pages of results on a chain that has 1, 2, … pages with these shares."""
+    at_least = np.cumsum(shares[::-1])[::-1]
+    at, total = chain[START], 0.0
+    for going_on in at_least:
+        total += going_on * at[_SEARCH]
+        at = at @ chain[:TYPES]
+    return float(total)
