@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from diptych.report.content import (
     Curves,
-    Headline,
     Query,
     ReportContent,
     Retrieval,
     Retrieved,
-    Score,
-    TableRow,
     content_of_run,
 )
 from diptych.report.html import (
@@ -21,6 +18,7 @@ from diptych.report.html import (
     validation_figure,
     write_report,
 )
+from diptych.report.page import Headline
 from diptych.report.sheets import draw_contact_sheet, write_contact_sheet
 from diptych.report.sparse_page import (
     SparseReport,
@@ -48,9 +46,7 @@ __all__ = [
     "ReportContent",
     "Retrieval",
     "Retrieved",
-    "Score",
     "SparseReport",
-    "TableRow",
     "TermCard",
     "TradeoffPoint",
     "WeightedTerm",

@@ -17,7 +17,7 @@ from diptych.core.files import write_bytes
 from diptych.core.table import Table
 from diptych.report import page
 from diptych.report.drawing import BLUE, INK, ORANGE, Drawing, draw
-from diptych.report.page import clean, shorten
+from diptych.report.page import Headline, clean, shorten
 
 LIGHT = {**page.LIGHT, "green": "#007a5c", "purple": "#a84a86", "olive": "#857000"}
 """The page's colours with three more of the Okabe–Ito set, darkened until they read on white paper."""
@@ -159,15 +159,6 @@ class Section:
     protocol: str = ""
     blocks: Sequence[Block] = ()
     notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Headline:
-    """A number to be seen first."""
-
-    label: str
-    value: str
-    note: str = ""
 
 
 @dataclass(frozen=True)

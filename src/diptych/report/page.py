@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,15 @@ def templates(package: str = "diptych.report") -> Environment:
     )
     environment.filters["digits"] = lambda value, decimals: f"{value:,.{decimals}f}"
     return environment
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A figure large at the top: ``Headline("rsum", "192.7", "58 × chance")``."""
+
+    label: str
+    value: str
+    note: str = ""
 
 
 LIGHT = {
